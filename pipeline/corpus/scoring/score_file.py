@@ -40,7 +40,7 @@ from paraforge.corpus.scoring.corpus_counts import (
 )
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
-from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.intake.bitext.readers.tsv import read_separated
 
 BATCH_ROWS: Final = 50_000
 # With no more tables than this, starting processes takes longer than scoring.
@@ -207,7 +207,7 @@ def is_parquet(path: Path) -> bool:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        for block in read_tsv(path, columns, Reading(), header=header):
+        for block in read_separated(path, columns, Reading(), header=header):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():
                 raise InputError("a line is too long", path, int(block.lines[block.codes.argmax()]))

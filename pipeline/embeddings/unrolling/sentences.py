@@ -17,7 +17,7 @@ from paraforge.base.files import sha256_file
 from paraforge.base.text.compression import compression_of, refuse_binary
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.intake.bitext.block import Block, reason_codes
-from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.intake.bitext.readers.tsv import read_separated
 from paraforge.intake.bitext.reasons import CODES
 
 SentenceFormat = Literal["auto", "tsv", "text"]
@@ -140,7 +140,7 @@ def _columns(file: SentenceFile) -> dict[str, int]:
 
 def _rows(path: Path, columns: dict[str, int]) -> Iterator[Block]:
     if columns:
-        yield from read_tsv(path, columns, Reading(strict=False))
+        yield from read_separated(path, columns, Reading(strict=False))
         return
     for lines in line_blocks(path, Reading(strict=False)):
         yield Block(lines.numbers, {_TEXT: lines.lines.cast(pa.string())}, reason_codes(lines))

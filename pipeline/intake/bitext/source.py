@@ -140,3 +140,18 @@ class NamedColumnSource(ColumnSource):
     def names(self) -> dict[str, str]:
         """The name of each column in the file."""
         return {column: str(place) for column, place in self.columns.items()}
+
+
+class SeparatedSource(ColumnSource):
+    """Files of lines whose columns go by number, or by the names of a header."""
+
+    header: bool = Field(False, description="whether the first line names the columns")
+
+    @model_validator(mode="after")
+    def _allowed(self) -> SeparatedSource:
+        named = [place for place in self._places() if isinstance(place, str)]
+        if named and not self.header:
+            raise ValueError(f"column {named[0]!r} is a name: that needs 'header: true', or give its number")
+        if any(isinstance(place, int) and place < 0 for place in self._places()):
+            raise ValueError("columns are counted from 0")
+        return self

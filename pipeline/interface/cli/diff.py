@@ -88,7 +88,11 @@ def show(difference: Difference, console: Console) -> None:
         table = _table("", "A", "B", "B - A", right=(1, 2, 3))
         for name, moments in difference.scores.items():
             means, deviations = moments["mean"], moments["deviation"]
-            change = f"{means[1] - means[0]:+.4f}" if means[0] is not None and means[1] is not None else "-"
+            change = (
+                f"{round(means[1] - means[0], 4) + 0.0:+.4f}"
+                if means[0] is not None and means[1] is not None
+                else "-"
+            )
             sides = (
                 "-" if mean is None else f"{mean:.4f} ± {deviation or 0.0:.4f}"
                 for mean, deviation in zip(means, deviations, strict=True)

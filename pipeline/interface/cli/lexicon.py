@@ -101,7 +101,7 @@ def lookup(
     words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
     count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
-    minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
+    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry; 1 shows all"),
     by_cross: bool = typer.Option(False, "--by-cross", help="order by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
 ) -> None:
@@ -130,21 +130,27 @@ def lookup(
 
 
 def _why_missing(lexicon: Any, word: str, minimum_pairs: int) -> str:
-    least = max(minimum_pairs, lexicon.manifest["parameters"]["minimum_pairs"])
+    own = lexicon.manifest["parameters"]["minimum_pairs"]
+    least = max(minimum_pairs, own)
     sentences = lexicon.count_of(word)
     if not sentences:
-        return f"not in the lexicon: in fewer than {least} sentences"
-    return f"no paraphrase: in {sentences:,} sentences, but no other word is opposite it in {least} pairs"
+        return f"not in the lexicon: in fewer than {own} sentences"
+    rarer = "; --minimum-pairs 1 shows rarer ones" if least > 1 else ""
+    return (
+        f"no paraphrase: in {sentences:,} sentences, but no other word is opposite it in {least} pairs{rarer}"
+    )
 
 
 def _table(word: str, entries: pa.Table) -> str:
+    from paraforge.interface.query.output import fixed
+
     lines = [f"{word}  (in {entries['word_count'][0].as_py():,} sentences)"]
     width = max(10, *(len(name) for name in entries["paraphrase"].to_pylist()))
     headings = f"{'adjusted':>8}  {'cross':>7}  {'ordinary':>8}  {'pairs':>9}"
     lines.append(f"  {'rank':>5}  {'paraphrase':{width}}  {headings}")
     for row in entries.to_pylist():
         scores = [
-            "-".rjust(size) if row[name] is None else f"{row[name]:{size}.2f}"
+            ("-" if row[name] is None else fixed(row[name], 2)).rjust(size)
             for name, size in (("adjusted_pmi", 8), ("cross_pmi", 7), ("ordinary_pmi", 8))
         ]
         lines.append(

@@ -31,8 +31,8 @@ def query(
 ) -> None:
     """Ask a published corpus in SQL (DuckDB).
 
-    Views: corpus (kept pairs), rejected (refused and failed pairs) and lexicon, where the latter two
-    are next to it. DESCRIBE corpus lists the columns. See docs/query.md.
+    Views: corpus (the pairs of the directory that is named), rejected (refused and failed pairs) and
+    lexicon, where these are next to it. DESCRIBE corpus lists the columns. See docs/query.md.
 
     \b
     Examples:
@@ -43,6 +43,7 @@ def query(
     import sys
 
     from paraforge.corpus.publication.datasets import neighbours, open_published
+    from paraforge.corpus.publication.manifest import KEPT
     from paraforge.interface.cli.console import on_terminal, text_width
     from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.interface.query.database import open_database
@@ -58,10 +59,12 @@ def query(
     kind = chosen_format(form, output)
     check_spreadsheet(kind, spreadsheet)
     check_output_file(output, force)
-    views, missing = neighbours(open_published(corpus))
+    named = open_published(corpus)
+    views, missing = neighbours(named)
+    views[KEPT] = named  # also where rejected pairs are named
     text = sys.stdin.read() if sql == "-" else sql
     with open_database(
-        list(views.values()), allow_files=allow_files, threads=threads, memory=memory
+        [], allow_files=allow_files, threads=threads, memory=memory, names=views
     ) as connection:
         rows = run_statement(connection, text, allow_files=allow_files, views=views, missing=missing)
         if kind == TABLE:

@@ -139,6 +139,11 @@ def _plain(column: pa.Array) -> list[Any]:
     return [float(str(value)) if valid else None for value, valid in zip(values, known, strict=True)]
 
 
+def fixed(number: float, digits: int) -> str:
+    """A number with so many decimals; zero has no sign, whatever was rounded to it."""
+    return f"{round(number, digits) + 0.0:.{digits}f}"
+
+
 def _field(value: Any) -> str:
     if value is None:
         return ""

@@ -13,6 +13,7 @@ from paraforge.base.files import write_whole
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
 from paraforge.interface.query.differing_words import marked_words
+from paraforge.interface.query.output import fixed
 from paraforge.interface.report.content import Content, gather
 from paraforge.interface.report.curves import Curves
 from paraforge.interface.report.flow import flow_picture, share
@@ -210,7 +211,7 @@ def _count(number: int) -> str:
 
 
 def _score(number: float | None, digits: int = 2) -> str:
-    return "–" if number is None else f"{number:.{digits}f}"
+    return "–" if number is None else fixed(number, digits)
 
 
 def _isolated(text: str) -> Markup:

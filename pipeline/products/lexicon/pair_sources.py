@@ -33,7 +33,7 @@ from paraforge.base.text.compression import open_bytes, refuse_binary
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.intake.bitext.readers.tsv import read_separated
 from paraforge.products.lexicon.parameters import LexiconFilters
 
 TEXT_COLUMNS = ("reference", "translation")
@@ -212,7 +212,7 @@ def _is_whole(directory: Path) -> bool:
 
 def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:
     try:
-        yield from read_tsv(path, columns, Reading())
+        yield from read_separated(path, columns, Reading())
     except InputError as error:
         # A remedy that names a parameter of ingest is none here.
         remedy = None if "ingest." in (error.remedy or "") else error.remedy

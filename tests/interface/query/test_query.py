@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
-from hypothesis.strategies import characters, text
+from hypothesis.strategies import characters, floats, integers, text
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.interface.query.database import open_database
-from paraforge.interface.query.output import one_line, write_text
+from paraforge.interface.query.output import fixed, one_line, write_text
 from paraforge.interface.query.statement import Rows, run_statement
 from tests.here import run_command
 from tests.project import environment
@@ -50,6 +50,20 @@ def test_rejected_pairs_are_a_view(projects: dict[str, Path]) -> None:
     for directory in ("corpus", "rejected"):
         rows = json.loads(ask(root / directory, sql, "-f", "json"))
         assert {row["rejected"]: row["n"] for row in rows} == dict(wanted.counts.rejected)
+
+
+@pytest.mark.parametrize("name", ["corpus", "rejected"])
+def test_corpus_is_the_directory_that_is_named(projects: dict[str, Path], name: str) -> None:
+    directory = projects["first"] / name
+    wanted = sum(pq.read_metadata(path).num_rows for path in directory.glob("*.parquet"))
+    assert json.loads(ask(directory, "SELECT count(*) AS n FROM corpus", "-f", "json")) == [{"n": wanted}]
+
+
+@given(floats(-1e6, 1e6), integers(0, 4))
+def test_no_zero_has_a_sign(number: float, digits: int) -> None:
+    shown = fixed(number, digits)
+    assert not (shown.startswith("-") and set(shown) <= set("-0."))
+    assert float(shown) == round(number, digits)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet"])

@@ -34,13 +34,13 @@ def run(*arguments: object, expect: int = 0) -> Any:
 
 
 def test_lookup(lexicon: Path) -> None:
-    shown = run("lookup", "laughed", "-l", lexicon).stdout
+    shown = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1).stdout
     assert "in 2 sentences" in shown
     assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
 
 
 def test_lookup_as_json(lexicon: Path) -> None:
-    shown = run("lookup", "laughed", "-l", lexicon, "--json").stdout
+    shown = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1, "--json").stdout
     answer = json.loads(shown)
     assert answer["word"] == "laughed"
     assert answer["paraphrases"][0]["paraphrase"] == "chuckled"
@@ -49,10 +49,13 @@ def test_lookup_as_json(lexicon: Path) -> None:
 def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
     said = run("lookup", "absent", "-l", lexicon, expect=1).stderr
     assert "absent: not in the lexicon: in fewer than 2 sentences" in said
-    both = run("lookup", "laughed", "absent", "-l", lexicon)
+    both = run("lookup", "laughed", "absent", "-l", lexicon, "--minimum-pairs", 1)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
     said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5, expect=1).stderr
     assert "in 2 sentences, but no other word is opposite it in 5 pairs" in said
+    # What stands opposite each other a few times is noise, and not shown unless it is asked for.
+    said = run("lookup", "laughed", "-l", lexicon, expect=1).stderr
+    assert "in 10 pairs; --minimum-pairs 1 shows rarer ones" in said
 
 
 def test_compare(lexicon: Path, tmp_path: Path) -> None:

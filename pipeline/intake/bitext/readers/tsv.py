@@ -1,7 +1,8 @@
-"""Tab-separated files: columns are separated by tabs and nothing else; quotes are text."""
+"""Tab-separated files, where quotes are text, and files of comma-separated values, where they are not."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,47 +11,58 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import LineBlock, Reading, line_blocks
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, parse_scores, reason_codes
-from paraforge.intake.bitext.source import ONLY, ColumnSource, Where
+from paraforge.intake.bitext.source import ONLY, SeparatedSource, Where
 
 
-class TsvSource(ColumnSource):
+class TsvSource(SeparatedSource):
     """Tab-separated columns without quoting."""
 
     format: Literal["tsv"]
-    header: bool = Field(False, description="whether the first line names the columns")
-
-    @model_validator(mode="after")
-    def _allowed(self) -> TsvSource:
-        named = [place for place in self._places() if isinstance(place, str)]
-        if named and not self.header:
-            raise ValueError(f"column {named[0]!r} is a name: that needs 'header: true', or give its number")
-        if any(isinstance(place, int) and place < 0 for place in self._places()):
-            raise ValueError("columns are counted from 0")
-        return self
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """See :func:`read_tsv`."""
-        return read_tsv(paths[ONLY], self.columns, reading, header=self.header, where=self.where)
+        """See :func:`read_separated`."""
+        return read_separated(paths[ONLY], self.columns, reading, header=self.header, where=self.where)
 
 
-def read_tsv(
+class CsvSource(SeparatedSource):
+    """Comma-separated values; a field may be in quotation marks. A row is one line."""
+
+    format: Literal["csv"]
+    header: bool = Field(True, description="whether the first line names the columns")
+    separator: Literal[",", ";"] = Field(",", description="what is between two fields")
+
+    def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
+        """See :func:`read_separated`."""
+        return read_separated(
+            paths[ONLY],
+            self.columns,
+            reading,
+            header=self.header,
+            where=self.where,
+            separator=self.separator,
+        )
+
+
+def read_separated(
     path: Path,
     columns: Mapping[str, int | str],
     reading: Reading,
     *,
     header: bool = False,
     where: Where | None = None,
+    separator: str = "\t",
 ) -> Iterator[Block]:
-    """Read a tab-separated file. Every row has as many columns as the first; an empty line is a blank row.
+    """Read a file of rows. Every row has as many columns as the first; an empty line is a blank row.
 
     columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
-    where: which rows are taken; the others are refused as ``not_selected``.
+    where: which rows are taken; the others are refused as ``not_selected``. separator: a tab, or that of a
+    file whose fields may be quoted.
 
     Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; a column that is not there; in a
     strict reading a row with another number of columns, or a score that is no number.
@@ -60,12 +72,12 @@ def read_tsv(
     width = 0
     for block in line_blocks(path, reading):
         if places is None:
-            first = block.lines[0].as_py().split("\t")
+            first = _fields(block.lines[:1], separator).values.to_pylist()
             width = len(first)
             places = _places(path, wanted, first, header)
             if header:
                 block = block.slice(1, len(block) - 1)
-        rows = _split(path, block, places, width, reading.strict)
+        rows = _split(path, block, _fields(block.lines, separator), places, width, reading.strict)
         if where is not None:
             rows.refuse(~where.holds(rows.texts.pop("where")), "not_selected")
         if "score" in rows.texts:
@@ -89,7 +101,7 @@ def _places(
         elif column < len(first):
             places[name] = column
         else:
-            doubt = "Columns are separated by tabs: does this file have another separator?"
+            doubt = "Does this file have another separator? tsv has tabs, csv commas or semicolons."
             raise InputError(
                 f"no column {column} for {name}: the first line has {len(first)}, counted from 0",
                 path,
@@ -99,8 +111,23 @@ def _places(
     return places
 
 
-def _split(path: Path, block: LineBlock, places: Mapping[str, int], width: int, strict: bool) -> Block:
-    fields = pc.split_pattern(block.lines, "\t")
+def _fields(lines: pa.Array, separator: str) -> pa.ListArray:
+    """The fields of each line; none of a line whose quotation marks are not closed, or do not stand alone."""
+    if separator == "\t" or not pc.any(pc.match_substring(lines, '"')).as_py():
+        return pc.split_pattern(lines, separator)
+    return pa.array([_unquoted(line, separator) for line in lines.to_pylist()], pa.list_(pa.string()))
+
+
+def _unquoted(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def _split(
+    path: Path, block: LineBlock, fields: pa.ListArray, places: Mapping[str, int], width: int, strict: bool
+) -> Block:
     widths = fields.value_lengths().to_numpy()
     starts = fields.offsets.to_numpy()[:-1]
     texts = {name: _column(fields.values, starts, widths, place) for name, place in places.items()}
@@ -111,8 +138,9 @@ def _split(path: Path, block: LineBlock, places: Mapping[str, int], width: int, 
         ragged &= ~blank
         if strict and ragged.any():
             row = int(np.flatnonzero(ragged)[0])
+            quoted = "quotation marks that do not fit, or " if not widths[row] else ""
             raise InputError(
-                f"{widths[row]} columns, the first line has {width}",
+                f"{quoted}{widths[row]} columns, the first line has {width}",
                 path,
                 int(rows.lines[row]),
                 REJECT_MALFORMED,

@@ -1,7 +1,9 @@
-"""Tab-separated files."""
+"""Files of columns, separated by tabs or as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.readers.tsv import read_tsv
+from paraforge.intake.bitext.readers.tsv import read_separated
 from paraforge.intake.bitext.source import Where
 from tests.intake.bitext.helpers import COMPRESSORS, rows_of, write
 
@@ -25,7 +27,7 @@ def read(
     where: Where | None = None,
     **options: Any,
 ) -> list[tuple[object, ...]]:
-    return rows_of(read_tsv(path, columns, Reading(**options), header=header, where=where))
+    return rows_of(read_separated(path, columns, Reading(**options), header=header, where=where))
 
 
 field = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\ufeff"), max_size=15)
@@ -104,7 +106,7 @@ def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
 def test_scores(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\tA\t0.75\nb\tB\t\nc\tC\t1e-2\n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
-    (block,) = read_tsv(path, columns, Reading())
+    (block,) = read_separated(path, columns, Reading())
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.75, None, pytest.approx(0.01)]
 
@@ -114,8 +116,8 @@ def test_a_score_that_is_no_number(tmp_path: Path, score: str) -> None:
     path = write(tmp_path / "a.tsv", f"a\tA\t0.75\nb\tB\t{score}\n")
     columns: dict[str, int | str] = {"reference": 0, "translation": 1, "score": 2}
     with pytest.raises(InputError, match=rf"a\.tsv:2: the score is '{score}', not a number"):
-        list(read_tsv(path, columns, Reading()))
-    (block,) = read_tsv(path, columns, Reading(strict=False))
+        list(read_separated(path, columns, Reading()))
+    (block,) = read_separated(path, columns, Reading(strict=False))
     assert block.scores is not None
     assert block.scores.to_pylist() == [0.75, None]
     assert block.codes.tolist() == [0, 1]
@@ -126,5 +128,33 @@ def test_a_header_alone_gives_no_rows(tmp_path: Path) -> None:
 
 
 def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="separated by tabs"):
+    with pytest.raises(InputError, match="tsv has tabs, csv commas"):
         read(write(tmp_path / "a.tsv", "a;b\n"))
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.lists(st.tuples(field, field, field), min_size=1),
+    separator=st.sampled_from([",", ";"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_csv_is_what_other_programs_write(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], separator: str, quoting: int
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerows([("id", "en, of them", 'cs "ours"'), *rows])
+    path = write(tmp_path_factory.mktemp("csv") / "a.csv", text.getvalue())
+    names: dict[str, int | str] = {"source_text": 'cs "ours"', "reference": "en, of them"}
+    found = rows_of(read_separated(path, names, Reading(), header=True, separator=separator))
+    assert found == [(n, row[2], row[1], None) for n, row in enumerate(rows, start=2)]
+
+
+@pytest.mark.parametrize("line", ['a,"b', 'a,"b" c', 'a,"b,c'])
+def test_quotation_marks_that_do_not_fit(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "a.csv", f"x,y\n1,2\n{line}\n3,4\n")
+    places: dict[str, int | str] = {"source_text": 0, "reference": 1}
+    with pytest.raises(InputError, match=r"a\.csv:3: quotation marks that do not fit, or 0 columns"):
+        list(read_separated(path, places, Reading(), separator=","))
+    (block,) = read_separated(path, places, Reading(strict=False), separator=",")
+    assert list(block.codes != 0) == [False, False, True, False]
