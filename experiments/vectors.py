@@ -115,10 +115,8 @@ def counts(source: str, output: Path) -> None:
 
 
 def _count(column: TokenColumn, counts: dict[str, int]) -> None:
-    occurrences = np.bincount(column.ids, minlength=len(column.vocabulary))
-    for word, count in zip(column.vocabulary, occurrences.tolist(), strict=True):
-        if count:
-            counts[word] = counts.get(word, 0) + count
+    for word, count in column.occurrences().items():
+        counts[word] = counts.get(word, 0) + count
 
 
 if __name__ == "__main__":

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import typer
 from scipy.stats import pearsonr, spearmanr
 
-from experiments.pairs import data_directory, sts_sets
+from experiments.pairs import data_directory, paraphrases, sts_sets
 from paraforge.base.files import write_json
+from paraforge.base.text.idf import Background
+from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.weighting import word_counts
+from paraforge.embeddings.encoders.weights import WEIGHTS
+from paraforge.embeddings.evaluation.baselines.weighting import SIF_A, word_counts
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.embeddings.trainer.initial import random_table
@@ -25,7 +29,6 @@ from paraforge.embeddings.trainer.model import SentenceModel
 
 FREQUENT = 10_000
 """Words that lengths are compared of, the most frequent of the training pairs."""
-SIF_A = 1e-3
 FIGURE_A = 1e-4
 """a of the weights that SIF compares with word2vec's (its section 3.1 and Figure 1)."""
 SUBSAMPLING = 1e-5
@@ -33,44 +36,55 @@ SUBSAMPLING = 1e-5
 
 
 def main(model: Path, seed: int, output: Path) -> None:
-    """Write figures of a Word model that started from unweighted random vectors as {"figures": {...}}.
+    """Write figures of a Word model that started from unweighted random vectors, or of one scalar a word, as
+    {"figures": {...}}.
 
-    start, trained: mean Pearson x 100 over the sets of 2012 to 2014. scaled, sif, subsampled, reciprocal: of
-        the start with each word's vector times the sum of the absolute elements of its trained vector, times
-        a / (a + p), sqrt(t / p), 1 / p. share_percent: of the gain that `scaled` has.
-    length_frequency: Spearman x 100 of trained lengths with frequency; length_sif, length_subsampled, of
-        lengths with weights, Pearson x 100; sif_subsampled: of both weights, a being that of SIF's Figure 1.
+    start, trained or scalars: mean Pearson x 100 over the sets of 2012 to 2014. scaled, sif, subsampled,
+        reciprocal: of the start with each word's vector times the sum of the absolute elements of its trained
+        vector, times a / (a + p), sqrt(t / p), 1 / p. share_percent: of the gain that `scaled` has.
+    length_frequency, scalar_frequency: Spearman x 100 of trained lengths or scalars with frequency;
+        length_sif, scalar_sif, length_subsampled: with weights, Pearson x 100; sif_subsampled: of both
+        weights, a being that of SIF's Figure 1.
     """
     opened = SentenceModel.open(model)
-    parameters = opened.parameters
-    assert isinstance(parameters, AverageParameters)
-    trained = np.asarray(opened.encoder.get_parameter("table").detach())
     words = opened.vocabularies["word"].units
-    start = random_table(len(words), parameters.dimension, parameters.initial_scale, 100 * seed).numpy()
-    background = word_counts(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
+    trained = np.asarray(opened.encoder.get_parameter("table").detach())
+    background = frequencies()
     counts = np.array([background.counts.get(word, 1) for word in words], dtype=np.float64)
-    share = counts / sum(background.counts.values())
-    weights = {
-        "scaled": np.abs(trained).sum(1),
-        "sif": SIF_A / (SIF_A + share),
-        "subsampled": np.minimum(1, np.sqrt(SUBSAMPLING / share)),
-        "reciprocal": 1 / share,
-    }
-    figures: dict[str, Any] = {
-        "start": mean_pearson(words, start),
-        "trained": mean_pearson(words, trained),
-        **{name: mean_pearson(words, start * weight[:, None]) for name, weight in weights.items()},
-    }
-    gain = figures["trained"] - figures["start"]
-    figures["share_percent"] = 100 * (figures["scaled"] - figures["start"]) / gain
+    share = counts / background.documents
+    weights = {"sif": SIF_A / (SIF_A + share)}
     some = slice(1, FREQUENT + 1)  # the first one is the unknown word
-    lengths = np.linalg.norm(trained, axis=1)[some]
-    figures["length_frequency"] = 100 * float(spearmanr(lengths, counts[some])[0])
-    for name in ("sif", "subsampled"):
-        figures[f"length_{name}"] = 100 * float(pearsonr(lengths, weights[name][some])[0])
-    compared = FIGURE_A / (FIGURE_A + share)
-    figures["sif_subsampled"] = 100 * float(pearsonr(compared[some], weights["subsampled"][some])[0])
-    write_json(output, {"figures": {name: round(value, 1) for name, value in figures.items()}})
+    figures: dict[str, float] = {}
+    if isinstance(opened.parameters, AverageParameters):
+        name, dimension, scale = "length", opened.parameters.dimension, opened.parameters.initial_scale
+        start = random_table(len(words), dimension, scale, 100 * seed).numpy()
+        weights["scaled"] = np.abs(trained).sum(1)
+        weights["subsampled"] = np.minimum(1, np.sqrt(SUBSAMPLING / share))
+        weights["reciprocal"] = 1 / share
+        learned = np.linalg.norm(trained, axis=1)
+        figures["trained"] = mean_pearson(words, trained)
+        figures["length_subsampled"] = 100 * float(pearsonr(learned[some], weights["subsampled"][some])[0])
+        compared = FIGURE_A / (FIGURE_A + share)
+        figures["sif_subsampled"] = 100 * float(pearsonr(compared[some], weights["subsampled"][some])[0])
+    else:
+        name, start = "scalar", trained
+        weights["scalars"] = learned = opened.encoder.get_parameter(WEIGHTS).detach().numpy()[:, 0]
+    figures["start"] = mean_pearson(words, start)
+    figures |= {key: mean_pearson(words, start * weight[:, None]) for key, weight in weights.items()}
+    if "trained" in figures:
+        gain = figures["trained"] - figures["start"]
+        figures["share_percent"] = 100 * (figures["scaled"] - figures["start"]) / gain
+    figures[f"{name}_frequency"] = 100 * float(spearmanr(learned[some], counts[some])[0])
+    figures[f"{name}_sif"] = 100 * float(pearsonr(learned[some], weights["sif"][some])[0])
+    write_json(output, {"figures": {key: round(value, 1) for key, value in figures.items()}})
+
+
+def frequencies() -> Background:
+    """p(w) of Wikipedia's words, and of news for punctuation and clitics, which that list lacks."""
+    (*news,) = paraphrases("news")
+    text = pa.chunked_array([side for block in news for side in (block.left, block.right)])
+    listed = word_counts(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
+    return listed.completed(tokenize_column(text))
 
 
 def mean_pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:

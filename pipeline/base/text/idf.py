@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +20,12 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.tokens import TokenColumn, tokenize_column
 
+logger = logging.getLogger(__name__)
+
 _SENTENCES_AT_ONCE = 50_000
+_MISSING = 0.01
+"""Share of a text's words without a count from which a list is taken to lack whole kinds of words."""
+_WARNED: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,43 @@ class Background:
 
     name: what it was taken from. documents: sentences.
     counts: sentences with each word; words in none are not in it.
+    partial: a list from elsewhere, which may lack whole kinds of words: lists of Wikipedia's words often have
+        no punctuation and no clitics, a fifth of a novel's tokens.
     """
 
     name: str
     documents: int
     counts: Mapping[str, int]
+    partial: bool = False
+
+    def missing(self, text: Mapping[str, int]) -> dict[str, int]:
+        """Words of a text that a partial list lacks, with their counts in the text; none unless they are more
+        than 1 % of it, which is a warning, once for each list."""
+        lacking = {word: count for word, count in text.items() if word not in self.counts}
+        share = sum(lacking.values()) / max(1, sum(text.values()))
+        if not self.partial or share <= _MISSING:
+            return {}
+        if self.name not in _WARNED:
+            _WARNED.add(self.name)
+            most = sorted(lacking, key=lambda word: (-lacking[word], word))[:5]
+            message = "%s has no count for %.0f %% of the words of the text, such as %s"
+            logger.warning(message, self.name, 100 * share, " ".join(most))
+        return lacking
+
+    def completed(self, tokens: TokenColumn) -> Background:
+        """With counts of the words that it lacks estimated from a text, where :meth:`missing` finds any: of
+        running words in proportion to those that have a count, of sentences by their share."""
+        if not self.partial:
+            return self
+        running = self.documents == sum(self.counts.values())
+        text = tokens.occurrences() if running else count_documents(tokens)
+        lacking = self.missing(text)
+        if not lacking:
+            return self
+        base = (sum(text.values()) - sum(lacking.values()) or sum(text.values())) if running else len(tokens)
+        found = {word: max(1, round(self.documents * count / base)) for word, count in lacking.items()}
+        documents = self.documents + sum(found.values()) * running
+        return replace(self, documents=documents, counts={**self.counts, **found}, partial=False)
 
     def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
         """``ln(N / #(u))`` of each word; one that the background lacks is taken to be in one sentence."""
@@ -92,7 +130,7 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
     if not counts:
         raise InputError("no word in this file", path)
     documents = sum(counts.values()) if sentences is None else sentences
-    return Background(path.name, documents, counts)
+    return Background(path.name, documents, counts, partial=True)
 
 
 def entropy(counts: Iterable[int]) -> float:

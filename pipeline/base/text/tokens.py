@@ -52,6 +52,11 @@ class TokenColumn:
         """The row of each token, int64, as long as `ids`."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
+    def occurrences(self) -> dict[str, int]:
+        """How often each word occurs; words that do not are left out."""
+        counts = np.bincount(self.ids, minlength=len(self.vocabulary))
+        return {self.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
+
     def slice(self, first: int, last: int) -> TokenColumn:
         """Rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
         offsets = self.offsets[first : last + 1]

@@ -46,7 +46,7 @@ def describe_sample(
 ) -> dict[str, Any]:
     """One row of Table 1: means with standard deviations, entropies in nats."""
     lengths = Moments.of(sample.tokens.lengths.astype(np.float64))
-    idf = sentence_means(sample.tokens, background.idf(sample.tokens.vocabulary))
+    idf = sentence_means(sample.tokens, background.completed(sample.tokens).idf(sample.tokens.vocabulary))
     idf_moments = Moments.of(idf[~np.isnan(idf)])
     scores = Moments.of(sample.scores[~np.isnan(sample.scores)])
     words = np.bincount(sample.tokens.ids, minlength=len(sample.tokens.vocabulary))

@@ -14,6 +14,7 @@ from paraforge.embeddings.evaluation.baselines.weighting import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     Weighting,
+    completed_from,
     sentence_counts,
     word_counts,
 )
@@ -36,8 +37,8 @@ def fit_sif(
 
     open_vectors: opens `vectors`, when all other arguments have been checked.
     counts: file or corpus of word counts; needed for the weights `sif`.
-    fit: sentences that the components, and the weights `idf`, are fitted on; without any the components are
-        those of each evaluated set.
+    fit: sentences that the components, the weights `idf` and the words without a count are fitted on; without
+        any the components are those of each evaluated set.
     weights: one of `WEIGHTS`. a: of Arora's weights. components: how many are removed.
 
     Raises:
@@ -60,7 +61,8 @@ def fit_sif(
         problems = [f"--components {components}: fewer than the {table.dimension} numbers of a vector"]
         raise ConfigurationError(problems)
     texts = [text for path in fit for text in read_sentences(path)]
-    average = WordAverage(table, _weighting(weights, counts, texts, a))
+    weighting = _weighting(weights, counts, texts, a)
+    average = WordAverage(table, completed_from(weighting, texts) if texts else weighting)
     about = {
         "vectors": str(vectors),
         "vectors_fingerprint": table.fingerprint,

@@ -22,6 +22,7 @@ from paraforge.embeddings.evaluation.baselines.weighting import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     Weighting,
+    completed_from,
 )
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 
@@ -57,10 +58,12 @@ class SifOfEachSet:
         return self.adapted_to(_strings(first) + _strings(second)).similarity(first, second)
 
     def adapted_to(self, texts: Sequence[str]) -> WordAverage:
-        """Without the common components of these texts; as they are where not one of them has a vector."""
-        if not any(block.any() for block in self.average.averages(texts)):
-            return self.average
-        return self.average.fitted_to(texts, self.components)
+        """Without the common components of these texts, which also give p(w) of words without a count; as
+        they are where not one of them has a vector."""
+        average = WordAverage(self.average.vectors, completed_from(self.average.weighting, texts))
+        if not any(block.any() for block in average.averages(texts)):
+            return average
+        return average.fitted_to(texts, self.components)
 
 
 def _strings(texts: Sequence[str] | Any) -> list[str]:
@@ -122,6 +125,7 @@ def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
         "name": background.name,
         "documents": background.documents,
         "counted": len(background.counts),
+        "partial": background.partial,
     }
     return {**described, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else described
 
@@ -162,7 +166,8 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
 def _weighting(described: dict[str, Any] | None, counts: dict[str, int]) -> Weighting | None:
     if described is None:
         return None
-    background = Background(str(described["name"]), int(described["documents"]), counts)
+    partial = bool(described.get("partial", False))  # models of before have no such entry
+    background = Background(str(described["name"]), int(described["documents"]), counts, partial)
     if background.documents < 1 or any(count < 0 for count in counts.values()):
         raise ValueError("a count that cannot be")
     if described["kind"] == SmoothInverseFrequency.kind:

@@ -4,7 +4,7 @@ frequency."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -39,7 +39,8 @@ class Weighting(Protocol):
 
 @dataclass(frozen=True)
 class SmoothInverseFrequency:
-    """a / (a + p(w)); a word that the counts lack has p = 0 and so the weight 1.
+    """a / (a + p(w)); a word that the counts lack has p = 0 and so the weight 1. Lists without whole kinds of
+    words are first completed from a text, see `Background.completed`.
 
     background: running words: `documents` is their number, `counts` how often each occurs.
     """
@@ -95,10 +96,8 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
     for block in blocks:
         check_interrupt()
         for side in tokenize_columns(block.left, block.right):
-            occurrences = np.bincount(side.ids, minlength=len(side.vocabulary))
-            for word in np.flatnonzero(occurrences).tolist():
-                token = side.vocabulary[word]
-                counts[token] = counts.get(token, 0) + int(occurrences[word])
+            for token, count in side.occurrences().items():
+                counts[token] = counts.get(token, 0) + count
     total = sum(counts.values())
     if not total:
         raise InputError(f"not a word to count in {name}")
@@ -108,3 +107,11 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
 def sentence_counts(texts: Sequence[str], name: str) -> Background:
     """How many of these sentences contain each word, for an inverse document frequency."""
     return Background(name, len(texts), count_documents(tokenize_column(pa.array(texts, pa.string()))))
+
+
+def completed_from(weighting: Weighting | None, texts: Sequence[str]) -> Weighting | None:
+    """The weighting with p(w) of words that its list lacks estimated from texts (`Background.completed`)."""
+    if not isinstance(weighting, SmoothInverseFrequency) or not weighting.background.partial:
+        return weighting
+    column = tokenize_column(pa.array(texts, pa.string()))
+    return replace(weighting, background=weighting.background.completed(column))

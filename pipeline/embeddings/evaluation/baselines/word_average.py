@@ -76,6 +76,8 @@ class WordAverage(CosineModel):
 
     def _average(self, column: Any) -> FloatArray:
         tokens = tokenize_column(column)
+        if self.weighting is not None and self.weighting.background.partial:
+            self.weighting.background.missing(tokens.occurrences())
         rows = self.vectors.rows(tokens.vocabulary)
         table_rows, compact = np.unique(rows, return_inverse=True)
         table = np.array(self.vectors.vectors[np.maximum(table_rows, 0)], dtype=np.float32)
