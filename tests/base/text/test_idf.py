@@ -68,3 +68,46 @@ def test_entropy(counts: list[int], value: float) -> None:
     result = entropy(counts)
     assert result == pytest.approx(value)
     assert math.copysign(1, result) == 1
+
+
+FREQUENCIES = "the 600\ndog 300\nruns 100\n"
+
+
+def test_words_that_a_list_lacks_are_estimated_from_the_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of running words: the probabilities of a text of which 20 of 100 tokens are full stops."""
+    (tmp_path / "listed-here.txt").write_text(FREQUENCIES)
+    background = background_of_frequencies(tmp_path / "listed-here.txt", None)
+    text = tokenize_column(pa.array(["the dog runs the ."] * 20))
+    completed = background.completed(text)
+    assert completed.documents == 1250
+    assert completed.counts == {"the": 600, "dog": 300, "runs": 100, ".": 250}
+    assert [message for message in caplog.messages if "20 %" in message and "such as ." in message]
+    assert completed.idf(["."]).tolist() == pytest.approx([math.log(5)])
+    # What is completed lacks nothing any more.
+    assert completed.completed(text) is completed
+
+
+def test_words_that_a_list_of_sentences_lacks_have_their_share_of_sentences(tmp_path: Path) -> None:
+    (tmp_path / "sentences-here.txt").write_text(FREQUENCIES)
+    background = background_of_frequencies(tmp_path / "sentences-here.txt", 2000)
+    completed = background.completed(tokenize_column(pa.array(["the dog . .", "the dog"])))
+    assert (completed.documents, completed.counts["."]) == (2000, 1000)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_list_that_lacks_few_words_is_left_as_it_is(
+    tmp_path: Path, missing: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "few.txt").write_text(FREQUENCIES)
+    background = background_of_frequencies(tmp_path / "few.txt", None)
+    text = tokenize_column(pa.array(["the dog"] * 50 + ["gnu"] * missing))
+    assert background.completed(text) is background
+    assert not caplog.messages
+
+
+def test_counts_of_a_text_of_ones_own_are_whole() -> None:
+    """A word that it lacks was not there."""
+    background = Background("own", 3, {"the": 3})
+    assert background.completed(tokenize_column(pa.array(["a dog", "barks ."]))) is background

@@ -162,3 +162,21 @@ def test_text_table() -> None:
         "a       10",
         "longer   1",
     ]
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--fit", "sts"], ["--components", "0"], ["--components", "0", "--fit", "sts"]]
+)
+def test_counts_without_punctuation_are_completed_and_named(
+    place: Path, options: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning whatever is fitted; with sentences no mark weighs 1 for want of a count."""
+    name = f"bare-{'-'.join(options)}.txt".replace("/", "")
+    (place / name).write_text("the 60\na 30\ndog 3\n")
+    fit = [place / part if part == "sts" else part for part in options]
+    run("sif", place / "vectors", place / "sif", "--counts", place / name, *fit)
+    run("evaluate", place / "sif", "--sts", place / "sts")
+    assert any(name in message and "no count" in message for message in caplog.messages)
+    opened = open_model(str(place / "sif")).model
+    if "--fit" in options:
+        assert opened.weighting.weights(["."])[0] < 0.5  # type: ignore[attr-defined]
