@@ -55,6 +55,11 @@ def is_sealed(path: Path) -> bool:
         return False
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a file is there, and as it was written if it was sealed: older versions did not seal all."""
+    return path.is_file() and (is_sealed(path) or not _seal_of(path).exists())
+
+
 def can_resume(directory: Path, *inside: str) -> bool:
     """Whether there is a directory of a killed run, all of whose sealed files are as they were written.
 

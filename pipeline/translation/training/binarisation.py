@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json, remove_directory, write_json
+from paraforge.base.files import check_digests, read_json, remove_directory, write_digests, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.keys import text_keys
@@ -75,10 +75,8 @@ def prepare_bitext(
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
     record = directory / "prepared.json"
-    if record.is_file():
-        prepared = PreparedBitext(**read_json(record))
-        if all((directory / part).is_dir() for part in prepared.parts):
-            return prepared
+    if record.is_file() and not check_digests(directory):
+        return PreparedBitext(**read_json(record))
     accepted = sum(table.num_rows for table in accepted_pairs(bitext, parameters))
     if accepted == 0:
         raise InputError(
@@ -94,6 +92,9 @@ def prepare_bitext(
     remove_directory(directory / "parts")
     prepared = _binarise(bitext, directory, parameters, threshold, accepted, held_out)
     write_json(record, asdict(prepared))
+    files = [*directory.glob("*.spm"), *directory.glob("dict.*.txt"), *directory.glob("parts/*/*")]
+    names = [path.relative_to(directory).as_posix() for path in files]
+    write_digests(directory, sorted([*names, record.name, "held_out.parquet"]))
     return prepared
 
 

@@ -15,6 +15,7 @@ from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training.binarisation import PreparedBitext
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.training import TrainingResult
+from paraforge.translation.training.training_run import needed_snapshots
 from paraforge.translation.training.validation import Scores, evaluate
 
 logger = logging.getLogger(__name__)
@@ -101,14 +102,13 @@ def _choose_weights(
     directory: Path, parameters: NmtParameters, history: Sequence[Mapping[str, float]], threads: int
 ) -> tuple[dict[str, Any], str, Scores]:
     """The best snapshot or the average of the last ones, whichever has the higher BLEU at the final beam."""
-    snapshots = directory / "snapshots"
     best = max(history, key=lambda row: row["bleu"])["update"]
     last = [row["update"] for row in history[-parameters.validation.average :]]
+    best_path, *paths = needed_snapshots(directory, history, parameters)
     candidates: list[tuple[str, dict[str, Any]]] = [
-        (f"update {int(best)}", weights_only_state(load_checkpoint(_snapshot(snapshots, best))))
+        (f"update {int(best)}", weights_only_state(load_checkpoint(best_path)))
     ]
     if len(last) > 1:
-        paths = [_snapshot(snapshots, update) for update in last]
         candidates.append(
             (f"average of updates {', '.join(str(int(u)) for u in last)}", average_checkpoints(paths))
         )
@@ -126,7 +126,3 @@ def _choose_weights(
         logger.info("%s: BLEU %.2f, chrF %.2f", name, scores.bleu, scores.chrf)
         scored.append((state, name, scores))
     return max(scored, key=lambda item: item[2].bleu)
-
-
-def _snapshot(snapshots: Path, update: float) -> Path:
-    return snapshots / f"update-{int(update):08d}.pt"

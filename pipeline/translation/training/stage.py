@@ -12,13 +12,15 @@ from typing import Any
 from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.files import (
+    DIGESTS,
+    check_digests,
     hash_json,
     read_json,
     read_json_or_none,
     remove_directory,
     write_digests,
-    write_json,
 )
+from paraforge.base.sealed import is_whole, write_sealed_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
@@ -151,11 +153,12 @@ def trained_model(
     """
     finished = directory / "model"
     history_file = directory / "history.json"
-    if not _is_whole(finished):
+    if not (_is_whole(finished) and is_whole(history_file)):
         result = train_model(bitext, directory, parameters, resources, symbols)
-        write_json(history_file, result.history)
+        write_sealed_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
+            write_digests(temporary)
         for name in _SCAFFOLDING:
             remove_directory(directory / name)
     history: list[dict[str, float]] = read_json(history_file)
@@ -184,14 +187,15 @@ def _is_whole(model: Path) -> bool:
         check_files(model, read_json(model / MODEL_FILE)["files"])
     except (InputError, KeyError, TypeError, AttributeError):
         return False
-    return True
+    # Those of older versions have no digest of the description.
+    return not ((model / DIGESTS).is_file() and check_digests(model))
 
 
 def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:
     """Give a finished model to ``output``, which is replaced as a whole; others go to directories in it."""
     with replaced_directory(output) as temporary:
         for name, finished in {".": model, **(others or {})}.items():
-            for path in sorted(finished.rglob("*")):
+            for path in sorted({*finished.rglob("*")} - {finished / DIGESTS}):
                 target = temporary / name / path.relative_to(finished)
                 if path.is_dir():
                     target.mkdir(parents=True, exist_ok=True)

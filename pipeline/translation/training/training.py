@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import write_csv, write_json
+from paraforge.base.files import remove_directory, write_csv, write_json
+from paraforge.base.sealed import is_whole
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.torch_device import fast_type
@@ -19,6 +20,7 @@ from paraforge.translation.training.binarisation import PreparedBitext, prepare_
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.processes import LOG, follow, training_processes
 from paraforge.translation.training.ranks import rank_count
+from paraforge.translation.training.training_run import needed_snapshots
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +28,9 @@ HISTORY_COLUMNS = (
     *("update", "epoch", "seconds", "target_tokens"),
     *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
 )
+
+
+_BEGUN = ("checkpoints", "snapshots")
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,24 @@ def train_model(
         )
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
+    begun = [path for name in _BEGUN for path in sorted((directory / name).glob("*.pt"))]
+    if damaged := [path for path in begun if not is_whole(path)]:
+        _begin_anew(directory, damaged[0])
     # The last checkpoint has the reason of an end too, so a finished training ends at once.
     with training_processes(directory, settings) as processes:
         reason, history = follow(
             processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
         )
+    if missing := [path for path in needed_snapshots(directory, history, parameters) if not path.is_file()]:
+        _begin_anew(directory, missing[0])
+        return train_model(bitext, directory, parameters, resources, symbols)
     return TrainingResult(reason, history, prepared)
+
+
+def _begin_anew(directory: Path, damaged: Path) -> None:
+    logger.warning("%s is damaged or missing: the training begins anew", damaged)
+    for name in _BEGUN:
+        remove_directory(directory / name)
 
 
 def trainer_settings(

@@ -8,12 +8,13 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import Interrupted
-from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import stop_requested
+from paraforge.base.sealed import remove_sealed, sealed_path
 from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training.parameters import NmtParameters
@@ -86,7 +87,7 @@ class TrainingRun:
         self.task.load_dataset("valid", combine=False, epoch=1)
         self.parent = os.getppid()
         self._saved = self._reported = time.monotonic()
-        self._recent: list[float] = []
+        self._recent: list[float] = own.get("recent_losses", [])
 
     def _epochs(self, state: dict[str, Any] | None) -> Any:
         """fairseq's iterator over the batches of an epoch, where a checkpoint left it."""
@@ -235,7 +236,7 @@ class TrainingRun:
 
         from paraforge.translation.training.validation import evaluate
 
-        snapshot = self.directory / "snapshots" / f"update-{self.updates:08d}.pt"
+        snapshot = snapshot_of(self.directory, self.updates)
         self.save_weights(snapshot)
         scores = evaluate(
             snapshot,
@@ -262,13 +263,10 @@ class TrainingRun:
         report(event="validation", **row)
 
     def _forget_snapshots(self) -> None:
-        """Keep what the end may need: the best weights and the last few."""
-        best = max(self.history, key=lambda row: row["bleu"])["update"]
-        last = self.history[-self.parameters.validation.average :]
-        wanted = {int(row["update"]) for row in last} | {int(best)}
+        wanted = needed_snapshots(self.directory, self.history, self.parameters)
         for path in (self.directory / "snapshots").glob("update-*.pt"):
-            if int(path.stem.rpartition("-")[2]) not in wanted:
-                path.unlink(missing_ok=True)
+            if path not in wanted:
+                remove_sealed(path)
 
     def save(self) -> None:
         """Write the last checkpoint, whole or not at all."""
@@ -287,16 +285,33 @@ class TrainingRun:
                 "history": self.history,
                 "target_tokens": self.target_tokens,
                 "finished": self.finished,
+                "recent_losses": self._recent,
             },
         }
         self.trainer.consolidate_optimizer()
-        with atomic_path(path) as temporary:
+        with sealed_path(path) as temporary:
             self.trainer.save_checkpoint(str(temporary), extra)
 
     def save_weights(self, path: Path) -> None:
         """Write weights and configuration alone, as plain values and without this machine's paths."""
         self.trainer.consolidate_optimizer()
-        write_checkpoint(weights_only_state(self.trainer.state_dict()), path)
+        with sealed_path(path) as temporary:
+            write_checkpoint(weights_only_state(self.trainer.state_dict()), temporary)
+
+
+def snapshot_of(directory: Path, update: float) -> Path:
+    """The weights that a training had at a validation."""
+    return directory / "snapshots" / f"update-{int(update):08d}.pt"
+
+
+def needed_snapshots(
+    directory: Path, history: Sequence[Mapping[str, float]], parameters: NmtParameters
+) -> list[Path]:
+    """What the end of a training may need: the best weights, and the last few that may be averaged."""
+    best = max(history, key=lambda row: row["bleu"])
+    return [
+        snapshot_of(directory, row["update"]) for row in (best, *history[-parameters.validation.average :])
+    ]
 
 
 def trim_memory() -> None:
