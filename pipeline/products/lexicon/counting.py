@@ -186,35 +186,40 @@ def _count_dense(
 ) -> pair_table.Cells:
     cells = row_counts.triangle(block.last) - row_counts.triangle(block.first)
     counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
-    stretches = (len(counters) >> row_counts.STRETCH_BITS) + 1
-    buffers = np.empty((stretches, row_counts.BUFFER_ENTRIES), np.uint32)
-    filled = np.zeros(stretches, np.int64)
     for file in files:
-        check_interrupt()
-        row_counts.count_dense(*read_ids(file), block.first, block.last, counters, buffers, filled)
-    row_counts.flush_all(counters, buffers, filled)
-    return row_counts.cells_of_dense(counters, block.first, block.last, minimum_pairs)
+        of_piece = np.zeros(words, np.int64)
+        pair_table.count_row_increments(*read_ids(file), of_piece)
+        listed = _list_rows(block, of_piece[block.first : block.last], [file])
+        row_counts.add_listed(*listed, block.first, counters)
+    return row_counts.cells_of_counters(counters, block.first, block.last, minimum_pairs)
 
 
 def _count_sparse(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
 ) -> pair_table.Cells:
+    scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
+    return row_counts.cells_of_listed(
+        *_list_rows(block, increments, files), scratch, block.first, minimum_pairs
+    )
+
+
+def _list_rows(
+    block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path]
+) -> tuple[pair_table.Counts, pair_table.Counts, pair_table.Words]:
+    """Where each row's increments begin and end, and all of them."""
     starts = np.concatenate([[0], np.cumsum(increments)[:-1]]).astype(np.int64)
     ends = starts.copy()
     entries = np.empty(int(increments.sum()), np.uint32)
     for file in files:
         check_interrupt()
-        row_counts.list_sparse(*read_ids(file), block.first, block.last, ends, entries)
-    scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
-    return row_counts.cells_of_sparse(starts, ends, entries, scratch, block.first, minimum_pairs)
+        row_counts.list_rows(*read_ids(file), block.first, block.last, ends, entries)
+    return starts, ends, entries
 
 
 COUNTER_BYTES = 4
 # Enough blocks for a cluster to share the work evenly, few enough that reading all pairs for each costs
 # little.
 SHARE_OF_WORK = 12
-# The counters of a dense block are numbered with 32 bits.
-LARGEST_BLOCK_BYTES = 2**32 * COUNTER_BYTES
 
 
 @dataclass(frozen=True)
@@ -250,7 +255,6 @@ def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Bloc
     total[1:] = np.cumsum(dense_bytes - sparse_bytes)
     border = int(np.argmin(total))
     share = max(1, int(row_increments.sum()) // SHARE_OF_WORK)
-    memory = min(memory, LARGEST_BLOCK_BYTES)
     blocks: list[Block] = []
     for dense, first, last, cost in ((True, 0, border, dense_bytes), (False, border, words, sparse_bytes)):
         for start, end in _cut(cost[first:last], row_increments[first:last], memory, share):

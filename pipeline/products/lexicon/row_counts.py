@@ -1,13 +1,10 @@
-"""Counts rows of word pairs: dense, with a counter for each column, or sparse, listing increments first.
+"""Counts rows of word pairs: lists a row's increments, then counts the listed ones.
 
-Dense rows are for frequent words. Their increments go through small buffers, one a stretch of counters that
-fits the processor's cache, because one increment at a random place of a gigabyte costs as much as twenty in
-the cache. Sparse rows, for rare words, take less memory than a counter for each column.
+Row after row, what is counted stays in the processor's cache. Frequent words have a counter for each column,
+to which the listing of each piece is added; rare words take less memory as one listing of all pieces.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 
@@ -26,10 +23,6 @@ from paraforge.products.lexicon.pair_table import (
     shared_words,
 )
 
-# A stretch of 2^18 counters is 1 MiB, the second-level cache of a current core.
-STRETCH_BITS: Final = 18
-BUFFER_ENTRIES: Final = 2048
-
 
 @compiled
 def triangle(row: int) -> int:
@@ -38,102 +31,16 @@ def triangle(row: int) -> int:
 
 
 @compiled
-def flush_stretch(counters: Words, buffer: Words, entries: int) -> None:
-    """Count the entries of one stretch's buffer."""
-    for entry in range(entries):
-        counters[buffer[entry]] += np.uint32(1)
+def add_listed(starts: Counts, ends: Counts, entries: Words, first: int, counters: Words) -> None:
+    """Count listed increments of the rows from `first` in COUNTERS for each of their cells, row after row."""
+    for row in range(len(starts)):
+        base = np.int64(COUNTERS) * (triangle(first + row) - triangle(first))
+        for entry in range(starts[row], ends[row]):
+            counters[base + np.int64(entries[entry])] += np.uint32(1)
 
 
 @compiled
-def flush_all(counters: Words, buffers: Words, filled: Counts) -> None:
-    """Count what is left in all buffers (stretches x BUFFER_ENTRIES)."""
-    for stretch in range(len(filled)):
-        flush_stretch(counters, buffers[stretch], filled[stretch])
-        filled[stretch] = 0
-
-
-@compiled
-def add_dense(
-    own: Words,
-    own_start: int,
-    own_end: int,
-    other: Words,
-    other_start: int,
-    other_end: int,
-    other_kind: int,
-    own_kind: int,
-    first: int,
-    last: int,
-    counters: Words,
-    buffers: Words,
-    filled: Counts,
-) -> None:
-    """Count one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that
-    is negative is not counted."""
-    capacity = buffers.shape[1]
-    for position in range(own_end - 1, own_start - 1, -1):
-        row = int(own[position])
-        if row < first:
-            break
-        if row >= last:
-            continue
-        base = np.int64(COUNTERS) * (triangle(row) - triangle(first))
-        for columns in range(2):
-            if columns == 0:
-                kind, sentence, column, end = other_kind, other, other_start, other_end
-            else:
-                kind, sentence, column, end = own_kind, own, own_start, position
-            if kind < 0:
-                continue
-            while column < end and sentence[column] < row:
-                cell = base + np.int64(COUNTERS) * np.int64(sentence[column]) + kind
-                stretch = cell >> STRETCH_BITS
-                entries = filled[stretch]
-                buffers[stretch, entries] = np.uint32(cell)
-                entries += 1
-                if entries == capacity:
-                    flush_stretch(counters, buffers[stretch], entries)
-                    entries = 0
-                filled[stretch] = entries
-                column += 1
-
-
-@compiled
-def count_dense(
-    reference_offsets: Offsets,
-    references: Words,
-    translation_offsets: Offsets,
-    translations: Words,
-    first: int,
-    last: int,
-    counters: Words,
-    buffers: Words,
-    filled: Counts,
-) -> None:
-    """Count rows first to last - 1 of a pair table; what stays in the buffers is counted by `flush_all`.
-
-    counters: COUNTERS for each cell of the rows, one row after the other.
-    """
-    shared = np.empty(longest(reference_offsets), np.uint32)
-    for pair in range(len(reference_offsets) - 1):
-        r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]
-        t0, t1 = translation_offsets[pair], translation_offsets[pair + 1]
-        # Ids ascend: a pair whose last words come before the block has nothing for it.
-        in_reference = r1 > r0 and references[r1 - 1] >= first
-        in_translation = t1 > t0 and translations[t1 - 1] >= first
-        if in_reference:
-            own, other = (references, r0, r1), (translations, t0, t1)
-            add_dense(*own, *other, CROSS, REFERENCE, first, last, counters, buffers, filled)
-        if in_translation:
-            own, other = (translations, t0, t1), (references, r0, r1)
-            add_dense(*own, *other, CROSS, TRANSLATION, first, last, counters, buffers, filled)
-        if in_reference and in_translation:
-            both = shared_words(references, r0, r1, translations, t0, t1, shared)
-            add_dense(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, counters, buffers, filled)
-
-
-@compiled
-def cells_of_dense(counters: Words, first: int, last: int, minimum: int) -> Cells:
+def cells_of_counters(counters: Words, first: int, last: int, minimum: int) -> Cells:
     """The cells with at least `minimum` pairs: rows, columns, and their counters (cells x COUNTERS)."""
     found = 0
     for cell in range(len(counters) // COUNTERS):
@@ -157,7 +64,7 @@ def cells_of_dense(counters: Words, first: int, last: int, minimum: int) -> Cell
 
 
 @compiled
-def add_sparse(
+def list_sentence(
     own: Words,
     own_start: int,
     own_end: int,
@@ -171,7 +78,8 @@ def add_sparse(
     ends: Counts,
     entries: Words,
 ) -> None:
-    """As `add_dense`, but list the increments behind `ends[row - first]`, which moves on."""
+    """List one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that is
+    negative is not counted. The increments come behind `ends[row - first]`, which moves on."""
     for position in range(own_end - 1, own_start - 1, -1):
         row = int(own[position])
         if row < first:
@@ -193,7 +101,7 @@ def add_sparse(
 
 
 @compiled
-def list_sparse(
+def list_rows(
     reference_offsets: Offsets,
     references: Words,
     translation_offsets: Offsets,
@@ -211,21 +119,23 @@ def list_sparse(
         in_reference = r1 > r0 and references[r1 - 1] >= first
         in_translation = t1 > t0 and translations[t1 - 1] >= first
         if in_reference:
-            add_sparse(references, r0, r1, translations, t0, t1, CROSS, REFERENCE, first, last, ends, entries)
+            list_sentence(
+                references, r0, r1, translations, t0, t1, CROSS, REFERENCE, first, last, ends, entries
+            )
         if in_translation:
-            add_sparse(
+            list_sentence(
                 translations, t0, t1, references, r0, r1, CROSS, TRANSLATION, first, last, ends, entries
             )
         if in_reference and in_translation:
             both = shared_words(references, r0, r1, translations, t0, t1, shared)
-            add_sparse(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, ends, entries)
+            list_sentence(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, ends, entries)
 
 
 @compiled
-def cells_of_sparse(
+def cells_of_listed(
     starts: Counts, ends: Counts, entries: Words, scratch: Words, first: int, minimum: int
 ) -> Cells:
-    """Count the listed increments row by row; the same result as `cells_of_dense`, columns in no order.
+    """Count the listed increments row by row; the same result as `cells_of_counters`, columns in no order.
 
     scratch: COUNTERS zeros a word of the vocabulary, zeros again afterwards.
     """

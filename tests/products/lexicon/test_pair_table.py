@@ -69,16 +69,3 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 @pytest.mark.parametrize(("row", "cells"), [(0, 0), (1, 0), (2, 1), (5, 10), (200_000, 19_999_900_000)])
 def test_triangle(row: int, cells: int) -> None:
     assert row_counts.triangle(row) == cells
-
-
-def test_a_full_buffer_is_flushed() -> None:
-    """More increments of one cell than a buffer holds."""
-    pairs = 3 * row_counts.BUFFER_ENTRIES
-    offsets = np.arange(0, pairs + 1, dtype=np.int32)
-    counters = np.zeros(pair_table.COUNTERS, np.uint32)
-    buffers = np.empty((1, row_counts.BUFFER_ENTRIES), np.uint32)
-    filled = np.zeros(1, np.int64)
-    ones, zeros = np.ones(pairs, np.uint32), np.zeros(pairs, np.uint32)
-    row_counts.count_dense(offsets, ones, offsets, zeros, 0, 2, counters, buffers, filled)
-    row_counts.flush_all(counters, buffers, filled)
-    assert counters.tolist() == [pairs, 0, 0, 0]
