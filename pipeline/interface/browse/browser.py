@@ -27,6 +27,7 @@ from paraforge.interface.browse.selection import default_view, parameters_of
 from paraforge.interface.browse.view import RANDOM, View
 from paraforge.interface.browse.wrong_pairs import wrong_pairs_of
 from paraforge.interface.query.differing_words import Pieces, marked_words
+from paraforge.interface.query.output import fixed
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,6 +74,7 @@ class ShownPair:
     source_text: str
     where: str
     reason: str
+    score: str = ""
     scores: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -191,7 +193,9 @@ class Browser:
             (LABELS[name], format(pair[name], ".3g")) for name in self.scales if pair.get(name) is not None
         ]
         where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
-        return ShownPair(reference, translation, source_text, where, reason, scores)
+        score = pair.get("paraphrase_score")
+        main = "" if score is None else fixed(score, 2)
+        return ShownPair(reference, translation, source_text, where, reason, main, scores)
 
     def wrong_pairs(self, counted: Counted) -> list[ShownPair]:
         """Wrong pairs that would pass, those with the highest paraphrase score first."""

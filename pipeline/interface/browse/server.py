@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Flask, abort, render_template, request
+from flask import Flask, Response, abort, render_template, request
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
@@ -16,6 +18,7 @@ from paraforge.interface.browse.browser import Browser, Counted
 from paraforge.interface.browse.scales import handle_step
 from paraforge.interface.browse.selection import parameters_of, section_text
 from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
+from paraforge.interface.query.output import safe_text
 from paraforge.interface.web.app import Page, make_app
 from paraforge.interface.web.security import HostPolicy, same_origin
 
@@ -62,6 +65,7 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
             "random": RANDOM,
             "longest": LONGEST_TEXT,
             "address": lambda view, **changes: _address(browser, view, changes),
+            "file": lambda view, name: _address(browser, view, {}, f"/{name}"),
         }
 
     def with_pairs(view: View, found: Counted) -> dict[str, Any]:
@@ -90,14 +94,41 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
         view = view_of_request()
         return render_template("pairs.html", **with_pairs(view, browser.count(view)))
 
+    @app.get("/chosen.yaml")
+    def chosen() -> Response:
+        text = f"# @package _global_\n{counted(view_of_request())['section']}"
+        return _file(text, "chosen.yaml", "application/yaml")
+
+    @app.get("/pairs.csv")
+    def shown_pairs() -> Response:
+        view = view_of_request()
+        shown = with_pairs(view, browser.count(view))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        labels = [LABELS[name] for name in browser.scales]
+        writer.writerow(["shown as", "where", "reason", "reference", "translation", *labels])
+        for side in ("kept", "refused", "wrong"):
+            for pair in shown[side]:
+                scores = dict(pair.scores)
+                texts = ["".join(piece for piece, _ in side) for side in (pair.reference, pair.translation)]
+                cells = [side, pair.where, pair.reason, *texts]
+                writer.writerow([*map(safe_text, cells), *(scores.get(label, "") for label in labels)])
+        return _file(text.getvalue(), "pairs.csv", "text/csv")
+
     return app
+
+
+def _file(text: str, name: str, kind: str) -> Response:
+    """An answer that a browser saves under a name."""
+    headers = {"Content-Disposition": f"attachment; filename={name}"}
+    return Response(text, mimetype=kind, headers=headers)
 
 
 def _label_of_reason(reason: str, words: dict[str, str]) -> str:
     return words.get(reason, reason.replace("_", " "))
 
 
-def _address(browser: Browser, view: View, changes: dict[str, Any]) -> str:
+def _address(browser: Browser, view: View, changes: dict[str, Any], path: str = "/") -> str:
     """The address of a view with some things changed."""
     fields = urlencode(to_fields(replace(view, **changes), browser.default))
-    return f"/?{fields}" if fields else "/"
+    return f"{path}?{fields}" if fields else path

@@ -184,6 +184,14 @@ def test_on_a_phone_nothing_is_cut_off(page: BrowsePage, server: PageServer) -> 
     with page.phone(360):
         page.open(server.address)
         assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 360
+        # Pairs come before the handles, to which a link leads.
+        tops = (
+            "return ['.side.kept li', '.score']"
+            ".map((one) => document.querySelector(one).getBoundingClientRect().y)"
+        )
+        pair, handles = page.chrome.execute_script(tops)
+        assert pair < handles
+        assert page.element("a[href='#thresholds']").is_displayed()
         # The counts stay in view while a handle far down is moved.
         last = page.chrome.find_elements(By.CSS_SELECTOR, "input[type=range]")[-1]
         page.chrome.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)

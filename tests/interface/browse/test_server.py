@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import html
+import io
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -49,8 +52,6 @@ def headline(page: str) -> tuple[int, int]:
 
 def section(page: str) -> SelectParameters:
     """The section that the page shows, as a person copies it."""
-    import html
-
     found = re.search(r'<pre id="section"[^>]*>(.*?)</pre>', page, re.S)
     assert found is not None
     return SelectParameters.model_validate(yaml.safe_load(html.unescape(found[1]))["select"])
@@ -78,6 +79,32 @@ def test_what_was_refused_is_taken_back_as_selection_would(
         int(number) for number in re.findall(r"(\d+) more and (\d+) fewer than published", page)[0]
     )
     assert entering - leaving == report.counts.kept - browser.manifest.counts.kept and leaving > 0
+
+
+def test_what_is_chosen_is_a_file_for_configure(client: FlaskClient) -> None:
+    page = client.get(LOWER).text
+    address = re.search(r'href="(/chosen\.yaml[^"]*)"', page)
+    assert address is not None
+    reply = client.get(html.unescape(address[1]))
+    assert "attachment" in reply.headers["Content-Disposition"]
+    assert reply.text.startswith("# @package _global_\n")
+    assert SelectParameters.model_validate(yaml.safe_load(reply.text)["select"]) == section(page)
+    assert "paraforge configure select=chosen" in html.unescape(page)
+
+
+def test_the_pairs_that_are_shown_are_a_file(client: FlaskClient) -> None:
+    page = client.get(LOWER).text
+    address = re.search(r'href="(/pairs\.csv[^"]*)"', page)
+    assert address is not None
+    rows = list(csv.DictReader(io.StringIO(client.get(html.unescape(address[1])).text)))
+    cards = re.findall(r"<summary>(?:<span[^>]*>(-?[\d.]+)</span> )?([^<]*)</summary>", page)
+    cards = [(score, html.unescape(where)) for score, where in cards if ":" in where]
+    assert [where for _, where in cards] == [row["where"] for row in rows] and len(rows) > 10
+    # The score is on the card.
+    for (score, _), row in zip(cards, rows, strict=True):
+        told = row["paraphrase score"]
+        assert bool(score) == bool(told) and (not score or abs(float(score) - float(told)) <= 0.0051)
+    assert all(NASTY in row["translation"] for row in rows if row["translation"])
 
 
 def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
@@ -154,7 +181,7 @@ def test_sources_and_text_only_say_what_is_looked_at(client: FlaskClient, browse
 def shown(page: str, side: str) -> list[str]:
     """Where the pairs of one side come from."""
     part = page.partition(f'<div class="side {side}">')[2].partition('<div class="side')[0]
-    return re.findall(r"<summary>(.*?)</summary>", part)
+    return re.findall(r"<summary>(?:<span[^>]*>[^<]*</span> )?(.*?)</summary>", part)
 
 
 def test_pairs_that_are_shown(client: FlaskClient) -> None:

@@ -84,3 +84,17 @@ def test_the_key_of_wrong_pairs_fits_a_phone(chrome: Any, tmp_path: Path) -> Non
     page = shown(chrome, tmp_path / "report.html", 320, "light")
     assert "wrong pairs" in page.find_element("css selector", ".key.wrong").text
     assert page.execute_script("return document.documentElement.scrollWidth") <= 320
+
+
+def test_no_table_of_scores_is_cut_off_on_a_phone(chrome: Any, tmp_path: Path) -> None:
+    published(tmp_path, drawn(200, {"news": 0.7, "tatoeba": 0.7}), NUMBER)
+    write_report(tmp_path / "corpus", tmp_path / "report.html", ReportParameters())
+    page = shown(chrome, tmp_path / "report.html", 390, "light")
+    hidden = page.execute_script(
+        "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
+        ".map((one) => one.getAttribute('aria-label'))"
+    )
+    assert hidden == []
+    cell = page.find_element("css selector", ".stacked td[data-label=separation]")
+    named = "return getComputedStyle(arguments[0], '::before').content"
+    assert page.execute_script(named, cell) == '"separation"'
