@@ -13,6 +13,7 @@ import pytest
 from paraforge.base.files import read_json
 from paraforge.base.shards.dvc_files import LOCK, RUNNING
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
+from tests import warm
 from tests.project import (
     SECONDS,
     TRAINED,
@@ -146,10 +147,14 @@ def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", [20, 21])
+@pytest.mark.parametrize(("seed", "synced"), [(20, False), (21, True)])
 def test_killed_at_random_times_the_corpus_has_the_same_bytes(
-    finished_project: Path, tmp_path: Path, seed: int
+    finished_project: Path, tmp_path: Path, seed: int, synced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if synced:
+        monkeypatch.setenv(warm.REAL_FSYNC, "1")
+        name = run("python", "-c", "import os; print(os.fsync.__name__)", cwd=tmp_path).stdout
+        assert name == "fsync\n"
     wanted = published(finished_project)
     whole = float((finished_project / SECONDS).read_text())
     dice = random.Random(seed)

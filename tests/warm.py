@@ -21,12 +21,15 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 from filelock import FileLock
 
+REAL_FSYNC = "PARAFORGE_TESTS_FSYNC"
+"""Environment variable with which a program writes to the disk as it does outside of the tests."""
 SCRIPTS = Path(sys.executable).parent
 PROGRAMS = ("paraforge.interface.cli", "paraforge.stages")
 # What commands and stages import only when it is needed.
@@ -104,7 +107,7 @@ def serve(place: Path) -> None:
         importlib.import_module("tests.forked").fork_trainings()
     sys.path.pop(0)
     ask_dvc_with(place / "python")
-    os.fsync = lambda fd: None  # as in tests/conftest.py
+    fsync, os.fsync = os.fsync, lambda fd: None  # as in tests/conftest.py
     gc.freeze()
     gc.enable()
     signal.signal(signal.SIGCHLD, _reap)
@@ -124,7 +127,7 @@ def serve(place: Path) -> None:
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     for one in (listener, users, *using):
                         one.close()
-                    _run(connection)
+                    _run(connection, fsync)
                 connection.close()
     os._exit(0)
 
@@ -169,7 +172,7 @@ def _reap(signum: int, frame: object) -> None:
             pass
 
 
-def _run(connection: socket.socket) -> None:
+def _run(connection: socket.socket, fsync: Callable[[int], None]) -> None:
     """Become the program that is asked for."""
     length, files, _, _ = socket.recv_fds(connection, 9, 3)
     for number, file in enumerate(files):
@@ -186,6 +189,8 @@ def _run(connection: socket.socket) -> None:
     for setting in settings:
         key, _, value = setting.partition("=")
         os.environ[key] = value
+    if REAL_FSYNC in os.environ:
+        os.fsync = fsync
     connection.sendall(b"-")
     # Killed before it answers, it takes nobody with it who had not joined its group.
     if connection.recv(5) != b"begin":

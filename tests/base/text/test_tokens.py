@@ -17,6 +17,7 @@ from sacremoses import MosesTokenizer
 
 from paraforge.base.text import moses
 from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns
+from paraforge.intake.sample_bitext import generate
 
 MOSES = MosesTokenizer(lang="en")
 
@@ -200,6 +201,10 @@ def real_texts(directory: Path, rows: int) -> list[str]:
             except (UnicodeDecodeError, gzip.BadGzipFile, csv.Error):
                 continue  # not a text file
     return texts
+
+
+def test_text_of_the_sample() -> None:
+    check([text for pair in generate(1_000) for text in (pair.cs, pair.reference)])
 
 
 @pytest.mark.slow

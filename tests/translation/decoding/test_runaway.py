@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
 from paraforge.translation.decoding.runaway import is_runaway
 from paraforge.translation.decoding.translator import DecodingOptions, Placement, make_hypothesis
@@ -81,6 +82,11 @@ def column(path: Path, number: int) -> list[str]:
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         lines = file.read().split("\n")
     return [fields[number] for line in lines if len(fields := line.split("\t")) > number]
+
+
+def test_no_sentence_of_the_sample_is_marked() -> None:
+    sentences = [text for pair in generate() for text in (pair.cs, pair.reference)]
+    assert not [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
 
 
 def test_human_sentences_are_not_marked(data_directory: Path) -> None:

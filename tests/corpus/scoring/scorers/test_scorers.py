@@ -24,6 +24,7 @@ from paraforge.corpus.scoring.scorers.digits import DigitMismatch
 from paraforge.corpus.scoring.scorers.lengths import Lengths
 from paraforge.corpus.scoring.scorers.overlap import Overlap
 from paraforge.corpus.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.intake.sample_bitext import generate
 
 PAIR_CASES = [
     ("the cat sat on the mat", "the cat sat on the mat"),
@@ -204,6 +205,13 @@ def test_cosine_of_rows_without_direction() -> None:
     left = np.array([[1, 0], [0, 0], [np.inf, 1], [1e-30, 0]], dtype=np.float32)
     cosine = cosine_of_rows(left, np.array([[2, 0]] * 4, dtype=np.float32))
     np.testing.assert_array_equal(cosine, np.array([1, np.nan, np.nan, 1], dtype=np.float32))
+
+
+def test_pairs_of_the_sample() -> None:
+    references = [pair.reference for pair in generate(400)]
+    tokens = [token for reference in references for token in tokenize(reference)]
+    pairs = list(zip(references, references[1:] + references[:1], strict=True))
+    check(pairs, random_vectors(tokens[::2], unknown=False, dimension=50))
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.remote.answers import Answer, best_of, fault_of, read_answer
 from tests.translation.decoding.remote.fake_server import Json, choice
@@ -180,6 +181,10 @@ def test_the_best_of_samples(answers: list[Answer], nbest: int) -> None:
     else:
         scores = [one.score for one in found]
         assert scores == sorted((one for one in best.values() if one is not None), reverse=True)[: len(texts)]
+
+
+def test_no_translation_of_the_sample_is_taken_for_something_else() -> None:
+    assert not [pair for pair in generate() if fault_of(pair.reference, pair.cs) is not None]
 
 
 def test_few_human_translations_are_taken_for_something_else(data_directory: Path) -> None:
