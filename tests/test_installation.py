@@ -183,8 +183,8 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
     status = run(installed, "python", "-m", "dvc", "status", cwd=project)
     assert "up to date" in status
     # What a user of a wheel is told to install is a wheel's.
-    code = "from paraforge.base.errors import MissingPackageError as M; print(M('mtdata', 'catalogue'))"
-    assert "pip install 'paraforge-corpus[catalogue]'" in python(code, project, installed)
+    code = "from paraforge.base.errors import MissingPackageError as M; print(M('openai', 'server'))"
+    assert "pip install 'paraforge-corpus[server]'" in python(code, project, installed)
     # Another version of a step: stages stop, doctor says what runs again, --upgrade brings the project there.
     versions = next(installed.glob("lib/python*/site-packages/paraforge/versions.py"))
     text = versions.read_text(encoding="utf-8")

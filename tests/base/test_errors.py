@@ -39,7 +39,7 @@ from tests.project import ROOT
         (InputError("blank.", "a.tsv", 7, "Fill it in."), "a.tsv:7: blank. Fill it in."),
         (ConfigurationError(["one"]), "one"),
         (ConfigurationError(["one", "two"]), "2 problems in the parameters:\n  - one\n  - two"),
-        (MissingPackageError("mtdata", "catalogue"), f"pip install --editable '{ROOT}[catalogue]'"),
+        (MissingPackageError("openai", "server"), f"pip install --editable '{ROOT}[server]'"),
         (MissingPackageError("torch", ""), f"pip install --editable '{ROOT}'"),
         (MissingPackageError("fairseq", "fairseq"), "paraforge doctor --install-fairseq"),
     ],

@@ -101,7 +101,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
 
 
 @contextmanager
-def archive_errors(path: Path, remedy: str | None = None) -> Iterator[None]:
+def archive_errors(path: Path) -> Iterator[None]:
     """Turn what the standard library raises about a damaged zip or tar archive into one line that names it.
 
     Raises InputError: instead of it. Errors of the machine, such as a full disk, are passed on.
@@ -111,7 +111,7 @@ def archive_errors(path: Path, remedy: str | None = None) -> Iterator[None]:
     except _ARCHIVE_ERRORS as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
-        raise InputError(f"damaged or truncated archive: {one_line(error)}", path, remedy=remedy) from error
+        raise InputError(f"damaged or truncated archive: {one_line(error)}", path) from error
 
 
 def read_ahead(path: Path, size: int) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
-from paraforge.intake.bitext.source import FileSource, NamedSource, PresentNames
+from paraforge.intake.bitext.source import FileSource, NamedSource
 
 
 class Cleaning(Section):
@@ -54,28 +54,12 @@ class SampleSource(NamedSource):
         return {"source_text", "reference"}
 
 
-class CatalogueSource(NamedSource):
-    """A public corpus by its identifier in the mtdata catalogue (``mtdata list``)."""
-
-    format: Literal["mtdata"]
-    dataset: str = Field(description="e.g. Helsinki-opus_tatoeba-v20230412-ces-eng")
-    languages: Annotated[dict[str, str], PresentNames] = Field(
-        default_factory=lambda: {"source_text": "ces", "reference": "eng"},
-        description="language of each side, as the identifier has it",
-    )
-    cache: str = Field("", description="where downloads are kept; by default in the work directory")
-
-    def column_names(self) -> set[str]:
-        """Columns that the source has."""
-        return set(self.languages)
-
-
 if TYPE_CHECKING:
-    Source = FileSource | SampleSource | CatalogueSource
+    Source = FileSource | SampleSource
 else:
     # What there is to choose from is known when the modules of readers have been looked for.
     _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
-    Source = Annotated[Union[(*_READERS, SampleSource, CatalogueSource)], Field(discriminator="format")]
+    Source = Annotated[Union[(*_READERS, SampleSource)], Field(discriminator="format")]
 
 _REQUIRED = {"bitext": {"source_text", "reference"}, "paraphrases": {"reference", "translation"}}
 _OPTIONAL: dict[str, set[str]] = {"bitext": set(), "paraphrases": {"score"}}

@@ -18,7 +18,7 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import UnsetVariableError, files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean
-from paraforge.intake.bitext.parameters import CatalogueSource, Cleaning, IngestParameters, SampleSource
+from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource
 
@@ -73,20 +73,19 @@ class SourceFiles:
 
 
 def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
-    """Find the files of every source; make or fetch those that have to be.
+    """Find the files of every source, and make the sample bitext's.
 
-    parameters: section ``ingest``. work: directory for the sample bitext and for downloads.
+    parameters: section ``ingest``. work: directory for the sample bitext.
 
     Raises:
         ConfigurationError: every file that is missing, every variable not set, all in one message.
-        InputError, MissingPackageError: a catalogue corpus cannot be had.
     """
     problems = _Problems()
     found: dict[str, SourceFiles] = {}
-    made: list[SampleSource | CatalogueSource] = []
+    samples: list[SampleSource] = []
     for source in parameters.sources:
-        if isinstance(source, (SampleSource, CatalogueSource)):
-            made.append(source)
+        if isinstance(source, SampleSource):
+            samples.append(source)
         else:
             files = _resolve_files(source, problems)
             if files is not None:
@@ -94,10 +93,8 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     if len(problems):
         raise ConfigurationError(problems.listed())
     several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
-    for source in made:
-        several[source.name] = (
-            _make_sample(source, work) if isinstance(source, SampleSource) else [_fetch(source, work)]
-        )
+    for source in samples:
+        several[source.name] = _make_sample(source, work)
     resolved = [one for source in parameters.sources for one in several[source.name]]
     names = Counter(one.name for one in resolved)
     twice = [f"source name {name!r} is used twice" for name, count in names.items() if count > 1]
@@ -109,8 +106,8 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
 def problems(parameters: IngestParameters) -> list[str]:
     """Everything wrong with the sources that shows without reading them whole.
 
-    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made,
-    fetched or written.
+    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made
+    or written.
 
     parameters: section ``ingest``.
 
@@ -118,7 +115,7 @@ def problems(parameters: IngestParameters) -> list[str]:
     """
     found = _Problems()
     for source in parameters.sources:
-        if isinstance(source, (SampleSource, CatalogueSource)):
+        if isinstance(source, SampleSource):
             continue
         files = _resolve_files(source, found)
         if files is None:
@@ -241,13 +238,6 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
         )
         files.append(SourceFiles(reader.name, [SourceFile(reader, {ONLY: path})]))
     return files
-
-
-def _fetch(source: CatalogueSource, work: Path) -> SourceFiles:
-    from paraforge.intake.bitext.catalogue import fetch
-
-    reader, paths = fetch(source, work / "catalogue")
-    return SourceFiles(source.name, [SourceFile(reader, p) for p in paths])
 
 
 def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:

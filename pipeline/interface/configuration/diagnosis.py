@@ -33,7 +33,6 @@ OPTIONAL = {
     "huggingface-hub": ("hub", "importing models of the hub by their names"),
     "subword-nmt": ("bpe", "fairseq and OPUS-MT models with BPE codes"),
     "openai": ("server", "the engine 'server': a language model behind an HTTP server"),
-    "mtdata": ("catalogue", "public corpora by catalogue id"),
     "scikit-learn": ("evaluation", "transfer tasks, agreement of annotators"),
 }
 

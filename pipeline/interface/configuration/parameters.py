@@ -45,9 +45,9 @@ class Parameters(Section):
     def _scorer_of_the_language(self) -> Parameters:
         languages = {"nmt.target_language": getattr(self.nmt, "target_language", None)}
         for source in getattr(self.ingest, "sources", []):
-            name = f"the language of the references of source {source.name!r}"
-            named = source.columns if source.format == "tmx" else getattr(source, "languages", {})
-            languages[name] = named.get("reference")
+            if source.format == "tmx":
+                name = f"the language of the references of source {source.name!r}"
+                languages[name] = source.columns.get("reference")
         for name, language in languages.items():
             if self.paragram.uses_built_in and language and not is_english(language):
                 raise ValueError(

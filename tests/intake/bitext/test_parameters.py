@@ -45,7 +45,6 @@ def problems(*sources: dict[str, Any], **options: Any) -> str:
         },
         {"name": "a", "format": "parquet", "path": "a", "columns": {"source_text": "cs", "reference": "en"}},
         {"name": "a", "format": "sample"},
-        {"name": "a", "format": "mtdata", "dataset": "Statmt-europarl-9-ces-eng"},
     ],
 )
 def test_allowed(source: dict[str, Any]) -> None:
@@ -99,7 +98,6 @@ def test_at_least_one_source() -> None:
     [
         TSV | {"columns": {"cs": 1, "reference": 0}},
         {"name": "a", "format": "moses", "paths": {"cs": "a.cs.gz", "reference": "a.en.gz"}},
-        {"name": "a", "format": "mtdata", "dataset": "x", "languages": {"cs": "ces", "reference": "eng"}},
     ],
 )
 def test_the_former_name_of_the_source_text_is_read_with_a_note(

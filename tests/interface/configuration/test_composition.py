@@ -38,8 +38,6 @@ def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
     "choices",
     [
         ["nmt.target_language=de"],
-        ["ingest.sources=[{name: a, format: mtdata, dataset: x-ces-deu, languages: {source_text: ces, "
-         "reference: deu}}]"],
         ["ingest.sources=[{name: a, format: tmx, path: a.tmx, columns: {source_text: cs, reference: de}}]"],
     ],
 )  # fmt: skip

@@ -86,10 +86,7 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
 
 # Text of any kind that is no file of the user's: what it is instead.
 NO_FILES = {
-    "ingest.sources.cache": "a directory that the stage writes",
     "ingest.sources.name": "a name",
-    "ingest.sources.dataset": "a name of the catalogue",
-    "ingest.sources.languages": "languages",
     "ingest.sources.columns": "columns",
     "ingest.sources.where.column": "a column",
     "ingest.sources.where.values": "values",
