@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.sample_bitext import write_sample
 from tests.here import inside, run_stage
 from tests.project import (
@@ -183,3 +184,23 @@ def test_a_flipped_bit_in_any_column_stops_the_stage(finished: Path, tmp_path: P
                 run_stage(stage)
             assert Path(raised.value.path or "").name == path.name, column
             assert "dvc repro" in (raised.value.remedy or "")
+
+
+def test_directories_that_are_not_aligned_are_refused_by_every_stage(finished: Path, tmp_path: Path) -> None:
+    """The numbers of rows are equal: only what the indices name tells them apart."""
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    parameters = read_parameters(project)
+    parameters["translate"]["fake"]["defects"] = 0.5
+    write_parameters(project, parameters)
+    rows = ShardDirectory(project / "data/translated").rows
+    with inside(project):
+        assert run_stage("translate")
+        assert ShardDirectory(project / "data/translated").rows == rows
+        for stage in ("select", "publish", "lexicon", "statistics"):
+            before = digests(project / OUTPUTS[stage])
+            with pytest.raises(InputError, match=r"made from other shards of 'translate'.*dvc repro"):
+                run_stage(stage)
+            assert digests(project / OUTPUTS[stage]) == before
+        for stage in ("paragram", "score", "select", "publish", "lexicon", "statistics"):
+            assert run_stage(stage)

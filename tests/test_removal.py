@@ -10,14 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from paraforge.base.errors import IncompleteError
 from paraforge.base.files import remove_directory, remove_leftovers
+from tests.corpus.selection.published import publish_pairs
+from tests.embeddings.unrolling.test_train_decoders import train as train_decoders
+from tests.embeddings.unrolling.test_train_decoders import write_documents
 from tests.here import inside, run_stage
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.test_extraction import extract
+from tests.products.paraphrasing.test_stage import build as build_paraphraser
 from tests.products.triplets.corpora import mine, publish
 from tests.project import ROOT, digests
 from tests.removals import Killed, killed_after
 from tests.test_damaged_work import OUTPUTS, finished
+from tests.translation.models.tiny import bitext
+from tests.translation.training.test_binarisation import write_shards
+from tests.translation.training.test_damaged_training import build as build_model
 
 __all__ = ["finished"]
 
@@ -69,18 +77,19 @@ def test_nothing_else_removes_trees() -> None:
     assert users == {"pipeline/base/files.py"}
 
 
-def check_every_removal(base: Path, run: Callable[[Path], Path]) -> int:
-    """Run with a kill at each removal, each time followed by a run that is not disturbed; number of kills.
+def check_every_removal(base: Path, run: Callable[[Path], Path], stride: int = 1) -> int:
+    """Run with a kill at each removal, or each n-th of a costly run, each time followed by a run that is not
+    disturbed; number of removals.
 
     run: makes an output in a directory and returns it.
     """
     wanted = digests(run(base / "whole"))
-    for removals in range(1000):
+    for removals in range(0, 1000, stride):
         place = base / str(removals)
         try:
             with killed_after(removals):
                 run(place)
-        except Killed:
+        except (Killed, IncompleteError):  # of a training, which is a process of its own
             pass
         else:
             return removals
@@ -107,6 +116,26 @@ def test_triplets(tmp_path: Path) -> None:
         return place / "out"
 
     assert check_every_removal(tmp_path, run) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("stage", ["nmt", "decoders", "paraphraser"])
+def test_a_trained_model(tmp_path: Path, stage: str) -> None:
+    write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
+    publish_pairs(tmp_path / "published", rows=200)
+    documents = write_documents(tmp_path / "documents.txt")
+
+    def run(place: Path) -> Path:
+        if stage == "nmt":
+            build_model(place)
+        elif stage == "decoders":
+            train_decoders(place, documents)
+        else:
+            build_paraphraser(tmp_path / "published", place)
+        return place / "model"
+
+    assert check_every_removal(tmp_path, run, stride=1 if stage == "decoders" else 7) > 5
 
 
 @pytest.mark.slow
