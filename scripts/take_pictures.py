@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import shutil
 import subprocess
 import sys
@@ -18,9 +20,13 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
+from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.versions import __version__
+
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 1080, 1000
 PORT = 8379
+TAKEN = "taken.json"
 
 
 def open_browser() -> Chrome:
@@ -75,6 +81,19 @@ def serving(*command: str) -> Iterator[str]:
         server.wait()
 
 
+def figures_of(project: Path) -> dict[str, object]:
+    """What a caption may say of the pictures: tests/test_docs.py compares."""
+    manifest = read_manifest(project / "data" / "corpus")
+    score = json.loads((project / "metrics" / "score.json").read_text(encoding="utf-8"))
+    separation = score["verdicts"]["paraphrase_score"]["separation"]["value"]
+    return {
+        "version": __version__,
+        "rows": manifest.counts.rows_in,
+        "kept": manifest.counts.kept,
+        "separation": math.floor(1000 * separation) / 1000,  # as the summary says it
+    }
+
+
 def main() -> None:
     """Serve the pages of the project's corpus, and take all pictures, or one."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -84,6 +103,8 @@ def main() -> None:
     arguments = parser.parse_args()
     project, output, only = arguments.project.resolve(), arguments.output, arguments.only
     corpus, report = str(project / "data" / "corpus"), project / "reports" / "report.html"
+    output.mkdir(parents=True, exist_ok=True)
+    (output / TAKEN).write_text(json.dumps(figures_of(project), indent=2) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as temporary, open_browser() as chrome:
         if only in (None, "report"):
             if not report.is_file():

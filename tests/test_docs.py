@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import struct
@@ -44,7 +45,13 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "page"), [("report", "README.md"), ("annotation", "README.md"), ("browse", "docs/query.md")]
+    ("name", "page"),
+    [
+        ("report", "README.md"),
+        ("browse", "README.md"),
+        ("browse", "docs/query.md"),
+        ("annotation", "docs/annotation.md"),
+    ],
 )
 def test_the_pictures_are_there_and_small(name: str, page: str) -> None:
     data = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
@@ -53,6 +60,15 @@ def test_the_pictures_are_there_and_small(name: str, page: str) -> None:
     width, height = struct.unpack(">II", data[16:24])
     assert 800 <= width <= 1600 and 600 <= height <= 1200
     assert f"pictures/{name}.png" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_captions_say_what_the_pictures_show() -> None:
+    taken = json.loads((ROOT / "docs" / "pictures" / "taken.json").read_text(encoding="utf-8"))
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{taken['kept']:,} of {taken['rows']:,} pairs kept" in text  # the caption
+    assert f"{taken['kept']:,} paraphrase pairs from {taken['rows']:,} rows" in text  # the summary below it
+    assert f"separates true from wrong pairs with {taken['separation']}" in text
+    assert taken["version"] == versions.__version__  # a release takes them anew: make pictures
 
 
 def test_the_pages_are_short_enough_to_be_read() -> None:
