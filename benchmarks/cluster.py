@@ -111,7 +111,7 @@ def real_run(
 def cluster(
     workers: int = typer.Option(4),
     tasks: int = typer.Option(60, help="tasks of all workers"),
-    rate: float = typer.Option(50, help="sentences a second of a worker"),
+    rate: float = typer.Option(50, help="sentences per second of a worker"),
     task_seconds: float = typer.Option(2, help="seconds of a task at that rate"),
     life: float = typer.Option(12, help="mean seconds until a worker is killed"),
     runs: int = typer.Option(3, help="real runs"),

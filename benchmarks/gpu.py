@@ -80,7 +80,7 @@ def device_seconds(events: Iterable[Any]) -> float:
 
 
 def ceilings() -> tuple[float, float]:
-    """Operations a second of a large bfloat16 product, and bytes a second of a large copy, measured."""
+    """Operations a second of a large bfloat16 product, and bytes per second of a large copy, measured."""
     import torch
 
     size = 8192

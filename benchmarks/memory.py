@@ -34,7 +34,7 @@ def growth(
     percent: float = typer.Option(10, help="growth a month"),
     months: int = typer.Option(12),
     devices: int = typer.Option(8),
-    rate: float = typer.Option(7000, help="sentences a second of a device"),
+    rate: float = typer.Option(7000, help="sentences per second of a device"),
     task: int = typer.Option(32_000, help="sentences of a task"),
     price: float = typer.Option(2.5, help="of a device for an hour"),
 ) -> None:

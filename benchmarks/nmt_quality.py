@@ -44,7 +44,7 @@ def main(
     compute_type: Annotated[
         list[str] | None, typer.Option(help="float32, int8, ...; may be repeated")
     ] = None,
-    threads: Annotated[int, typer.Option(help="0: one a core")] = 0,
+    threads: Annotated[int, typer.Option(help="0: one per core")] = 0,
 ) -> None:
     """Translate the test sets and print sacreBLEU's scores (defaults), signatures and speed."""
     threads = threads or available_cores()

@@ -65,7 +65,7 @@ def seconds_of(root: Path, workers: int, tasks: int, sentences: int, rate: float
 @app.command()
 def scaling(
     workers: str = typer.Option("1,2,4,8,16", help="numbers of workers"),
-    rate: float = typer.Option(50, help="sentences a second of a worker"),
+    rate: float = typer.Option(50, help="sentences per second of a worker"),
     task_seconds: float = typer.Option(3, help="seconds of a task at that rate"),
     tasks_a_worker: int = typer.Option(6, help="tasks that each worker gets"),
 ) -> None:

@@ -100,7 +100,7 @@ def main(
     data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
     work: Path | None = typer.Option(None, help="directory for what is written; a temporary one by default"),
 ) -> None:
-    """Print pairs a second and peak memory of the score step, and sacremoses' speed in the same run."""
+    """Print pairs per second and peak memory of the score step, and sacremoses' speed in the same run."""
     print(hardware())
     with tempfile.TemporaryDirectory(dir=work) as temporary:
         place = Path(temporary)

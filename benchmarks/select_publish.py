@@ -130,7 +130,7 @@ def peak_megabytes() -> float:
 
 def main(
     rows: Annotated[int, typer.Option(help="pairs to generate")] = 1_000_000,
-    workers: Annotated[int, typer.Option(help="threads; 0 is one a core")] = 0,
+    workers: Annotated[int, typer.Option(help="threads; 0 is one per core")] = 0,
     directory: Annotated[
         Path | None, typer.Option(help="where to generate; a temporary directory by default")
     ] = None,

@@ -29,7 +29,7 @@ def main(
     shards: Annotated[Path | None, typer.Option(help="ingested shards; by default the sample bitext")] = None,
     updates: Annotated[int, typer.Option(help="updates to time")] = 100,
     precision: Annotated[list[str] | None, typer.Option(help="float32, bfloat16; may be repeated")] = None,
-    threads: Annotated[int, typer.Option(help="0: one a core")] = 0,
+    threads: Annotated[int, typer.Option(help="0: one per core")] = 0,
     processes: Annotated[int, typer.Option(help="batches of an update, and so processes")] = 2,
     width: Annotated[int, typer.Option(help="of 3+3 layers with a feed-forward of four times that")] = 256,
     vocabulary: Annotated[int, typer.Option(help="pieces, shared")] = 8000,

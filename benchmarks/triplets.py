@@ -109,9 +109,9 @@ def speed(
     directory: Annotated[Path, typer.Argument(help="the corpus is in its folder corpus, made if it is not")],
     pairs: int = 1_000_000,
     encoder: str = "general",
-    workers: Annotated[int, typer.Option(help="processes; 0 is one a core")] = 0,
+    workers: Annotated[int, typer.Option(help="processes; 0 is one per core")] = 0,
 ) -> None:
-    """Mine hard negatives of distinct pairs made from those of PARAFORGE_DATA; record pairs a second."""
+    """Mine hard negatives of distinct pairs made from those of PARAFORGE_DATA; record pairs per second."""
     if not (directory / "corpus").is_dir():
         distinct = DistinctPairs(paraphrase_pairs(data_directory()))
         blocks = zip(itertools.count(1, BLOCK), distinct.blocks(pairs), strict=False)

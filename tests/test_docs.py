@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import struct
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,6 +83,15 @@ def test_the_pages_are_short_enough_to_be_read() -> None:
 def test_every_page_is_in_the_site() -> None:
     pages = {page.name for page in PAGES if page.parent.name == "docs"}
     assert {page.name for page in documentation.PAGES if page.parent.name == "docs"} == pages
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "own bitext" in (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
 
 
 def test_every_stage_has_a_file_a_section_and_a_version() -> None:

@@ -62,7 +62,7 @@ def test_every_stage_ends_with_one_line() -> None:
         ("translate",
          {"rows": 2000, "translated": 1990, "failed": {"a": 10}, "sentences_per_second": 1234.4,
           "seconds": 2},
-         "1,990 of 2,000 rows translated; 0.5 % failed; 1,234 sentences a second; 2.0 s"),
+         "1,990 of 2,000 rows translated; 0.5 % failed; 1,234 sentences per second; 2.0 s"),
         ("translate", {"rows": 5, "translated": 5, "failed": {}, "sentences_per_second": None, "seconds": 2},
          "5 of 5 rows translated; 2.0 s"),
         ("score",

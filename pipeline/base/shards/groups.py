@@ -33,7 +33,7 @@ class GroupRanker:
 
     The keys are spread over 256 partition files; each partition is then ranked by itself. Memory grows
     with the *distinct* keys of one partition (32 bytes each: 125 MB for 10^9 distinct keys in all) and with
-    ``block_rows``, not with the rows, however often one key is repeated. Disk: 24 bytes a row while rows
+    ``block_rows``, not with the rows, however often one key is repeated. Disk: 24 bytes per row while rows
     are added, 24 bytes a *repeated* row afterwards.
 
     A ranker lives in a directory and survives its process: rows up to the last :meth:`commit` need not be

@@ -17,7 +17,7 @@ MEMORY_NAME = "memory"
 class Resources(Section):
     """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
 
-    workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one a core")
+    workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one per core")
     scheduler: str | None = Field(
         None,
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
@@ -28,7 +28,9 @@ class Resources(Section):
         min_length=1,
         description="where translation runs: auto, cpu, or cuda:0, cuda:1, ...",
     )
-    threads: int = Field(0, ge=0, description="threads of a translation or training process; 0 is one a core")
+    threads: int = Field(
+        0, ge=0, description="threads of a translation or training process; 0 is one per core"
+    )
     batch_tokens: int = Field(
         0, ge=0, description="source tokens of a translation batch; 0 lets the engine choose"
     )

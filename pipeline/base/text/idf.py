@@ -82,7 +82,7 @@ class Background:
 def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Mean value of each sentence's tokens, repeats and all; NaN for a sentence without tokens.
 
-    tokens: sentences over a vocabulary. values: one a word of the vocabulary.
+    tokens: sentences over a vocabulary. values: one per word of the vocabulary.
     """
     totals = np.bincount(tokens.row_numbers, weights=values[tokens.ids], minlength=len(tokens))
     lengths = tokens.lengths
@@ -98,7 +98,7 @@ def count_documents(tokens: TokenColumn) -> dict[str, int]:
 
 
 def background_of_sentences(path: Path) -> Background:
-    """Count a file of sentences, one a line, plain or compressed. Memory grows with the vocabulary alone.
+    """Count a file of sentences, one per line, plain or compressed. Memory grows with the vocabulary alone.
     Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
     counts: Counter[str] = Counter()
     documents = 0
@@ -113,7 +113,7 @@ def background_of_sentences(path: Path) -> Background:
 
 
 def background_of_frequencies(path: Path, sentences: int | None) -> Background:
-    """Read words and their counts, one a line, e.g. ``the 167485604``; words are lower-cased and added up.
+    """Read words and their counts, one per line, e.g. ``the 167485604``; words are lower-cased and added up.
 
     path: the file, plain or compressed.
     sentences: sentences that the counts are of; None where they count running words: then their sum is taken,

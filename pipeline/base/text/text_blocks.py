@@ -1,4 +1,4 @@
-"""Texts of a file or pipe, one a line, as blocks of bytes that any process can take apart."""
+"""Texts of a file or pipe, one per line, as blocks of bytes that any process can take apart."""
 
 from __future__ import annotations
 

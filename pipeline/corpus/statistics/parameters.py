@@ -16,7 +16,7 @@ class BackgroundParameters(Section):
     """The sentences that inverse document frequencies are computed from."""
 
     path: FilePath | None = Field(
-        None, description="sentences, or words and counts, one a line; null for the corpus' references"
+        None, description="sentences, or words and counts, one per line; null for the corpus' references"
     )
     format: Literal["sentences", "frequencies"] = Field("sentences", description="what a line of the file is")
     references: int | None = Field(

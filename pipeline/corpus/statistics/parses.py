@@ -17,7 +17,7 @@ Row = tuple[str, int]
 def read_parses(files: Sequence[ParseFile], wanted: Mapping[str, set[int]]) -> dict[Row, str]:
     """The top two levels of the parses of the rows wanted.
 
-    files: bracketed trees, one a line; parallel to a source's lines (a blank line has no tree), or keyed:
+    files: bracketed trees, one per line; parallel to a source's lines (a blank line has no tree), or keyed:
         source, line number and tree, separated by tabs.
     wanted: line numbers, from 1, of each source.
 

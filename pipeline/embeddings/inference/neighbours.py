@@ -36,7 +36,7 @@ def neighbours(
 ) -> list[list[Neighbour]]:
     """The most similar candidates of each query, the best first; of equal ones the earlier.
 
-    among: a file of candidates, one a line, read once in bounded memory; None: the model's words. A text that
+    among: a file of candidates, one per line, read once in bounded memory; None: the model's words. Text that
         is the query but for case and punctuation, and a candidate that came before, is no neighbour.
 
     Raises InputError where the model has no words, the file is missing or not text, or a query has no token,

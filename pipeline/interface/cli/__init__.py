@@ -38,8 +38,8 @@ SECTIONS = {
         "plan": "Forecast what a translation will take: time, cost, disk, memory.",
         "memory": "Show, export and import remembered translations.",
         "model": "Import a ready translation model, check one, show any model.",
-        "translate": "Translate a file of sentences, one a line.",
-        "paraphrase": "Paraphrase a file of sentences, one a line.",
+        "translate": "Translate a file of sentences, one per line.",
+        "paraphrase": "Paraphrase a file of sentences, one per line.",
     },
     "Embeddings": {
         "train": "Train sentence embeddings on paraphrase pairs.",

@@ -15,10 +15,10 @@ def embed(
         "@context, @unrolled:3 or @mean:3 behind it"
     ),
     input_path: Path = typer.Argument(
-        metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
+        metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
     ),
     output: Path = typer.Argument(metavar="OUTPUT", help=".npy or .parquet"),
-    workers: int = typer.Option(0, min=0, help="processes on the CPU; 0 is one a core"),
+    workers: int = typer.Option(0, min=0, help="processes on the CPU; 0 is one per core"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:

@@ -45,7 +45,7 @@ def extract(
         "words", help="words, lemmas, words_and_tags or lemmas_and_tags (needs the extra classes)"
     ),
     spacy_model: str = typer.Option("en_core_web_sm", help="spaCy pipeline that gives the tags"),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
     force: bool = typer.Option(False, "--force", help="replace the output directory"),
 ) -> None:

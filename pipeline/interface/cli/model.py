@@ -113,7 +113,7 @@ def check(
     columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
     count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences of the sample"),
     limit: float = typer.Option(0.02, min=0, help="nats a token that may be lost"),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
 ) -> None:
     """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
 

@@ -14,7 +14,7 @@ def neighbours(
     model: str = typer.Argument(help="a trained model, word vectors, SIF, ..., as of 'paraforge embed'"),
     queries: list[str] = typer.Argument(metavar="WORD|SENTENCE", help="what to find neighbours of"),
     among: Path | None = typer.Option(
-        None, metavar="FILE", help="candidates, one a line; by default the model's words"
+        None, metavar="FILE", help="candidates, one per line; by default the model's words"
     ),
     count: int = typer.Option(10, "--count", "-n", min=1, help="neighbours of each"),
     device: str = typer.Option("auto", help=DEVICE_HELP),

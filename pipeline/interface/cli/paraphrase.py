@@ -1,4 +1,4 @@
-"""``paraforge paraphrase``: paraphrase a file of sentences, one a line."""
+"""``paraforge paraphrase``: paraphrase a file of sentences, one per line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def paraphrase(
     input_path: Path = typer.Argument(
-        ..., metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
+        ..., metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
     ),
     output_path: Path = typer.Argument(
         ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
@@ -46,10 +46,10 @@ def paraphrase(
     top_k: int = typer.Option(10, min=0, help="of sample: among this many most probable tokens; 0: all"),
     seed: int = typer.Option(1, help="of sample: another seed draws others"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
-    """Paraphrase a file of sentences, one a line, with a model of the stage paraphraser.
+    """Paraphrase a file of sentences, one per line, with a model of the stage paraphraser.
 
     The output has a line for each paraphrase: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. What is not asked for is left to the model.

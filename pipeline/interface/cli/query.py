@@ -24,7 +24,7 @@ def query(
     ),
     count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows that a table shows at most"),
     memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
-    threads: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="threads; 0 is one per core"),
     allow_files: bool = typer.Option(
         False, "--allow-files", help="let the statement read and write other files than the corpus"
     ),

@@ -49,7 +49,7 @@ def score(
     ),
     by: str = typer.Option("paraphrase_score", help="the score that pairs are refused by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:
     """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.

@@ -22,7 +22,7 @@ def sif(
         [],
         "--fit",
         help="sentences whose common component is removed: STS sets (as for evaluate --sts) or a file of "
-        "sentences, one a line; without it, the component of each evaluated set is removed",
+        "sentences, one per line; without it, the component of each evaluated set is removed",
     ),
     a: float = typer.Option(1e-3, help="of the weights a / (a + p(word))"),
     components: int = typer.Option(1, min=0, help="components to remove; 0 leaves the weights alone (W)"),

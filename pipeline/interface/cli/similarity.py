@@ -14,14 +14,14 @@ def similarity(
         help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
         "@context, @unrolled:3 or @mean:3 behind it"
     ),
-    first: Path = typer.Argument(help="TSV of pairs, or the first sentences, one a line"),
-    second: Path | None = typer.Argument(None, help="the second sentences, one a line"),
+    first: Path = typer.Argument(help="TSV of pairs, or the first sentences, one per line"),
+    second: Path | None = typer.Argument(None, help="the second sentences, one per line"),
     columns: str = typer.Option("0,1", help="the two columns of the TSV, counted from 0"),
     output: Path | None = typer.Option(None, "--output", "-o", help="write here; standard output if not"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
-    """Cosine of both sentences of every pair, a number a line, in order; 0 where one has no token.
+    """Cosine of both sentences of every pair, a number per line, in order; 0 where one has no token.
 
     Of trained decoders it is the dot product, or with :cosine behind the representation's name the cosine.
 
@@ -38,7 +38,7 @@ def similarity(
     from paraforge.interface.cli.settings import column_pair, quiet_pipe
     from paraforge.products.loading import load_fixed
 
-    check_output_file(output, force, text_lines("numbers, one a line", r"-?\d+\.\d{6}", repeated=True))
+    check_output_file(output, force, text_lines("numbers, one per line", r"-?\d+\.\d{6}", repeated=True))
     pair = column_pair(columns)
     opened = load_fixed(model, device)
     cosines = (

@@ -42,7 +42,7 @@ def train(
         False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
     ),
     device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
     work: Path = typer.Option(Path("work"), help="where pairs and checkpoints are kept until the end"),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),

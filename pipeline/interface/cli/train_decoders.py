@@ -61,7 +61,7 @@ def train_decoders(
     patience: int = typer.Option(0, min=0, help="evaluations without gain that end the training; 0: never"),
     seed: int = typer.Option(1, min=0, help="of initial values and order"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
     work: Path = typer.Option(Path("work"), help="where triples and checkpoints are kept until the end"),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),

@@ -1,4 +1,4 @@
-"""``paraforge translate``: translate a file of sentences, one a line."""
+"""``paraforge translate``: translate a file of sentences, one per line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def translate(
     input_path: Path = typer.Argument(
-        ..., metavar="INPUT", help="sentences, one a line; plain, gz, bz2, xz or zst; - for standard input"
+        ..., metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
     ),
     output_path: Path = typer.Argument(
         ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
@@ -41,7 +41,7 @@ def translate(
     max_source_tokens: int = typer.Option(1024, min=2, help="a longer source is cut"),
     max_target_tokens: int = typer.Option(256, min=2, help="a longer hypothesis is cut"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one a core"),
+    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
     check: str = typer.Option(
         "fallback", help="of int8 and int16: fallback to float32 where they lose too much, error, or skip"
@@ -54,7 +54,7 @@ def translate(
     ),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:
-    """Translate a file of sentences, one a line.
+    """Translate a file of sentences, one per line.
 
     The output has a line for each hypothesis: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and

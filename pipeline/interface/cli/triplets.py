@@ -28,7 +28,7 @@ def triplets(
         help="sources, e.g. 'captions.*', in which equal line numbers are about the same image",
     ),
     seed: int = typer.Option(1, help="of what is looked at, and of random negatives"),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one a core"),
+    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),

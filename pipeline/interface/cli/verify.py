@@ -9,7 +9,7 @@ import typer
 
 def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
-    workers: int = typer.Option(0, min=0, help="threads; 0 is one a core"),
+    workers: int = typer.Option(0, min=0, help="threads; 0 is one per core"),
 ) -> None:
     """Check published corpora and models: files, checksums; of a corpus also rows, columns, counts.
 

@@ -47,7 +47,7 @@ def open_database(
     network is never used.
 
     datasets: each becomes a view of its name. allow_files: let statements read and write other files.
-    threads: 0 for one a core, at most 8. memory: what DuckDB may use, e.g. ``600MB``.
+    threads: 0 for one per core, at most 8. memory: what DuckDB may use, e.g. ``600MB``.
     names: further views, by name.
 
     Raises InputError: a file cannot be read.

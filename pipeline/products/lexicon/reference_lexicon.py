@@ -42,7 +42,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
     """Read a PPDB file (`[NN] ||| word ||| paraphrase ||| features ||| ...`) or a list of word pairs.
 
     The score is ``PPDB2.0Score``; of entries with several parts of speech the first is taken (ParaNMT,
-    footnote 10). Multi-word phrases are passed over. A list has two words a line and may have a score.
+    footnote 10). Multi-word phrases are passed over. A list has two words per line and may have a score.
 
     Raises:
         InputError: with file and line: neither of the two forms, a score that is no number, no entry at all.

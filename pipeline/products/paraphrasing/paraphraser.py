@@ -51,7 +51,7 @@ class Paraphraser:
     def __init__(self, path: Path, device: str = "auto", threads: int = 0) -> None:
         """Open it; an engine is loaded when it is first used. Raises InputError: no paraphraser, or damaged.
 
-        path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one a core.
+        path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one per core.
         """
         self.controls = Controls.read(path)
         self._path = path

@@ -24,11 +24,11 @@ def find_clusters(
 ) -> tuple[int, int]:
     """Write the cluster of each row: the number of the first row that it is connected with.
 
-    Memory does not grow with the corpus; on disk it takes about 100 bytes a row while it runs.
+    Memory does not grow with the corpus; on disk it takes about 100 bytes per row while it runs.
 
     keys: of blocks of rows, in order, as :func:`~paraforge.products.triplets.pieces.link_keys` makes them.
     rows: of all blocks. ranking: directory of its own, for what is out of core.
-    output: file of int64, a number a row. done: called with rows that have been read.
+    output: file of int64, a number per row. done: called with rows that have been read.
 
     Returns the number of clusters and the rows of the largest one.
     """

@@ -77,7 +77,7 @@ def mine_triplets(
     A negative is a translation whose cosine with the anchor is below (1 - margin) times the positive's, and
     never of the anchor's own cluster: what is connected by a text (whatever its case, punctuation and
     spaces), a foreign side or an image. Memory does not grow with the corpus; the work directory takes about
-    4 bytes a pair for each dimension, and 500.
+    4 bytes per pair for each dimension, and 500.
 
     parameters: encoder and what is allowed. corpus: a published corpus. output: directory to make.
     resources: where to run. allow_empty: whether it is no error, but a warning, if no triplet is found.

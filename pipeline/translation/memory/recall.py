@@ -81,7 +81,7 @@ def recall(
 ) -> Recalled:
     """Look every sentence up; of several segments that know it the first counts.
 
-    Memory does not grow with what is known, and with the corpus by four to eight bytes a sentence. Only
+    Memory does not grow with what is known, and with the corpus by four to eight bytes per sentence. Only
     segments that are needed are read as a whole. A damaged one is renamed, with a warning: its sentences are
     unknown.
 

@@ -92,7 +92,7 @@ def _keep(
         stratum = found.strata.setdefault(int(number), Stratum())
         here = np.flatnonzero(numbers == number)
         stratum.sentences += len(here)
-        # The smallest of random keys, one a sentence, are a uniform sample without replacement.
+        # The smallest of random keys, one per sentence, are a uniform sample without replacement.
         if len(stratum.keys) >= kept:
             here = here[keys[here] < stratum.keys[-1]]
         all_keys = np.concatenate([stratum.keys, keys[here]])

@@ -63,7 +63,7 @@ def translate_lines(
     The file appears under its name when it is complete; until then, and if the run is stopped, what has been
     translated is in ``OUTPUT.part``.
 
-    translator: an open engine. sentences: one a line, in order.
+    translator: an open engine. sentences: one per line, in order.
     output: file to write (``.gz``: compressed), or ``-``.
 
     Returns how many sentences, hypotheses, failures and marks of each kind.

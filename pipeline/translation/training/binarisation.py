@@ -28,7 +28,7 @@ from paraforge.translation.training.training_pairs import accepted_pairs, teache
 
 logger = logging.getLogger(__name__)
 
-# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes a pair).
+# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes per pair).
 PAIRS_PER_PART = 4_000_000
 PAIRS_PER_BLOCK = 10_000
 

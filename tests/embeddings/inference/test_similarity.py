@@ -42,7 +42,7 @@ def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
         run_command(*arguments)
     run_command(*arguments, "--force")
     output.write_text("3.14\n")
-    with pytest.raises(InputError, match="not numbers, one a line, so --force does not replace it"):
+    with pytest.raises(InputError, match="not numbers, one per line, so --force does not replace it"):
         run_command(*arguments, "--force")
     assert output.read_text() == "3.14\n" and written
 

@@ -53,7 +53,7 @@ EDITS = st.lists(
 
 
 def edited(texts: list[str], size: int, edit: str, dice: random.Random) -> tuple[list[str], int]:
-    """The corpus after an edit, and its rows a shard."""
+    """The corpus after an edit, and its rows per shard."""
     texts = list(texts)
     place = dice.randrange(len(texts)) if texts else 0
     match edit:

@@ -38,7 +38,7 @@ class PairSimilarity(Protocol):
     """Compares the sentences of a pair without giving either a vector, such as the overlap of words."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """One number a pair, (pairs,) float64, higher is more similar."""
+        """One number per pair, (pairs,) float64, higher is more similar."""
 
 
 @runtime_checkable

@@ -68,7 +68,7 @@ def old_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_polarity(paths: Sequence[Path]) -> Examples:
-    """SentEval's two files of texts, one a line, the negative (or objective) class first; in Latin-1 as they
+    """SentEval's two files of texts, one per line, the negative (or objective) class first; Latin-1 as they
     are distributed, or UTF-8. Raises InputError where a file is empty."""
     texts: list[str] = []
     labels: list[str] = []

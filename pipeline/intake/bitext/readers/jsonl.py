@@ -25,7 +25,7 @@ class JsonlSource(NamedColumnSource):
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a file of JSON objects, one a line. An empty line and a null are blank text.
+        """Read a file of JSON objects, one per line. An empty line and a null are blank text.
 
         A column ``a.b`` is field b of the object in field a where there is no field of the name ``a.b``
         itself.
