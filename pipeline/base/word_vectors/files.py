@@ -6,23 +6,87 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.compression import open_bytes
-from paraforge.base.word_vectors.source import FloatArray, RawBlock, VectorBlock, VectorSource
+from paraforge.base.text.compression import ByteStream, open_bytes
 
 logger = logging.getLogger(__name__)
 
+FloatArray = npt.NDArray[np.float32]
+
 _LARGEST_DIMENSION: Final = 20_000
+_READ_BYTES: Final = 1 << 22
+_LONGEST_LINE: Final = 1 << 21
 _FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 _FIX_BINARY: Final = (
     "Write it as text with gensim: KeyedVectors.load_word2vec_format(PATH, binary=True)"
     ".save_word2vec_format(TEXT)."
 )
+
+
+@dataclass(frozen=True)
+class _RawBlock:
+    """Some words of a file, unchanged, and their vectors: words x dimension, float32, all finite."""
+
+    words: list[bytes]
+    vectors: FloatArray
+
+
+@dataclass(frozen=True)
+class VectorBlock:
+    """Some distinct words of a file in their order, and their vectors: words x dimension, float32, all
+    finite."""
+
+    words: list[str]
+    vectors: FloatArray
+
+
+class _Source:
+    """The lines of a file, taken in blocks, with the number of the line that was taken last."""
+
+    def __init__(self, stream: ByteStream, path: Path) -> None:
+        self._stream = stream
+        self.path = path
+        self.buffer = b""
+        self.ended = False
+        self.lines = 0
+        self.block_start = 0
+
+    def line_of(self, position: int) -> int:
+        """Line number of the block's word `position`."""
+        return self.block_start + position
+
+    def fill(self, size: int) -> None:
+        """Have at least `size` bytes in the buffer, unless the file ends before."""
+        while len(self.buffer) < size and not self.ended:
+            data = self._stream.read(_READ_BYTES)
+            self.ended = not data
+            self.buffer += data
+
+    def take_lines(self) -> list[bytes]:
+        """The next lines, without their ends; none at the end of the file."""
+        self.fill(len(self.buffer) + 1)
+        if self.ended:
+            lines = self.buffer.removesuffix(b"\n").split(b"\n") if self.buffer else []
+            self.buffer = b""
+        else:
+            whole, newline, self.buffer = self.buffer.rpartition(b"\n")
+            lines = whole.split(b"\n") if newline else []
+        if len(self.buffer) > _LONGEST_LINE:
+            raise InputError(
+                f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors",
+                self.path,
+                self.lines + len(lines) + 1,
+            )
+        self.block_start = self.lines + 1
+        self.lines += len(lines)
+        return lines
 
 
 def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
@@ -43,7 +107,7 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
     undecodable = _LeftOut("words that are not UTF-8")
     repeated = _LeftOut("words that were in the file before")
     with open_bytes(path) as stream:
-        source = VectorSource(stream, path)
+        source = _Source(stream, path)
         header = _header(source)
         if header is not None and _looks_binary(source):
             raise InputError("word2vec's binary format: text is read", path, remedy=_FIX_BINARY)
@@ -102,7 +166,7 @@ class _LeftOut:
         return f"{self.count:,} {self._what} are left out, the first {self._first}"
 
 
-def _header(source: VectorSource) -> tuple[int, int] | None:
+def _header(source: _Source) -> tuple[int, int] | None:
     source.fill(1 << 16)
     line, newline, rest = source.buffer.partition(b"\n")
     fields = line.split()
@@ -125,12 +189,12 @@ def _check_dimension(dimension: int, path: Path) -> None:
         )
 
 
-def _looks_binary(source: VectorSource) -> bool:
+def _looks_binary(source: _Source) -> bool:
     source.fill(1 << 16)
     return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
 
 
-def _read_text(source: VectorSource, dimension: int | None) -> Iterator[RawBlock]:
+def _read_text(source: _Source, dimension: int | None) -> Iterator[_RawBlock]:
     while True:
         lines = source.take_lines()
         if lines:
@@ -152,7 +216,7 @@ def _dimension_of(line: bytes) -> int:
     return dimension
 
 
-def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> RawBlock:
+def _parse_lines(lines: list[bytes], dimension: int, source: _Source) -> _RawBlock:
     words = []
     numbers = []
     for position, line in enumerate(lines):
@@ -169,7 +233,7 @@ def _parse_lines(lines: list[bytes], dimension: int, source: VectorSource) -> Ra
     if values is None or values.size != len(lines) * dimension or not np.isfinite(values).all():
         _complain(lines, numbers, dimension, source)
         raise AssertionError("a block is wrong, and none of its lines")
-    return RawBlock(words, values.reshape(len(lines), dimension))
+    return _RawBlock(words, values.reshape(len(lines), dimension))
 
 
 def _floats(text: bytes) -> FloatArray | None:
@@ -184,7 +248,7 @@ def _floats(text: bytes) -> FloatArray | None:
             return None
 
 
-def _split_unusual(line: bytes, dimension: int, source: VectorSource, position: int) -> tuple[bytes, bytes]:
+def _split_unusual(line: bytes, dimension: int, source: _Source, position: int) -> tuple[bytes, bytes]:
     """Word and numbers of a line that is not separated by single spaces, or whose word has spaces."""
     fields = line.split()
     extra = len(fields) - dimension - 1
@@ -202,7 +266,7 @@ def is_number(field: bytes) -> bool:
     return True
 
 
-def _ragged(line: bytes, dimension: int, source: VectorSource, position: int) -> InputError:
+def _ragged(line: bytes, dimension: int, source: _Source, position: int) -> InputError:
     found = max(len(line.split()) - 1, 0)
     return InputError(
         f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line",
@@ -212,7 +276,7 @@ def _ragged(line: bytes, dimension: int, source: VectorSource, position: int) ->
     )
 
 
-def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: VectorSource) -> None:
+def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: _Source) -> None:
     """Raise the InputError of the first line that is wrong."""
     for position, text in enumerate(numbers):
         for field in text.split():
