@@ -172,7 +172,7 @@ def _reap(signum: int, frame: object) -> None:
             pass
 
 
-def _run(connection: socket.socket, fsync: Callable[[int], None]) -> None:
+def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
     """Become the program that is asked for."""
     length, files, _, _ = socket.recv_fds(connection, 9, 3)
     for number, file in enumerate(files):
