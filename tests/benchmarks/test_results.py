@@ -127,6 +127,16 @@ def test_a_column_of_figures_of_several_names_shows_the_one_that_a_row_has() -> 
     assert "In parentheses: Table 5." in shown
 
 
+def test_the_yardstick_is_the_last_row() -> None:
+    def line(task: str, name: str, value: float) -> Measurement:
+        return Measurement(task=task, configuration={"name": name}, figures={"sts": value})
+
+    metrics = [line("metrics", "chrf", 50.5), line("metrics", "tfidf-trigrams", 70.9)]
+    known = {"t": [line("t", "Word", 60.5)], "metrics": metrics}
+    shown = _table(Table(title="T", tasks=["t"], columns={"sts": "2014"}, yardstick=True), known)
+    assert shown[-3:-1] == ["| Word | 60.5 |", "| TF-IDF, trigrams, untrained | 70.9 |"]
+
+
 def test_a_table_without_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="no measurement"):
         _table(Table(title="STS", tasks=["t"], where={"name": ["none"]}, columns={"x": "x"}), {"t": []})
