@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,6 +74,20 @@ def empty_object(path: Path) -> None:
     path.write_bytes(b"{}")
 
 
+def misspell(path: Path) -> None:
+    """A bit of a key, or of a name: JSON as it should be, of other things."""
+    path.write_text(re.sub(r'(?<=\w)[a-z](?=\w*":)', lambda found: found[0].upper(), path.read_text()))
+
+
+def miscount(path: Path) -> None:
+    """A bit of every number."""
+    path.write_text(re.sub(r"\d(?=,?\s)", lambda found: str(int(found[0]) ^ 1), path.read_text()))
+
+
+def damages_of(path: Path) -> tuple[Damage, ...]:
+    return (cut, overwrite, empty_object, *([misspell, miscount] if path.suffix == ".json" else []))
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project of two sources, and so of two shards, of which every stage has been run.
@@ -127,7 +142,7 @@ def test_any_file_of_a_finished_stage(finished: Path, tmp_path: Path, stage: str
     with inside(project):
         assert run_stage(stage)
     for path in sorted(work_of(project, {})):
-        for damage in (cut, overwrite, empty_object):
+        for damage in damages_of(path):
             if path.exists():
                 check(stage, project, path, damage, wanted)
 

@@ -13,15 +13,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file, write_json
+from paraforge.base.files import (
+    check_digests,
+    hash_json,
+    read_json,
+    remove_directory,
+    write_digests,
+    write_json,
+)
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.keys import text_keys
-from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
-    ShardView,
     shard_name,
     write_index,
     write_shard,
@@ -130,14 +135,8 @@ def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
 
 def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
     try:
-        digests = read_json(found.path / _COMPLETE)["files"]
-        places = ShardDirectory(found.places)
-        check_bytes(ShardView(found.places))
-        return (
-            all(sha256_file(found.path / name) == digest for name, digest in digests.items())
-            and places.rows == ingested.rows
-        )
-    except (InputError, OSError, KeyError, TypeError, AttributeError):
+        return not check_digests(found.path) and ShardDirectory(found.places).rows == ingested.rows
+    except InputError:
         return False
 
 
@@ -175,8 +174,8 @@ def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
             start += table.num_rows
             bar.update(table.num_rows)
     write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
-    files = {path.name: sha256_file(path) for path in (first_rows, keys)}
-    write_json(target.path / _COMPLETE, {"rows": asdict(rows), "files": files})
+    write_json(target.path / _COMPLETE, {"rows": asdict(rows)})
+    write_digests(target.path)
 
 
 def _own_rows(

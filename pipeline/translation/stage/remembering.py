@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory, write_json
+from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory
+from paraforge.base.sealed import is_whole, remove_sealed, write_sealed_json
 from paraforge.base.shards.begun import SUFFIX
 from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.base.shards.resources import Resources
@@ -244,6 +245,8 @@ def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: Ste
 
 def _read_state(work: Path) -> Tasks | None:
     """What a run left; None where there was none, or the files of its tasks are damaged."""
+    if not is_whole(work / _STATE):
+        return None
     try:
         tasks = Tasks(**(read_json_or_none(work / _STATE) or {}))
         if tasks.translating:
@@ -254,7 +257,7 @@ def _read_state(work: Path) -> Tasks | None:
 
 
 def _write_state(work: Path, tasks: Tasks) -> None:
-    write_json(work / _STATE, asdict(tasks))
+    write_sealed_json(work / _STATE, asdict(tasks))
 
 
 def _write_tasks(
@@ -266,7 +269,7 @@ def _write_tasks(
     sentences_per_task: int,
 ) -> Tasks:
     """Cut the unknown sentences into tasks, in the order of the corpus."""
-    (work / _STATE).unlink(missing_ok=True)
+    remove_sealed(work / _STATE)
     with replaced_directory(work / _TASKS) as temporary:
         writer = ShardWriter(temporary, _SENTENCES, sentences_per_task)
         for texts in distinct.texts(corpus, recalled.unknown):

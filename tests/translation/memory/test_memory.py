@@ -269,5 +269,6 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         "distinct",
         "lock",
         "tasks.json",
+        "tasks.json.sha256",
     ]
     assert not list((work / "translate-sentences").glob("*.parquet"))

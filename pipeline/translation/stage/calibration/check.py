@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.files import hash_json, read_json
+from paraforge.base.sealed import is_whole, write_sealed_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory
@@ -142,12 +143,14 @@ def sampled_loss(
     )
     rows = ShardDirectory(directory / "hypotheses").read(0)
     loss = measure_loss(rows, choice.options.compute_type, rows["reference"].to_pylist())
-    write_json(directory / _RECORD, {"loss": asdict(loss), "sentences": sentences})
+    write_sealed_json(directory / _RECORD, {"loss": asdict(loss), "sentences": sentences})
     return loss
 
 
 def _measured(directory: Path) -> tuple[QuantisationLoss, int] | None:
     """What was measured on a corpus, and how many sentences that had."""
+    if not is_whole(directory / _RECORD):
+        return None
     try:
         record = read_json(directory / _RECORD)
         return QuantisationLoss(**record["loss"]), int(record["sentences"])
