@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 from paraforge.base.shards.column import column
 
 SCHEMA_VERSION = 2
-# Columns of earlier schemas, by their present names. Schema 1 called the source text by its default language.
-FORMER_NAMES = {"cs": "source_text"}
-
 
 _DECLARED = [
     # lineage
@@ -67,11 +64,6 @@ def alive_rows(table: pa.Table) -> Any:
 def usable_rows(table: pa.Table) -> Any:
     """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
     return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
-
-
-def present_names(names: Sequence[str]) -> list[str]:
-    """Names of a file's columns, those of an earlier schema under their present names."""
-    return [name if (now := FORMER_NAMES.get(name, name)) in names else now for name in names]
 
 
 def schema_of(

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError, check_format, describing
 from paraforge.base.files import atomic_path, hash_json, read_json, sha256_file, write_json
-from paraforge.base.shards.schema import present_names
 
 ROWS_PER_SHARD = 50_000
 # Of compression: what is written once and read at once need not be smaller.
@@ -109,26 +108,20 @@ def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[t
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of the project, checking page checksums; columns have their present names. Raises
-    InputError: the file is missing, not Parquet, damaged, or lacks a column."""
+    """Read a Parquet file of the project, checking page checksums. Raises InputError: the file is missing,
+    not Parquet, damaged, or lacks a column."""
     with open_parquet(path) as file:
         names = file.schema_arrow.names
-        stored = dict(zip(present_names(names), names, strict=True))
-        missing = [name for name in columns or () if name not in stored]
+        missing = [name for name in columns or () if name not in names]
         if missing:
-            raise InputError(f"no column {', '.join(missing)}; it has {', '.join(stored)}", path)
-        wanted = None if columns is None else [stored[name] for name in columns]
-        table = file.read(columns=wanted, use_threads=False)
-        return table.rename_columns(present_names(table.column_names))
+            raise InputError(f"no column {', '.join(missing)}; it has {', '.join(names)}", path)
+        return file.read(columns=columns, use_threads=False)
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """The schema of a Parquet file of the project; columns have their present names. Raises InputError: the
-    file cannot be read."""
+    """The schema of a Parquet file of the project. Raises InputError: the file cannot be read."""
     with open_parquet(path) as file:
-        schema = file.schema_arrow
-    fields = [field.with_name(name) for field, name in zip(schema, present_names(schema.names), strict=True)]
-    return pa.schema(fields, schema.metadata)
+        return file.schema_arrow
 
 
 def write_index(directory: Path, records: Sequence[ShardRecord], description: dict[str, Any]) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.schema import SCHEMA_VERSION, present_names
+from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import open_parquet
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
+    OTHER_SCHEMA,
     REJECTED,
     Manifest,
     manifest_path,
@@ -35,9 +36,8 @@ class Dataset:
     name: ``corpus``, ``rejected`` or ``lexicon``.
     files: absolute paths, in order; none where the dataset is empty and has no file.
     rows: rows of all files, as the manifest says.
-    schema: columns as the manifest says, with their present names.
+    schema: columns as the manifest says.
     manifest: of a published corpus; None of a lexicon.
-    renamed: present names of the columns that its files call otherwise.
     """
 
     name: str
@@ -46,7 +46,6 @@ class Dataset:
     rows: int
     schema: pa.Schema
     manifest: Manifest | None = None
-    renamed: dict[str, str] = field(default_factory=dict)
 
 
 def open_published(directory: Path) -> Dataset:
@@ -65,32 +64,26 @@ def open_published(directory: Path) -> Dataset:
             remedy=f"Did you mean {inside}?" if inside else "Run 'dvc repro publish' to make one.",
         )
     manifest = read_manifest(directory)
-    if manifest.schema_version > SCHEMA_VERSION:
+    if manifest.schema_version != SCHEMA_VERSION:
         raise InputError(
             f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
             manifest_path(directory),
-            remedy="Upgrade paraforge.",
+            remedy=OTHER_SCHEMA,
         )
     if manifest.content not in (KEPT, REJECTED):
         raise InputError(f"unknown content '{manifest.content}'", manifest_path(directory))
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
-    stored = [column["name"] for column in manifest.columns]
-    names = present_names(stored)
-    types = [_type(column["type"]) for column in manifest.columns]
-    schema = pa.schema(list(zip(names, types, strict=True)))
-    renamed = {name: now for name, now in zip(stored, names, strict=True) if name != now}
-    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest, renamed)
+    schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
+    return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
 
 
 def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Columns of a published dataset, some rows at a time, under their present names. Raises InputError: a
-    file is damaged."""
-    stored = {now: name for name, now in dataset.renamed.items()}
-    names = [stored.get(name, name) for name in columns]
+    """Columns of a published dataset, some rows at a time. Raises InputError: a file is damaged."""
+    names = list(columns)
     for path in dataset.files:
         with open_file(path) as file:
             for batch in file.iter_batches(50_000, columns=names, use_threads=False):
-                yield pa.Table.from_batches([batch]).select(names).rename_columns(list(columns))
+                yield pa.Table.from_batches([batch]).select(names)
 
 
 def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:

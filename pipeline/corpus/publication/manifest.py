@@ -18,6 +18,7 @@ from paraforge.versions import __version__
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 MANIFEST_NAME = "_manifest.json"
 _OLDER_MANIFEST_NAME = "manifest.json"
+OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
 FORMAT = 1
 KEPT, REJECTED = "corpus", "rejected"
 

@@ -17,6 +17,7 @@ from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import index_path, read_parquet
 from paraforge.corpus.publication.manifest import (
     KEPT,
+    OTHER_SCHEMA,
     Manifest,
     PublishedFile,
     manifest_path,
@@ -64,9 +65,9 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         )
     path = manifest_path(corpus)
     problems = [_problem(path, message) for message in _count_problems(manifest)]
-    if manifest.schema_version > SCHEMA_VERSION:
+    if manifest.schema_version != SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
-        problems.append(_problem(path, message, "Upgrade paraforge."))
+        problems.append(_problem(path, message, OTHER_SCHEMA))
     problems += _counterpart_problems(corpus, manifest)
     problems += _strangers(corpus, manifest)
     problems += _index_problems(corpus, manifest)

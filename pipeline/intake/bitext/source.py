@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
-from paraforge.base.shards.schema import FORMER_NAMES
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import FilePath
 from paraforge.intake.bitext.block import Block
@@ -25,26 +22,6 @@ logger = logging.getLogger(__name__)
 
 ColumnPlace = int | str
 ONLY = "file"  # the name under which a source of one file at a time keeps its path
-
-
-@cache
-def note_former_name(former: str, now: str) -> None:
-    """Say once in a process that a column has another name."""
-    logger.warning("the column %r of a source is called %r now: please write that", former, now)
-
-
-def _present_names(columns: Any) -> Any:
-    """Columns of a source under their present names."""
-    if not isinstance(columns, dict):
-        return columns
-    for former in FORMER_NAMES.keys() & columns.keys():
-        if FORMER_NAMES[former] not in columns:
-            note_former_name(former, FORMER_NAMES[former])
-            columns = {FORMER_NAMES[former] if n == former else n: place for n, place in columns.items()}
-    return columns
-
-
-PresentNames = BeforeValidator(_present_names)
 
 
 class Where(Section):
@@ -112,7 +89,7 @@ class ColumnSource(FileSource):
         min_length=1,
         description="file, pattern of files, or a list of them; $NAME is an environment variable",
     )
-    columns: Annotated[dict[str, ColumnPlace], PresentNames]
+    columns: dict[str, ColumnPlace]
     where: Where | None = None
 
     def patterns(self) -> dict[str, list[str]]:

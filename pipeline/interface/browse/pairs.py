@@ -104,12 +104,12 @@ class PairReader:
         files = np.searchsorted(self.corpus.ends, rows, side="right")
         found: dict[int, dict[str, Any]] = {}
         for file in np.unique(files).tolist():
-            dataset, path = self.corpus.files[file]
+            _, path = self.corpus.files[file]
             begin = int(self.corpus.ends[file - 1]) if file else 0
             numbers = ", ".join(str(row - begin) for row in rows[files == file].tolist())
             table = fetch(
                 self.connection.cursor(),
-                f"SELECT * FROM {rows_of(dataset, [path], 'file_row_number = true')} "
+                f"SELECT * FROM {rows_of([path], 'file_row_number = true')} "
                 f"WHERE file_row_number IN ({numbers})",
             )
             found |= {begin + pair["file_row_number"]: pair for pair in table.to_pylist()}
@@ -134,7 +134,7 @@ class PairReader:
         begin = int(self.corpus.ends[file - 1]) if file else 0
         columns = [name for name in TEXTS if name in dataset.schema.names]
         condition = " OR ".join(f"contains(lower({identifier(name)}), lower(?))" for name in columns)
-        numbered = rows_of(dataset, [path], "file_row_number = true")
+        numbered = rows_of([path], "file_row_number = true")
         sql = f"SELECT file_row_number FROM {numbered} WHERE {condition}"
         with explained():
             relation = self.connection.cursor().sql(sql, params=[text] * len(columns))

@@ -128,15 +128,12 @@ def files_literal(files: Sequence[Path]) -> str:
     return f"[{quoted}]"
 
 
-def rows_of(dataset: Dataset, files: Sequence[Path], *options: str) -> str:
-    """Files of a dataset as a relation in SQL whose columns have their present names.
+def rows_of(files: Sequence[Path], *options: str) -> str:
+    """Files, at least one, as a relation in SQL.
 
-    dataset: what the files belong to. files: some or all of them, at least one.
     options: of DuckDB's ``read_parquet``, e.g. ``filename = true``.
     """
-    renamed = ", ".join(f"{identifier(a)} AS {identifier(b)}" for a, b in dataset.renamed.items())
-    everything = f"* RENAME ({renamed})" if renamed else "*"
-    return f"(SELECT {everything} FROM read_parquet({', '.join([files_literal(files), *options])}))"
+    return f"read_parquet({', '.join([files_literal(files), *options])})"
 
 
 def identifier(name: str) -> str:
@@ -148,7 +145,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
     if dataset.files:
         columns = ", ".join(identifier(column) for column in dataset.schema.names)
         connection.execute(
-            f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {rows_of(dataset, dataset.files)}"
+            f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {rows_of(dataset.files)}"
         )
         return
     # No file, no rows: the columns are known from the manifest.

@@ -107,7 +107,7 @@ def sample_pairs(
         for index in np.unique(np.searchsorted(ends, drawn, side="right")).tolist():
             begin = int(ends[index]) - matching[index]
             places = drawn[(drawn >= begin) & (drawn < ends[index])] - begin
-            file = rows_of(dataset, [dataset.files[index]], "file_row_number = true")
+            file = rows_of([dataset.files[index]], "file_row_number = true")
             rows = fetch(connection, f"SELECT file_row_number FROM {file} WHERE {condition} {in_order}")
             numbers = ", ".join(map(str, rows["file_row_number"].to_numpy()[places].tolist()))
             tables.append(
@@ -136,7 +136,7 @@ def _matching_rows(connection: duckdb.DuckDBPyConnection, dataset: Dataset, cond
     counts = fetch(
         connection,
         "SELECT filename, count(*) AS pairs "
-        f"FROM {rows_of(dataset, dataset.files, 'filename = true')} "
+        f"FROM {rows_of(dataset.files, 'filename = true')} "
         f"WHERE {condition} GROUP BY filename",
     )
     by_file = dict(zip(counts["filename"].to_pylist(), counts["pairs"].to_pylist(), strict=True))

@@ -39,29 +39,27 @@ class Piece:
     row_groups: tuple[int, ...]
     first: int
     rows: int
-    stored: tuple[tuple[str, str], ...]
-    """Columns by their present names and as the file calls them."""
+    columns: tuple[str, ...]
+    """Columns of the file that triplets are made of."""
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """The piece's rows. Raises InputError: the file is damaged."""
-        names = dict(self.stored)
         with open_file(self.path) as file:
-            groups = list(self.row_groups)
-            table = file.read_row_groups(groups, [names[name] for name in columns], use_threads=False)
-        return table.select([names[name] for name in columns]).rename_columns(list(columns))
+            return file.read_row_groups(list(self.row_groups), list(columns), use_threads=False).select(
+                list(columns)
+            )
 
 
 def cut_corpus(dataset: Dataset) -> list[Piece]:
     """The corpus in pieces of about PIECE_ROWS rows, in order. Raises InputError: a file is damaged."""
-    former = {now: name for name, now in dataset.renamed.items()}
     wanted = (*SIDES, *LINEAGE, "source_text")
-    stored = tuple((name, former.get(name, name)) for name in dataset.schema.names if name in wanted)
+    columns = tuple(name for name in dataset.schema.names if name in wanted)
     pieces = []
     first = 0
     for path in dataset.files:
         with open_file(path) as file:
             for groups, rows in row_groups(file, PIECE_ROWS):
-                pieces.append(Piece(path, groups, first, rows, stored))
+                pieces.append(Piece(path, groups, first, rows, columns))
                 first += rows
     return pieces
 

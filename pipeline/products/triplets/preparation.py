@@ -63,7 +63,7 @@ def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
     if done := read_json_or_none(report):
         return int(done["anchor"])
     wanted = (*SIDES, "source_text", "source", "line")
-    rows = piece.read([name for name in wanted if name in dict(piece.stored)])
+    rows = piece.read([name for name in wanted if name in piece.columns])
     keys = link_keys(rows, setup.same_lines)
     texts = [pc.fill_null(rows[name], "") for name in SIDES]
     empty = [blank(column) for column in texts]

@@ -78,7 +78,7 @@ def write_files(number: int, pieces: Sequence[Piece], assembly: Assembly) -> dic
     if done := read_json_or_none(report):
         return done
     search = assembly.search
-    lineage = [name for name in LINEAGE if name in dict(pieces[0].stored)]
+    lineage = [name for name in LINEAGE if name in pieces[0].columns]
     kinds = schemas(search.parameters.negatives, lineage)
     left_out: Counter[str] = Counter()
     sums = np.zeros(2)

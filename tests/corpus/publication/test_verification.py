@@ -168,12 +168,15 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
         assert any(message in problem.message for problem in check(target))
 
 
-def test_a_newer_schema(copy: Path) -> None:
+@pytest.mark.parametrize("schema", [1, 99])
+def test_another_schema(copy: Path, schema: int) -> None:
     path = copy / "_manifest.json"
     value = {key: part for key, part in read_json(path).items() if key != "sha256"}
-    value["schema_version"] = 99
+    value["schema_version"] = schema
     write_json(path, {**value, "sha256": hash_json(value)})
-    assert [problem.message for problem in check(copy)] == ["written with schema 99, this version knows 2"]
+    assert [problem.message for problem in check(copy)] == [
+        f"written with schema {schema}, this version knows 2"
+    ]
 
 
 def test_no_such_corpus(tmp_path: Path) -> None:

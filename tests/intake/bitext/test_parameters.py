@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.source import note_former_name
 
 TSV: dict[str, Any] = {
     "name": "a",
@@ -91,24 +90,3 @@ def test_names_are_unique() -> None:
 
 def test_at_least_one_source() -> None:
     assert "at least 1 item" in problems()
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        TSV | {"columns": {"cs": 1, "reference": 0}},
-        {"name": "a", "format": "moses", "paths": {"cs": "a.cs.gz", "reference": "a.en.gz"}},
-    ],
-)
-def test_the_former_name_of_the_source_text_is_read_with_a_note(
-    source: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    note_former_name.cache_clear()
-    for _ in range(2):
-        (parsed,) = IngestParameters.model_validate({"sources": [source]}).sources
-        assert parsed.column_names() == {"source_text", "reference"}
-    assert [record.getMessage() for record in caplog.records] == [
-        "the column 'cs' of a source is called 'source_text' now: please write that"
-    ]
-    both = TSV | {"columns": {"cs": 1, "source_text": 2, "reference": 0}}
-    assert "has the columns cs, reference, source_text" in problems(both)

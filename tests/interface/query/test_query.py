@@ -237,9 +237,10 @@ def test_a_corpus_without_manifest(own_corpus: Path) -> None:
         ask(own_corpus / "nowhere", "SELECT 1")
 
 
-def test_a_corpus_of_a_newer_schema(own_corpus: Path) -> None:
-    rewrite(own_corpus / "_manifest.json", schema_version=99)
-    with pytest.raises(InputError, match=r"schema 99.*Upgrade"):
+@pytest.mark.parametrize("schema", [1, 99])
+def test_a_corpus_of_another_schema(own_corpus: Path, schema: int) -> None:
+    rewrite(own_corpus / "_manifest.json", schema_version=schema)
+    with pytest.raises(InputError, match=rf"schema {schema}.*the version of paraforge that wrote it"):
         ask(own_corpus, "SELECT 1")
 
 

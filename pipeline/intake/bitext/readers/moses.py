@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,16 +13,14 @@ from pydantic import Field
 from paraforge.base.text.lines import Reading, paired_blocks
 from paraforge.base.text.paths import FilePath
 from paraforge.intake.bitext.block import Block, parse_scores, reason_codes
-from paraforge.intake.bitext.source import FileSource, PresentNames
+from paraforge.intake.bitext.source import FileSource
 
 
 class MosesSource(FileSource):
     """Parallel files: line n of each is row n."""
 
     format: Literal["moses"]
-    paths: Annotated[dict[str, FilePath], PresentNames] = Field(
-        description="a file, or pattern of files, for each column"
-    )
+    paths: dict[str, FilePath] = Field(description="a file, or pattern of files, for each column")
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""
