@@ -63,10 +63,8 @@ class Fake(EngineSettings):
         description="share of sentences that come out empty, non-finite, truncated or runaway",
     )
     sentences_per_second: float = Field(0.0, ge=0, description="rate of a worker; 0 is as fast as it can")
-    slow_pattern: str | None = Field(None, description="sentences in which this is found take slow_seconds")
-    slow_seconds: float = Field(0.0, ge=0)
 
-    @field_validator("fail_pattern", "slow_pattern")
+    @field_validator("fail_pattern")
     @classmethod
     def _is_pattern(cls, pattern: str | None) -> str | None:
         try:
@@ -108,7 +106,6 @@ class FakeTranslator:
         self._options = options
         self._settings = settings
         self._fail = re.compile(settings.fail_pattern) if settings.fail_pattern else None
-        self._slow = re.compile(settings.slow_pattern) if settings.slow_pattern else None
         self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
         self.batch_tokens = placement.batch_tokens or _BATCH_TOKENS
         self.queued_batches = 1
@@ -130,16 +127,11 @@ class FakeTranslator:
         return lambda: self._decode(batch)
 
     def _decode(self, batch: list[SourceTokens]) -> Decoded:
-        seconds = 0.0
         for source in batch:
             if self._fail is not None and self._fail.search(source.sentence):
                 raise InjectedFailure(f"told to fail on {self._fail.pattern!r}")
-            if self._slow is not None and self._slow.search(source.sentence):
-                seconds += self._settings.slow_seconds
         if self._settings.sentences_per_second:
-            seconds += len(batch) / self._settings.sentences_per_second
-        if seconds:
-            time.sleep(seconds)
+            time.sleep(len(batch) / self._settings.sentences_per_second)
         return [self._hypotheses(source) for source in batch]
 
     def _hypotheses(self, source: SourceTokens) -> tuple[Hypothesis, ...]:

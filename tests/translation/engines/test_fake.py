@@ -88,9 +88,6 @@ def test_its_rate_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", slept.append)
     run(SENTENCES[:50], sentences_per_second=500)
     assert sum(slept) == pytest.approx(0.1)
-    slept.clear()
-    run(SENTENCES[:3], slow_pattern="číslo 1,", slow_seconds=0.2)
-    assert sum(slept) == pytest.approx(0.2)
 
 
 def test_rate_does_not_change_the_fingerprint_and_seed_does() -> None:
