@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
-from paraforge.interface.cli.spelling import name_values, respelled
+from paraforge.interface.cli.spelling import name_values
 from paraforge.versions import __version__
 
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
@@ -69,10 +69,6 @@ COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is used or its own help is asked for."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read options of the release before as they are written now."""
-        return super().parse_args(ctx, respelled(args))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of :data:`COMMANDS`."""

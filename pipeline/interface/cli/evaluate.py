@@ -20,7 +20,6 @@ def evaluate(
         "(which are averaged), or a baseline: tfidf, tfidf-trigrams, jaccard, chrf; of trained decoders also "
         "with @context, @unrolled:3 or @mean:3 behind it, and :cosine behind that"
     ),
-    older_json: Path | None = typer.Argument(None, hidden=True),
     sts: list[Path] = typer.Option(
         [], "--sts", help="directory or file of scored sentence pairs; may be given several times"
     ),
@@ -117,11 +116,6 @@ def evaluate(
     from paraforge.interface.cli.outputs import check_output_file, json_object
     from paraforge.products.loading import open_model
 
-    if older_json is not None:
-        # '--json FILE' was how to write a file.
-        if not as_json or output is not None:
-            raise ConfigurationError([f"{older_json}: one model is evaluated; name others with --baseline"])
-        output, as_json = older_json, False
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
     fine_tuner = None
     if variants := _variants(fine_tune, fine_tune_from, fine_tune_penalty, fine_tune_set):

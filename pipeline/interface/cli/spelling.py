@@ -1,4 +1,4 @@
-"""How options are written: one spelling of one idea in every command, and what was written before."""
+"""How options are written: one spelling of one idea in every command."""
 
 from __future__ import annotations
 
@@ -6,29 +6,6 @@ from enum import Enum
 from typing import Any
 
 DEVICE_HELP = "where the model runs: cpu, cuda, cuda:1, ...; auto is a GPU where there is one"
-
-OLD_SPELLINGS: dict[str, dict[str, str]] = {
-    "annotate": {"--pairs": "--count"},
-    "diff": {"--examples": "--count"},
-    "doctor": {"--mend": "--repair"},
-    "evaluate": {"--fine-tune-set": "--set"},
-    "lexicon": {"--limit": "--count"},
-    "model": {"--sentences": "--count"},
-    "query": {"--limit": "--count"},
-    "translate": {"--setting": "--set"},
-}
-"""By command, options of the release before: they are understood and not shown."""
-
-
-def respelled(args: list[str]) -> list[str]:
-    """The arguments of a command, its name first, with old spellings of options replaced."""
-    old = OLD_SPELLINGS.get(args[0], {}) if args else {}
-    end = args.index("--") if "--" in args else len(args)
-    found = []
-    for arg in args[:end]:
-        name, equals, value = arg.partition("=")
-        found.append(f"{old.get(name, name)}{equals}{value}")
-    return found + args[end:]
 
 
 def name_values(command: Any) -> None:

@@ -52,7 +52,7 @@ def test_everything_at_once(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
         *("--transfer", place / "transfer", "--by-length", "--baseline", "tfidf", "--against", "jaccard"),
-        *("--json", place / "scores.json"),
+        *("--output", place / "scores.json"),
     )
     content = json.loads((place / "scores.json").read_text())
     sets = read_sets([place / "sts"])
@@ -102,7 +102,7 @@ def test_errors(place: Path) -> None:
         evaluate("jaccard", open_model, sts=[place / "sts"])
     (place / "scores.json").write_text("{}")
     with pytest.raises(InputError, match="--force"):
-        run("evaluate", "jaccard", "--sts", place / "sts", "--json", place / "scores.json")
+        run("evaluate", "jaccard", "--sts", place / "sts", "--output", place / "scores.json")
 
 
 def test_sif_of_each_set_and_fitted(place: Path) -> None:

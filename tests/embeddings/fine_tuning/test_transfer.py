@@ -195,8 +195,8 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         *("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--task", "SICK-R"),
         *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
         *("--fine-tune-from", "random", "--fine-tune-penalty", "1e-6", "--fine-tune-penalty", "1e-5"),
-        *("--fine-tune-set", "learning_rate=0.02,0.001", "--fine-tune-set", "epochs=2"),
-        *("--json", place / "scores.json", "--fine-tune-work", place / "fits"),
+        *("--set", "learning_rate=0.02,0.001", "--set", "epochs=2"),
+        *("--output", place / "scores.json", "--fine-tune-work", place / "fits"),
     )
     assert len(list((place / "fits").iterdir())) == 3 * (2 + 1 + 1)
     content = json.loads((place / "scores.json").read_text())["transfer"]
@@ -224,9 +224,9 @@ def test_from_options_to_table_and_json(place: Path) -> None:
     ("arguments", "message"),
     [
         (["--fine-tune-penalty", "0.1"], "need --fine-tune"),
-        (["--fine-tune-set", "epochs=2"], "need --fine-tune"),
-        (["--fine-tune", "--fine-tune-set", "epochs"], "KEY=VALUE,... is expected"),
-        (["--fine-tune", "--fine-tune-set", "epochs=0"], "epochs: '0'"),
+        (["--set", "epochs=2"], "need --fine-tune"),
+        (["--fine-tune", "--set", "epochs"], "KEY=VALUE,... is expected"),
+        (["--fine-tune", "--set", "epochs=0"], "epochs: '0'"),
         (["--fine-tune", "--set", "projection=0"], "projection: '0'"),
         (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
         (["--fine-tune", "--fine-tune-from", "scratch"], "'trained' or 'random'"),

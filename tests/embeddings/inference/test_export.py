@@ -65,7 +65,7 @@ def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["w
     word_model(tmp_path / "model", unit)
     judged, scores = tmp_path / "judged.tsv", tmp_path / "scores.json"
     judged.write_text("word1\tword2\tscore\na\tdog\t7\na\tbone\t3\ndog\tgnu\t1\ngnu\tyak\t9\n")
-    run_command("evaluate", tmp_path / "model", "--similarity", judged, "--json", scores)
+    run_command("evaluate", tmp_path / "model", "--similarity", judged, "--output", scores)
     found = json.loads(scores.read_text())["words"]["judged"]
     assert (found["found"], found["pairs"]) == (2, 4)
 

@@ -14,7 +14,6 @@ import typer
 
 from paraforge.base.errors import ParaforgeError
 from paraforge.interface.cli import COMMANDS, app
-from paraforge.interface.cli.spelling import OLD_SPELLINGS, respelled
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.project import digests
@@ -45,7 +44,6 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "similarity": ("similarity", "missing", "missing", "-o", "OUT"),
     "triplets": ("triplets", "missing", "OUT"),
     "evaluate": ("evaluate", "missing", "-o", "OUT"),
-    "evaluate --json": ("evaluate", "missing", "--json", "OUT"),
     "sif": ("sif", "missing", "OUT"),
     "expand": ("expand", "missing", "missing", "OUT"),
     "export": ("export", "missing", "OUT", "--format", "sentence-transformers"),
@@ -115,20 +113,6 @@ def test_one_idea_is_written_in_one_way(name: str) -> None:
         if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
             # A name in capitals, or a form with some.
             assert re.fullmatch(r"[A-Z_]+( |\.\.\.|[A-Z_=,.])*", parameter.metavar), parameter.name
-        assert not options & set(OLD_SPELLINGS.get(name.split()[0], {}))
-
-
-def test_spellings_of_the_release_before() -> None:
-    assert respelled(["translate", "a", "b", "--setting", "x=1", "--setting=y=2", "--", "--setting"]) == [
-        *("translate", "a", "b", "--set", "x=1", "--set=y=2", "--", "--setting")
-    ]
-    root: Any = typer.main.get_command(app)
-    for name, spellings in OLD_SPELLINGS.items():
-        command = root.get_command(None, name)
-        inner = getattr(command, "commands", {"": command}).values()
-        known = {option for one in inner for parameter in one.params for option in parameter.opts}
-        assert set(spellings.values()) <= known
-        assert not set(spellings) & known
 
 
 def test_the_overview_has_every_command_in_a_section() -> None:

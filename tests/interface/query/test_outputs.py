@@ -90,7 +90,7 @@ def test_a_closed_pipe_is_quiet(corpus: Path, form: str) -> None:
     """What ``| head -1`` does: the reader goes away in the middle of the output."""
     sql = "SELECT a.reference FROM corpus a, corpus b LIMIT 20000"
     with subprocess.Popen(
-        ["paraforge", "query", str(corpus), sql, "-f", form, "--limit", "20000"],
+        ["paraforge", "query", str(corpus), sql, "-f", form, "--count", "20000"],
         env=warm_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

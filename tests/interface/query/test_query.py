@@ -107,7 +107,7 @@ def test_an_empty_result(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_shows_a_part_and_says_so(corpus: Path) -> None:
-    result = run_command("query", corpus, "SELECT line FROM corpus", "--limit", 3)
+    result = run_command("query", corpus, "SELECT line FROM corpus", "--count", 3)
     assert len(result.stdout.splitlines()) == 2 + 3
     assert "the first 3 rows" in result.stderr
 

@@ -75,7 +75,7 @@ def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
     assert json.loads(texts) == ["a a b b", "c c"]
     assert (documented, checked) == ("True", "True")
     assert remembered == "2"  # sets of the memory, one for each of the settings
-    arguments = ["translate", "in.txt", "-", "--engine", "echoing", "--setting", "times=2"]
+    arguments = ["translate", "in.txt", "-", "--engine", "echoing", "--set", "times=2"]
     assert run(tmp_path, COMMAND, *arguments).stdout == "1\t0\t-1.000000\tpes pes spí spí\n"
 
 
