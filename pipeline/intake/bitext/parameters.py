@@ -75,6 +75,11 @@ class IngestParameters(Section):
     )
     sources: list[Source] = Field(min_length=1)
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
+    check_languages: bool = Field(
+        True,
+        description="configure refuses a bitext whose first rows have the languages of its columns "
+        "exchanged, if py3langid is installed",
+    )
     rows_per_shard: int = Field(
         50_000, ge=100, le=10_000_000, description="a shard is the unit of work and of loss"
     )

@@ -18,6 +18,7 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import UnsetVariableError, files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean
+from paraforge.intake.bitext.languages import language_problem
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource
@@ -25,6 +26,7 @@ from paraforge.intake.bitext.source import ONLY, FileSource
 logger = logging.getLogger(__name__)
 
 _FIRST_BYTES = 1 << 16  # of a text file that is only looked at
+_ROWS_IDENTIFIED = 200  # of a file, whose languages are identified
 _DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
 _PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
@@ -103,13 +105,14 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     return resolved
 
 
-def problems(parameters: IngestParameters) -> list[str]:
+def problems(parameters: IngestParameters, language: str | None = None) -> list[str]:
     """Everything wrong with the sources that shows without reading them whole.
 
     Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made
     or written.
 
-    parameters: section ``ingest``.
+    parameters: section ``ingest``. language: code of the references' language; languages are not looked at
+    where None.
 
     Returns the problems, each naming its source and, where there is one, file and line.
     """
@@ -123,7 +126,9 @@ def problems(parameters: IngestParameters) -> list[str]:
         before = len(found)
         for file in files.files:
             try:
-                _check_first_rows(file, parameters.cleaning)
+                wrong = _check_first_rows(file, parameters, language)
+                if wrong is not None:
+                    raise InputError(wrong, file.main_path)
             except (InputError, OSError) as error:
                 found.add(source.name, error)
             if len(found) - before == _PROBLEMS_A_SOURCE:
@@ -137,12 +142,20 @@ def problems(parameters: IngestParameters) -> list[str]:
     return found.listed()
 
 
-def _check_first_rows(file: SourceFile, cleaning: Cleaning) -> None:
+def _check_first_rows(file: SourceFile, parameters: IngestParameters, language: str | None) -> str | None:
+    """What is wrong with the languages of the first rows. Raises InputError: they cannot be read."""
+    cleaning = parameters.cleaning
     reading = Reading(block_bytes=_FIRST_BYTES)
     for block in read_file(file, cleaning, reading):
         if len(block):
             clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
-            return
+            if language is None or not parameters.check_languages or parameters.kind != "bitext":
+                return None
+            source, reference = (
+                block.texts[name].slice(0, _ROWS_IDENTIFIED).to_pylist()
+                for name in ("source_text", "reference")
+            )
+            return language_problem(source, reference, language)
     raise InputError("the file has no rows", file.main_path)
 
 

@@ -130,7 +130,10 @@ def check_files(parameters: Parameters) -> list[str]:
     sources = {"ingest": parameters.ingest}
     if isinstance(bitext, IngestParameters):
         sources["nmt.bitext"] = bitext
-    found = [f"{key}: {problem}" for key, section in sources.items() for problem in problems(section)]
+    language = parameters.nmt.target_language
+    found = [
+        f"{key}: {problem}" for key, section in sources.items() for problem in problems(section, language)
+    ]
     prefixes = tuple(f"{key}.sources." for key in sources)
     found += [problem for problem in unreadable_files(parameters) if not problem.startswith(prefixes)]
     return found or _model_problems(parameters.nmt.model)
