@@ -16,7 +16,6 @@ stuck    it did not end.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -31,9 +30,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import psutil
+import typer
 
 from benchmarks import fault_projects
 from benchmarks.fault_projects import HOSTS, MEMORY, stages
@@ -491,35 +491,34 @@ def summary(found: Mapping[int, Measurement]) -> dict[str, float]:
     return dict(totals)
 
 
-def main() -> None:
+def main(
+    runs: int = 1000,
+    seed: int = 1,
+    only: Annotated[int | None, typer.Option(help="the one run to do again, whatever is recorded")] = None,
+    bad: Annotated[bool, typer.Option(help="do those again that did not end well")] = False,
+    place: Annotated[Path | None, typer.Option(help="directory for the projects, kept for the next")] = None,
+) -> None:
     """Draw faults until there are as many lines as asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="number of the one run to do again, whatever is recorded")
-    parser.add_argument("--bad", action="store_true", help="do those again that did not end well")
-    parser.add_argument("--place", type=Path, help="directory for the projects, kept for the next time")
-    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="paraforge-faults-") as temporary:
-        machine = Machine((chosen.place or Path(temporary)).absolute())
-        done = lines(chosen.seed)
-        if chosen.only is not None:
-            numbers = [chosen.only]
-        elif chosen.bad:
+        machine = Machine((place or Path(temporary)).absolute())
+        done = lines(seed)
+        if only is not None:
+            numbers = [only]
+        elif bad:
             numbers = [number for number, one in done.items() if not any(map(one.figures.get, GOOD))]
         else:
-            numbers = [number for number in range(1, chosen.runs + 1) if number not in done]
+            numbers = [number for number in range(1, runs + 1) if number not in done]
         for number in numbers:
             started = time.monotonic()
-            fault, result = machine.run(chosen.seed, number)
-            record(chosen.seed, number, fault, result, time.monotonic() - started)
-            if result.outcome not in GOOD or chosen.only is not None:
+            fault, result = machine.run(seed, number)
+            record(seed, number, fault, result, time.monotonic() - started)
+            if result.outcome not in GOOD or only is not None:
                 print(f"  {number}: {result.outcome}: {result.why}", flush=True)
-        totals = summary(lines(chosen.seed))
-        if chosen.only is None:
-            append("faults", ALL, totals, seeds=[chosen.seed], seed=chosen.seed)
+        totals = summary(lines(seed))
+        if only is None:
+            append("faults", ALL, totals, seeds=[seed], seed=seed)
     sys.exit(0 if all(not totals[name] for name in OUTCOMES if name not in GOOD) else 1)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)
