@@ -1,4 +1,4 @@
-"""Scores the pairs of one file, TSV or Parquet, into one Parquet file, in bounded memory."""
+"""Scores the pairs of one file, TSV, CSV or Parquet, into one Parquet file, in bounded memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def score_file(
 ) -> ScoredFile:
     """Score every pair of a file, and wrong pairs made of these.
 
-    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; separated by tabs alone, no quoting).
+    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; separated by tabs alone, no quoting), or, where the
+        name says so, CSV (separated by commas, fields may be quoted).
     output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
         file all its columns and the scores, which replace columns of the same name.
     scorer_arguments: of :func:`~paraforge.corpus.scoring.score.build_scorers`.
@@ -207,7 +208,8 @@ def is_parquet(path: Path) -> bool:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        for block in read_separated(path, columns, Reading(), header=header):
+        separator = "," if ".csv" in map(str.lower, path.suffixes[-2:]) else "\t"
+        for block in read_separated(path, columns, Reading(), header=header, separator=separator):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():
                 raise InputError("a line is too long", path, int(block.lines[block.codes.argmax()]))

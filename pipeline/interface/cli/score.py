@@ -20,16 +20,20 @@ _MODEL_OPTIONS = {"cosine": "sentence-transformer", "cross_encoder": "cross-enco
 
 
 def score(
-    input_path: Path = typer.Argument(metavar="INPUT", help="TSV (plain, gz, bz2, xz, zst) or Parquet"),
+    input_path: Path = typer.Argument(
+        metavar="INPUT", help="TSV or CSV (plain, gz, bz2, xz, zst) or Parquet"
+    ),
     output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
     vectors: Path | None = typer.Option(
         None,
         help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
         "or a trained model's directory; by default the built-in English scorer",
     ),
-    reference: str = typer.Option("", help="reference column: a TSV's number from 0 (default 0) or a name"),
-    translation: str = typer.Option("", help="translation column: a TSV's number (default 1) or a name"),
-    header: bool = typer.Option(False, "--header", help="the TSV's first line names its columns"),
+    reference: str = typer.Option(
+        "", help="reference column: its number from 0 (default 0) or name; a Parquet file's name"
+    ),
+    translation: str = typer.Option("", help="translation column: its number (default 1) or name"),
+    header: bool = typer.Option(False, "--header", help="the first line of a TSV or CSV names its columns"),
     identify_language: bool = typer.Option(
         False, "--identify-language", help="add the languages of both sides (needs the extra language)"
     ),
@@ -54,8 +58,8 @@ def score(
 ) -> None:
     """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
 
-    OUTPUT has the columns of a published corpus: for a TSV line, reference, translation and the scores; for a
-    Parquet file all its columns and the scores.
+    OUTPUT has the columns of a published corpus: for a TSV or CSV line, reference, translation and the
+    scores; for a Parquet file all its columns and the scores.
 
     A verdict says how well the score tells these pairs from wrong ones, which have the translation of another
     pair. Refused pairs stay in OUTPUT.

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from paraforge.base.files import size
-from paraforge.interface.planning.forecast import Facts
+from paraforge.interface.planning.forecast import Facts, Forecast
 from paraforge.interface.planning.plan import Plan
 from paraforge.interface.planning.simulation import Outcome
 
@@ -49,6 +49,7 @@ def plan_text(plan: Plan, price: float | None) -> str:
         *_tokens(plan),
         "",
         _table(plan, price),
+        *_too_many(found),
         "",
         *_left(plan),
         *([] if plan.tokens else [_advice(plan)]),
@@ -95,6 +96,17 @@ def _table(plan: Plan, price: float | None) -> str:
     return table(header, rows)
 
 
+def _too_many(found: Forecast) -> list[str]:
+    """That more devices take longer, where starting a process on each takes longer than what it saves."""
+    quickest = min(found.walls, key=lambda wall: wall.hours, default=None)
+    if quickest is None or not any(wall.devices > quickest.devices for wall in found.walls):
+        return []
+    slowest = max(wall.hours for wall in found.walls if wall.devices > quickest.devices)
+    if slowest <= quickest.hours:
+        return []
+    return [f"{quickest.devices} is enough: starting more processes takes longer than they save"]
+
+
 def _left(plan: Plan) -> list[str]:
     """What is known already, and what is left."""
     done, left = plan.progress, plan.left
@@ -131,6 +143,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def hours(value: float) -> str:
     """Seconds, minutes, hours or days, whichever reads best."""
     seconds = value * 3600
+    if 0 < seconds < 1:
+        return "under 1 s"
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

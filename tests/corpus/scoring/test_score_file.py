@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import random
 import re
@@ -58,6 +59,16 @@ def test_tsv(tmp_path: Path, vectors: Path, compressed: bool) -> None:
     assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
     assert table.select(SCORES).equals(expected(PAIRS))
     assert table["paraphrase_score"].to_pylist()[:2] == [1, 0.5]
+
+
+def test_csv(tmp_path: Path, vectors: Path) -> None:
+    path = tmp_path / "pairs.CSV.gz"
+    with gzip.open(path, "wt", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("en", "a, mt"), *PAIRS])
+    run(path, tmp_path / "a.parquet", "--vectors", vectors, "--header", "--translation", "a, mt")
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
+    assert table.select(SCORES).equals(expected(PAIRS))
 
 
 def test_tsv_with_other_columns_and_a_header(tmp_path: Path, vectors: Path) -> None:

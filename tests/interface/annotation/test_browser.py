@@ -130,6 +130,12 @@ def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
         page.press("3")
         assert page.checked() == []  # single keys are switched off
         page.element("#shortcuts").click()
+        with page.phone(390):  # a narrow window has a keyboard, a phone has none
+            keys = page.element("#keys")
+            assert keys.is_displayed()
+            page.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+            page.wait(lambda: not keys.is_displayed())
+            page.chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
         page.element("#back").click()
         page.at(1)
         assert page.checked() == ["2", "3"]

@@ -125,6 +125,18 @@ def test_arithmetic_of_a_forecast() -> None:
     assert found.disk["total"] == sum(amount for name, amount in found.disk.items() if name != "total")
 
 
+def test_a_plan_of_a_tiny_corpus_says_why_one_device_is_quicker(
+    parameters: Parameters, tmp_path: Path
+) -> None:
+    corpus = write_corpus(tmp_path / "in", SENTENCES[:3])
+    tiny = make_plan(parameters, corpus, tmp_path / "none", devices=[1, 2], rate=1e4)
+    text, words = plan_text(tiny, None), "1 is enough: starting more processes takes longer than they save"
+    assert words in text
+    assert "under 1 s" in text and " 0 s" not in text
+    many = make_plan(parameters, corpus, tmp_path / "none", devices=[1, 2], rate=1e4, sentences=10_000_000)
+    assert words not in plan_text(many, None)
+
+
 def test_an_interval_may_begin_at_nothing() -> None:
     """Of two blocks that differ much; each wall keeps what starting and the tasks take."""
     facts = Facts(
