@@ -52,7 +52,7 @@ def _translate(content: Content) -> Iterator[str]:
     if content.get("sentences_from_memory"):
         yield f"{content['sentences_from_memory']:,} of {content['sentences']:,} sentences from memory"
     if content["sentences_per_second"]:
-        yield f"{content['sentences_per_second']:,.0f} sentences a second"
+        yield f"{content['sentences_per_second']:,.0f} sentences per second"
 
 
 def _paragram(content: Content) -> Iterator[str]:

@@ -93,7 +93,9 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     monkeypatch.chdir(project)
     said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
     assert "runs every stage" in said
-    assert len(list((project / "inputs" / "ingest").glob("0*"))) == 2
+    linked = {path.name.split("-", 1)[1] for path in (project / "inputs" / "ingest").glob("0*")}
+    # The texts, and the group files: values of theirs decide the rows.
+    assert linked == {"my.cs.gz", "my.en.gz", "my.yaml", "small.yaml", "quality.yaml"}
 
 
 @pytest.mark.parametrize("swapped", [False, True])
