@@ -1,4 +1,4 @@
-"""DVC stage ``publish``: the corpus and the refused pairs as Parquet with manifest, signature and card."""
+"""DVC stage ``publish``: the corpus and the rejected pairs as Parquet with manifest, signature and card."""
 
 from __future__ import annotations
 

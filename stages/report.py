@@ -20,7 +20,7 @@ def main() -> None:
         metrics=Path("metrics"),
         plots=Path("plots"),
     )
-    say_result("reports/report.html; the corpus is data/corpus, the refused pairs are data/rejected")
+    say_result("reports/report.html; the corpus is data/corpus, the rejected pairs are data/rejected")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""DVC stage ``select``: which pairs are kept, and which filter refuses the others."""
+"""DVC stage ``select``: which pairs are kept, and which filter rejects the others."""
 
 from __future__ import annotations
 

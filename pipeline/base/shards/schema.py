@@ -40,7 +40,7 @@ _DECLARED = [
     column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
     column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
     # fate
-    column("rejected", pa.string(), "name of the first filter that refused the pair; null if none did"),
+    column("rejected", pa.string(), "name of the first filter that rejected the pair; null if none did"),
     column("failed", pa.string(), "why the pair could not be translated; null if it was"),
     # bookkeeping between the steps, not published
     column("first_row", pa.int64(), "row number of the first pair with the same foreign side"),

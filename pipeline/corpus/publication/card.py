@@ -92,8 +92,8 @@ def _introduction(manifest: Manifest) -> str:
         )
     else:
         what = (
-            f"{manifest.rows:,} pairs that were refused (`rejected` names the first filter that refused the "
-            "pair) or could not be translated (`failed` says why). They are kept so that every row that came "
+            f"{manifest.rows:,} pairs that were rejected (`rejected` names the first filter that rejected "
+            "the pair) or could not be translated (`failed` says why). They are kept so that every row that came "
             "in can be looked up; they are not part of the corpus."
         )
     words = verdict_words(manifest) if manifest.content == KEPT else None

@@ -37,17 +37,17 @@ class PublishedFile:
 class Manifest:
     """What ``_manifest.json`` says.
 
-    content: ``corpus`` (kept pairs) or ``rejected`` (refused and failed pairs). name: title of the dataset.
+    content: ``corpus`` (kept pairs) or ``rejected`` (rejected and failed pairs). name: title of the dataset.
     signature: see :mod:`paraforge.corpus.publication.signature`.
     counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
     sources: the same counts of each source. files: the Parquet files, in order.
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that the corpus went through.
     licences: licence of each source, as configured.
-    publication: the same in the manifests of the kept and the refused pairs of one run, and only there; empty
-        in older corpora.
+    publication: the same in the manifests of the kept and the rejected pairs of one run, and only there;
+        empty in older corpora.
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
-    wrong_pairs: the file of wrong pairs; None where there is none, as next to the refused pairs.
+    wrong_pairs: the file of wrong pairs; None where there is none, as next to the rejected pairs.
     """
 
     content: str

@@ -11,7 +11,7 @@ SHARDS_PER_FILE = 20
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """Neighbouring shards whose refused rows go into one file; ``number`` is None where they have none."""
+    """Neighbouring shards whose rejected rows go into one file; ``number`` is None where they have none."""
 
     number: int | None
     shards: range

@@ -1,4 +1,4 @@
-"""Publication: kept pairs and refused pairs as two Parquet datasets with manifest, signature and card."""
+"""Publication: kept pairs and rejected pairs as two Parquet datasets with manifest, signature and card."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class PublishReport:
     seconds: float
 
     def result(self) -> str:
-        """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 refused; 0.3 s``."""
+        """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
         files = len(self.corpus.files)
         size = sum(file.bytes for file in self.corpus.files) / 1e6
         parts = [f"{self.corpus.rows:,} pairs in {files:,} file{'s' * (files != 1)}, {size:,.1f} MB"]
         if self.rejected.rows:
-            parts.append(f"{self.rejected.rows:,} refused")
+            parts.append(f"{self.rejected.rows:,} rejected")
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def publish(
     parameters: name, licences, file size.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
     selected: what selection wrote for them, ``data/selected``.
-    corpus, rejected: where to publish kept pairs, and those refused or failed.
+    corpus, rejected: where to publish kept pairs, and those rejected or failed.
     resources: threads, and the work directory that holds the lock.
 
     Raises:
@@ -239,7 +239,7 @@ class _Publication:
         }
         manifest = Manifest(
             content=content,
-            name=self.parameters.name if content == KEPT else f"{self.parameters.name}: refused pairs",
+            name=self.parameters.name if content == KEPT else f"{self.parameters.name}: rejected pairs",
             signature=signature(
                 list(statistics.sources), steps, SelectParameters.model_validate(self.selected["parameters"])
             ),

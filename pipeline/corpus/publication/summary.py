@@ -149,7 +149,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         share = f"{number / counts.rows_in:.0%}"
         advice.append(
             (
-                f"see what '{name}' refuses, {share} of all rows",
+                f"see what '{name}' rejects, {share} of all rows",
                 _query("rejected", f"WHERE rejected = '{name}'"),
             )
         )
@@ -157,7 +157,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
         ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
         ("see all of it in one page: open reports/report.html", "dvc repro report"),
-        ("check every file of the corpus and of the refused pairs", "paraforge verify data/corpus"),
+        ("check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"),
         ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
     ]
     if all(source.startswith("sample") for source in summary.corpus.sources):

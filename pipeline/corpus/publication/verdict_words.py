@@ -177,7 +177,7 @@ def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:
     if "chosen" in figures:
         yield (
             f"{separates}; your maximum of {figures['chosen']:g} finds {share_text(figures['chosen_found'])} "
-            f"of these and refuses {share_text(figures['chosen_lost'])} of the true pairs."
+            f"of these and rejects {share_text(figures['chosen_lost'])} of the true pairs."
         )
     else:
         yield (
@@ -258,7 +258,7 @@ def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[s
             score, minimum = found
             threshold = f"The threshold of {minimum.value:g} on the {label(score)}"
             if not rejected[one.reason]:
-                yield f"{threshold} refuses no pair."
+                yield f"{threshold} rejects no pair."
             elif rejected[one.reason] == standing:
-                yield f"{threshold} refuses every pair that it is asked about."
+                yield f"{threshold} rejects every pair that it is asked about."
         standing -= rejected[one.reason]

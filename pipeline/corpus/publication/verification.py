@@ -51,7 +51,7 @@ class Verification:
 def verify(corpus: Path, workers: int = 2) -> Verification:
     """Check everything that can be checked; all problems are listed, not only the first.
 
-    corpus: directory of a published corpus, kept or refused pairs. workers: threads.
+    corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
     if not corpus.is_dir():
         return Verification(
@@ -94,7 +94,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
 
 
 def counterpart(corpus: Path) -> Path | None:
-    """The directory of refused pairs next to one of kept pairs, or the other way round; None without one."""
+    """The directory of rejected pairs next to one of kept pairs, or the other way round; None without one."""
     other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
     found = None if other is None else corpus.resolve().with_name(other)
     if found is None or not found.is_dir():

@@ -20,11 +20,11 @@ else:
 
 
 class SelectParameters(Section):
-    """Section ``select``: the first filter that refuses a pair is its ``rejected``."""
+    """Section ``select``: the first filter that rejects a pair is its ``rejected``."""
 
     required: list[Annotated[str, Field(description="any numeric column")]] = Field(
         default_factory=lambda: ["paraphrase_score"],
-        description="scores that a pair must have; one without is refused for no_SCORE before any filter",
+        description="scores that a pair must have; one without is rejected for no_SCORE before any filter",
     )
     deciles: list[str] = Field(
         default_factory=lambda: ["paraphrase_score"],
@@ -81,7 +81,7 @@ class SelectParameters(Section):
         twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
             raise ValueError(f"two filters are called {', '.join(twice)}: give them names")
-        # Rows are counted by reason: who refused them could not be distinguished any more.
+        # Rows are counted by reason: who rejected them could not be distinguished any more.
         if of_ingest := [reason for reason in reasons if reason in REASONS]:
             raise ValueError(f"{', '.join(of_ingest)}: ingest has a reason of that name; choose another")
         return self

@@ -1,4 +1,4 @@
-"""Selection: decides of every pair whether it is kept or which filter refuses it first, from scores alone."""
+"""Selection: decides of every pair whether it is kept or which filter rejects it first, from scores alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def select(
 
 def _most_frequent(counts: Counts) -> str:
     reasons = (counts.rejected + counts.failed).most_common(1)
-    return f"'{reasons[0][0]}' refuses {reasons[0][1]:,} of {counts.rows_in:,}" if reasons else "none came in"
+    return f"'{reasons[0][0]}' rejects {reasons[0][1]:,} of {counts.rows_in:,}" if reasons else "none came in"
 
 
 def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:

@@ -85,7 +85,7 @@ def describe_corpus(
     parameters: StatisticsParameters,
     resources: Resources,
 ) -> Statistics:
-    """Describe every pair that has a translation: those that ingest refused or that failed are passed over.
+    """Describe every pair that has a translation: those that ingest rejected or that failed are passed over.
 
     Of an n-best list the best hypothesis is taken.
 

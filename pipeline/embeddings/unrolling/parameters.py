@@ -149,7 +149,7 @@ class TextFileParameters(Section):
 
 class DecodersStageParameters(Section):
     """Without ``files`` and ``sources`` nothing is trained. Text is not read from ``data/corpus``, where
-    refused pairs leave gaps."""
+    rejected pairs leave gaps."""
 
     files: list[TextFileParameters] = Field(default_factory=list, description="running text to train on")
     sources: list[Annotated[str, Field(min_length=1)]] = Field(

@@ -29,7 +29,7 @@ class Block:
 
     lines: line (or record) number of each row in its file, from 1; int64.
     texts: a string array without nulls for each text column: ``source_text``, ``reference``, ``translation``.
-    codes: why the reader refuses a row (:data:`paraforge.intake.bitext.reasons.CODES`); 0 where it does not.
+    codes: why the reader rejects a row (:data:`paraforge.intake.bitext.reasons.CODES`); 0 where it does not.
     scores: float32 with nulls, where the source has a score column.
     """
 
@@ -47,7 +47,7 @@ class Block:
 
 
 def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
-    """Why the lines are refused, as :attr:`Block.codes`; 0 for good ones."""
+    """Why the lines are rejected, as :attr:`Block.codes`; 0 for good ones."""
     return _FAULT_CODES[lines.faults]
 
 
@@ -77,8 +77,8 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
-    """The score column as float32; a blank is null. Rows with something else are refused as malformed. Raises
-    InputError: ``strict``, and a row that was not refused before has something else."""
+    """The score column as float32; a blank is null. Rows with something else are rejected as malformed.
+    Raises InputError: ``strict``, and a row that was not rejected before has something else."""
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     try:

@@ -1,4 +1,4 @@
-"""Cleans a block of rows column by column, and says why a row is refused."""
+"""Cleans a block of rows column by column, and says why a row is rejected."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ Mask = NDArray[np.bool_]
 
 
 def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: Changes) -> Block:
-    """Clean the texts of a block and find the rows to refuse; no row is removed.
+    """Clean the texts of a block and find the rows to reject; no row is removed.
 
     The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and contaminated
     rows are found elsewhere: they need more than the block.
 
-    block: as read. settings: what to repair and to refuse. paths: the file of each text column, for errors.
+    block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
     changes: where repaired rows are counted: ``line_breaks``, ``control_characters``, ``normalised``,
         ``trimmed``.
 
-    Returns the cleaned block. Texts of refused rows are cut to 4,096 characters. Raises InputError:
+    Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError:
     ``settings.malformed`` is ``error`` and a row has a NUL.
     """
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
@@ -116,7 +116,7 @@ def _control_characters(
         block.codes[refused] = CODES["control_characters"]
     else:
         changes["control_characters"] += int(has_controls.sum())
-    # Refused rows lose the characters too: no file of ours is to hold a NUL.
+    # Rejected rows lose the characters too: no file of ours is to hold a NUL.
     return _replace_rows(texts, rows, without)
 
 
@@ -177,7 +177,7 @@ def _words(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
-    """Cut the texts of refused rows to 4,096 characters: they are kept to be looked at, not to be used."""
+    """Cut the texts of rejected rows to 4,096 characters: they are kept to be looked at, not to be used."""
     if not refused.any():
         return texts
     # A character has at least one byte: shorter texts need not be counted.

@@ -1,4 +1,4 @@
-"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every refusal out."""
+"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every rejection out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
 
     Shards have the columns ``source line source_text reference rejected first_row``; for an existing
     paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``. A
-    shard does not mix sources. Refused rows stay, with their reason. ``line`` counts through all files of a
+    shard does not mix sources. Rejected rows stay, with their reason. ``line`` counts through all files of a
     source.
 
     A killed run resumes where it was: files read and shards written are reused. The result does not depend

@@ -1,4 +1,4 @@
-"""What ingest read, repaired and refused: counts for each source and for the whole, which have to add up."""
+"""What ingest read, repaired and rejected: counts for each source and for the whole, which have to add up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SourceReport:
 class IngestReport:
     """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
 
-    rows: rows read. kept: rows not refused. rejected: refused rows by reason.
+    rows: rows read. kept: rows not rejected. rejected: rejected rows by reason.
     changes: rows or lines repaired, by what was repaired. shards: shards written.
     sources: the same for each source, and its files. seconds: time taken. pairs_per_second: rows / seconds.
     """
@@ -104,12 +104,12 @@ def _in_order(counts: Counter[str]) -> dict[str, int]:
 
 def check_report(report: IngestReport, rows: int) -> None:
     """Compare with the number of rows that were read. Raises IncompleteError: counts do not add up, or every
-    row was refused."""
+    row was rejected."""
     if report.rows != rows:
         raise IncompleteError(f"ingest: {rows} rows were read, {report.rows} are in the shards")
     if report.kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in report.rejected.items())
-        raise IncompleteError(f"ingest: all {rows:,} rows were refused ({told}): are the columns right?")
+        raise IncompleteError(f"ingest: all {rows:,} rows were rejected ({told}): are the columns right?")
 
 
 def log_report(report: IngestReport) -> None:
@@ -126,7 +126,7 @@ def log_report(report: IngestReport) -> None:
             f"; repaired{repaired[1:]}" if repaired else "",
         )
     logger.info(
-        "%s pairs in %.1f s (%s pairs/s): %s kept, %s refused, %d shards",
+        "%s pairs in %.1f s (%s pairs/s): %s kept, %s rejected, %d shards",
         f"{report.rows:,}",
         report.seconds,
         f"{report.pairs_per_second:,}",

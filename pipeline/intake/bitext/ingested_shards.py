@@ -74,7 +74,7 @@ def plan_shards(
 def rank_groups(
     parts: Sequence[Part], columns: tuple[str, str], texts: tuple[str, ...], directory: Path
 ) -> None:
-    """Rank the rows that were not refused by one of their keys; resumes where a killed run stopped.
+    """Rank the rows that were not rejected by one of their keys; resumes where a killed run stopped.
 
     parts: all parts of the corpus, in order. columns: the two halves of the key.
     texts: the columns whose key it is.
@@ -101,7 +101,7 @@ def rank_groups(
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A shard that was written, and its refused rows by reason."""
+    """A shard that was written, and its rejected rows by reason."""
 
     record: ShardRecord
     rejected: dict[str, int]

@@ -12,16 +12,16 @@ from paraforge.intake.bitext.source import FileSource, NamedSource
 
 
 class Cleaning(Section):
-    """What is repaired and what is refused; refusals are counted by reason."""
+    """What is repaired and what is rejected; rejections are counted by reason."""
 
     malformed: Literal["error", "reject"] = Field(
         "error",
-        description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): stop, or refuse them",
+        description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): stop, or reject them",
     )
     control_characters: Literal["reject", "remove"] = Field(
         "reject",
         description="rows with control characters other than tabs and line breaks (which become spaces): "
-        "refuse the row, or take the characters out",
+        "reject the row, or take the characters out",
     )
     normalise: bool = Field(True, description="Unicode normalisation form C")
     max_characters: int = Field(2000, ge=1, description="longest side, in characters")
@@ -29,7 +29,7 @@ class Cleaning(Section):
     max_line_bytes: int = Field(
         1 << 20, ge=1 << 10, le=1 << 28, description="longest line that is read whole; memory grows with it"
     )
-    identical: bool = Field(True, description="refuse pairs whose two sides are the same")
+    identical: bool = Field(True, description="reject pairs whose two sides are the same")
     max_length_ratio: float | None = Field(
         4.0,
         gt=1,
@@ -39,7 +39,7 @@ class Cleaning(Section):
     length_ratio_from: int = Field(
         20, ge=0, description="the ratio counts where the longer side has more characters than this"
     )
-    duplicates: bool = Field(True, description="refuse pairs that an earlier row of any source has")
+    duplicates: bool = Field(True, description="reject pairs that an earlier row of any source has")
 
 
 class SampleSource(NamedSource):

@@ -45,8 +45,8 @@ _LEVEL = 3
 class FileReport:
     """What reading one file gave.
 
-    rows: rows read, refused ones included. last_line: line number of the last row.
-    rejected: refused rows by reason, duplicates and contaminated rows not among them.
+    rows: rows read, rejected ones included. last_line: line number of the last row.
+    rejected: rejected rows by reason, duplicates and contaminated rows not among them.
     changes: rows or lines repaired, by what was repaired.
     """
 

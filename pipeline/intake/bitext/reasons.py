@@ -1,4 +1,4 @@
-"""Why ingest refuses a row: every reason by name, in the order in which they are looked for."""
+"""Why ingest rejects a row: every reason by name, in the order in which they are looked for."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ REASONS: dict[str, str] = {
 }
 
 NAMES = tuple(REASONS)
-# Reasons are codes while a block is worked on: 0 is a row not refused, n is NAMES[n - 1].
+# Reasons are codes while a block is worked on: 0 is a row not rejected, n is NAMES[n - 1].
 CODES: dict[str, int] = {name: number for number, name in enumerate(NAMES, start=1)}

@@ -65,7 +65,7 @@ class FileSource(NamedSource):
 
     drop_rows: FilePath | None = Field(
         None,
-        description="file of row numbers (from 0; first column, perhaps a header) to refuse as contaminated",
+        description="file of row numbers (from 0; first column, perhaps a header) to reject as contaminated",
     )
 
     @abstractmethod

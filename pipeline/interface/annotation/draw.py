@@ -32,7 +32,7 @@ class DrawnPair:
     """One pair to grade.
 
     band: 0 .. 4, see :data:`paraforge.corpus.publication.statistics.BANDS`.
-    rejected: the filter that refused the pair, None of a kept one.
+    rejected: the filter that rejected the pair, None of a kept one.
     """
 
     band: int
@@ -97,7 +97,7 @@ class _Candidates:
 
 
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """The published corpus in ``directory`` and, by default, the refused pairs next to it.
+    """The published corpus in ``directory`` and, by default, the rejected pairs next to it.
 
     Low bands of the score are mostly in ``data/rejected``: without it, they are empty. One of another run is
     not taken. Raises InputError: not a published corpus, damaged, or without scores.

@@ -40,8 +40,8 @@ _COUNTS = 32
 class Counted:
     """What a view counts.
 
-    rules: what refuses pairs. count: of the pairs looked at. came: pairs looked at that came to selection.
-    reasons: refused pairs looked at, by reason. words: what the reasons mean.
+    rules: what rejects pairs. count: of the pairs looked at. came: pairs looked at that came to selection.
+    reasons: rejected pairs looked at, by reason. words: what the reasons mean.
     wrong_share: of the wrong pairs, the share that would pass. changed_share: of the pairs whose meaning was
         changed by rule.
     """
@@ -111,7 +111,7 @@ class Browser:
 
     @property
     def has_refused(self) -> bool:
-        """Whether refused pairs are there, too."""
+        """Whether rejected pairs are there, too."""
         return any(one.name == REJECTED for one in self.corpus.datasets)
 
     def look(self, view: View) -> Look:
@@ -165,7 +165,7 @@ class Browser:
         return found
 
     def pairs(self, view: View, counted: Counted) -> tuple[list[ShownPair], list[ShownPair]]:
-        """Kept and refused pairs to show: drawn at random, or those nearest to a threshold."""
+        """Kept and rejected pairs to show: drawn at random, or those nearest to a threshold."""
         rules, look = counted.rules, self.look(view)
         if view.order != RANDOM:
             place = self.corpus.layout.scores.index(view.order)

@@ -39,7 +39,7 @@ class Count:
     stayed: of the pairs looked at, those kept now and when the corpus was published.
     were_kept: those kept when it was published.
     sources: sources x 2: pairs looked at that came to selection, and kept ones.
-    histograms: scores x 256 bins; pairs looked at that no other score or group refuses.
+    histograms: scores x 256 bins; pairs looked at that no other score or group rejects.
     """
 
     overall: npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class Counter:
     def count(self, rules: Rules, look: Look) -> Count:
         """Count all pairs.
 
-        rules: what refuses pairs. look: which pairs are looked at.
+        rules: what rejects pairs. look: which pairs are looked at.
         """
         judge = _Judge(self.corpus, rules)
         ranks = np.zeros((self.blocks, len(rules.reasons) + 1), np.int64)
@@ -104,14 +104,14 @@ class Counter:
     def judged(
         self, rules: Rules, look: Look, block: int
     ) -> tuple[int, npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-        """First row of a block, each pair's rank (-1 if not looked at), and what alone refuses it."""
+        """First row of a block, each pair's rank (-1 if not looked at), and what alone rejects it."""
         here = slice(block * BLOCK, min((block + 1) * BLOCK, self.corpus.pairs))
         ranks, only = _Judge(self.corpus, rules).judge(here)
         ranks[~_seen(look, self.corpus.group(SOURCE), here)] = -1
         return here.start, ranks, only
 
     def reason(self, rules: Rules, row: int) -> str:
-        """Why a pair is refused; empty for a kept one."""
+        """Why a pair is rejected; empty for a kept one."""
         ranks, _ = _Judge(self.corpus, rules).judge(slice(row, row + 1))
         return "" if ranks[0] == KEPT else rules.reasons[ranks[0]]
 
@@ -132,7 +132,7 @@ class _Judge:
         self.bounds = np.array([(test.low, test.high) for test in rules.tests], np.float32).reshape(-1, 2)
         self.ranks = np.array([(test.refused, test.missing) for test in rules.tests], np.int16).reshape(-1, 2)
         names = list(corpus.layout.groups)
-        # Groups that refuse nobody are not read.
+        # Groups that reject nobody are not read.
         judging = [name for name, codes in rules.codes.items() if (codes < KEPT).any()]
         self.group = np.array([names.index(name) for name in judging], np.int64)
         self.codes = np.full(
@@ -142,7 +142,7 @@ class _Judge:
             self.codes[place, : len(rules.codes[name])] = rules.codes[name]
 
     def judge(self, here: slice) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-        """Rank of each row, and what alone refuses it: a score's place, -1 nothing, -2 a group or several."""
+        """Rank of each row, and what alone rejects it: a score's place, -1 nothing, -2 a group or several."""
         corpus = self.corpus
         return _judge(
             corpus.scores[:, here],

@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 1000.0, 100.0
 class Outlines:
     """What is drawn of a score, as data of SVG paths.
 
-    all: pairs that came to selection. kept: within the bounds, pairs that nothing refuses.
+    all: pairs that came to selection. kept: within the bounds, pairs that nothing rejects.
     gained: outside, pairs that would be kept if the bounds let them in.
     wrong: wrong pairs, as a line; empty where there are none.
     """
@@ -36,7 +36,7 @@ def outlines(
 ) -> Outlines:
     """Outlines of a histogram; heights are as the square root of counts, so that small bins can be seen.
 
-    scale: of the score. totals: pairs a bin. passing: of these, the ones that no other score refuses.
+    scale: of the score. totals: pairs a bin. passing: of these, the ones that no other score rejects.
     low, high: the bounds.
     wrong: wrong pairs a bin; drawn as high as the highest bin of all.
     """

@@ -50,9 +50,9 @@ def drawn_rows(
 
 
 def nearest_rows(counter: Counter, rules: Rules, look: Look, score: int, wanted: int) -> tuple[Rows, Rows]:
-    """Kept pairs nearest to being refused for a score; pairs refused for it alone nearest to being kept.
+    """Kept pairs nearest to being rejected for a score; pairs rejected for it alone nearest to being kept.
 
-    A bound that refuses nobody does not count; without any that does, the lowest scores are the nearest.
+    A bound that rejects nobody does not count; without any that does, the lowest scores are the nearest.
     """
     least, most = counter.corpus.ranges[counter.corpus.layout.scores[score]]
     bounds = [(float(test.low), float(test.high)) for test in rules.tests if test.score == score]

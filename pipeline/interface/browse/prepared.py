@@ -98,7 +98,7 @@ class PreparedCorpus:
     Mapped from disk: the system reads what a count needs and drops it when memory is short. A pair takes five
     bytes a score and two a group.
 
-    datasets: kept pairs and, where they are there, refused ones.
+    datasets: kept pairs and, where they are there, rejected ones.
     layout: names of the rows of ``scores`` and ``groups``. scores: scores x pairs; a missing one is NaN.
     bins: scores x pairs; the bin of the score's scale, :data:`NO_BIN` of a missing one.
     groups: groups x pairs; a code is a row of the group's table. tables: the distinct values of each group.

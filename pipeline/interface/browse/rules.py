@@ -15,7 +15,7 @@ from paraforge.intake.bitext.reasons import REASONS
 from paraforge.interface.browse.prepared import FATE, PreparedCorpus
 
 KEPT = 1 << 12
-"""Rank of a pair that no filter refuses: above that of every reason."""
+"""Rank of a pair that no filter rejects: above that of every reason."""
 LEFT_OUT = 0
 """Rank of a pair that did not come to selection: it was rejected at ingest or could not be translated."""
 
@@ -38,7 +38,7 @@ class Rules:
     reasons: by rank; a reason may have several ranks. tests: of scores.
     codes: for each group, the rank that each of its codes gives.
     unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair that
-        they refused when the corpus was published stays refused, others are accepted.
+        they rejected when the corpus was published stays rejected, others are accepted.
     """
 
     reasons: list[str]
@@ -48,7 +48,7 @@ class Rules:
 
 
 def rules_of(parameters: SelectParameters | None, corpus: PreparedCorpus) -> Rules:
-    """Rules that refuse what ``parameters`` refuse, for the same reasons.
+    """Rules that reject what ``parameters`` reject, for the same reasons.
 
     parameters: section ``select``; None for rules that accept whatever came to selection.
     corpus: what they are asked about.
@@ -135,5 +135,5 @@ def _add_unjudged(rules: Rules, corpus: PreparedCorpus, reason: str) -> None:
 def _refuse(
     codes: npt.NDArray[np.int16], refused: npt.NDArray[np.bool_], ranks: npt.NDArray[np.integer]
 ) -> None:
-    """Give codes a rank where no earlier filter refuses them."""
+    """Give codes a rank where no earlier filter rejects them."""
     codes[refused] = np.minimum(codes[refused], ranks[refused])

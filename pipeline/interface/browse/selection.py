@@ -18,7 +18,7 @@ from paraforge.interface.browse.view import Interval, View
 def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:
     """The view whose thresholds are those of the published corpus.
 
-    published: section ``select``. scores: those that have handles. flags: those that can be refused.
+    published: section ``select``. scores: those that have handles. flags: those that can be rejected.
     """
     intervals = dict.fromkeys(scores, Interval())
     refused = dict.fromkeys(flags, False)

@@ -37,9 +37,9 @@ class Interval:
 class View:
     """What is on screen.
 
-    intervals: of every score that has handles. flags: of every flag, whether pairs that have it are refused.
+    intervals: of every score that has handles. flags: of every flag, whether pairs that have it are rejected.
     sources: names of those looked at; none for all.
-    reason: the reason whose refused pairs are shown; empty for all. text: what is searched for.
+    reason: the reason whose rejected pairs are shown; empty for all. text: what is searched for.
     order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
     draw: seed of the pairs shown.
     """

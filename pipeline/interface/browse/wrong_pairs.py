@@ -31,7 +31,7 @@ class WrongPairs:
     weights: npt.NDArray[np.float64]
 
     def passing(self, rules: Rules) -> npt.NDArray[np.bool_]:
-        """Which of them no score that they have would refuse."""
+        """Which of them no score that they have would reject."""
         passes = np.ones(len(self.weights), bool)
         for test in rules.tests:
             if test.score in self.values:

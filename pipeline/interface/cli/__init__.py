@@ -49,7 +49,7 @@ SECTIONS = {
         "embed": "Embed a file of sentences into .npy or Parquet.",
         "similarity": "Similarity of the sentences of pairs under a trained model.",
         "neighbours": "Nearest neighbours of words and sentences.",
-        "negatives": "Show which negatives mega-batches give pairs.",
+        "negatives": "Show the negatives that mega-batch training would pick.",
         "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
         "evaluate": "Evaluate a model on similarity and transfer tasks.",
         "export": "Export a trained model for other programs.",

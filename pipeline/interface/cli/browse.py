@@ -14,7 +14,7 @@ from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
 def browse(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     kept_only: bool = typer.Option(
-        False, "--kept-only", help="leave out data/rejected next to the corpus, which has the refused pairs"
+        False, "--kept-only", help="leave out data/rejected next to the corpus, which has the rejected pairs"
     ),
     host: str = HOST,
     port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
@@ -23,7 +23,7 @@ def browse(
 ) -> None:
     """Serve a page with histograms of all scores, whose handles show what other thresholds would keep.
 
-    The page shows kept and refused pairs side by side, and the section 'select' of params.yaml for what is
+    The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for what is
     on screen. The first call prepares counts, kept in ~/.cache/paraforge/browse. See docs/query.md.
 
     \b

@@ -23,14 +23,14 @@ def diff(
     first: Path = typer.Argument(metavar="CORPUS_A", help="directory of a published corpus"),
     second: Path = typer.Argument(metavar="CORPUS_B", help="directory of another"),
     count: int = typer.Option(5, "--count", "-n", min=0, help="pairs shown of each kind"),
-    seed: int = typer.Option(1, help="of the examples"),
+    seed: int = typer.Option(1, help="random seed for the examples"),
     form: str = typer.Option("text", "--format", "-f", help="text or json"),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
 ) -> None:
     """Say what differs: parameters, counts by reason and source, scores, and which pairs entered or left.
 
-    A pair is known by its source, line and rank. Why a pair entered or left is taken from the refused pairs
+    A pair is known by its source, line and rank. Why a pair entered or left is taken from the rejected pairs
     next to the other corpus.
 
     \b
@@ -79,7 +79,7 @@ def show(difference: Difference, console: Console) -> None:
     _heading(console, "Rows")
     _counted(console, "", difference.counts)
     if difference.reasons:
-        _heading(console, "Refused, by reason")
+        _heading(console, "Rejected, by reason")
         _counted(console, "reason", difference.reasons)
     _heading(console, "Kept, by source")
     _counted(console, "source", difference.sources)

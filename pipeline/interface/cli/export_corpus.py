@@ -23,7 +23,7 @@ def export_corpus(
 
     paranmt is the form of the released ParaNMT corpora: reference, translation and paraphrase score,
     separated by tabs, without a header. 'paraforge configure corpus=paranmt-tsv' reads it. jsonl has an
-    object a line. Refused pairs are a corpus of their own: data/rejected.
+    object a line. Rejected pairs are a corpus of their own: data/rejected.
 
     \b
     Examples:

@@ -68,7 +68,9 @@ def import_command(
     asked = [source_language or languages[0], target_language or languages[1]]
     if asked != languages:
         was, wanted = (" to ".join(pair) for pair in (languages, asked))
-        typer.echo(f"it was imported before, from {was}, and is not made to be from {wanted}", err=True)
+        typer.echo(
+            f"it was imported before, from {was}; its languages were not changed to {wanted}", err=True
+        )
     typer.echo(f"try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
 
 

@@ -1,4 +1,4 @@
-"""``paraforge negatives``: which negatives mega-batches give a model's pairs."""
+"""``paraforge negatives``: the negatives that mega-batch training would pick for a model's pairs."""
 
 from __future__ import annotations
 

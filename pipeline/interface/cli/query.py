@@ -31,7 +31,7 @@ def query(
 ) -> None:
     """Ask a published corpus in SQL (DuckDB).
 
-    Views: corpus (the pairs of the directory that is named), rejected (refused and failed pairs) and
+    Views: corpus (the pairs of the directory that is named), rejected (rejected and failed pairs) and
     lexicon, where these are next to it. DESCRIBE corpus lists the columns. See docs/query.md.
 
     \b

@@ -45,13 +45,13 @@ def score(
         None, help="add what the cross-encoder of sentence-transformers in this directory says"
     ),
     minimum: float | None = typer.Option(
-        None, help="refuse pairs with a lower score: a column 'rejected' gives the reason"
+        None, help="reject pairs with a lower score: a column 'rejected' gives the reason"
     ),
     wrong_pairs: float | None = typer.Option(
         None,
         help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01",
     ),
-    by: str = typer.Option("paraphrase_score", help="the score that pairs are refused by"),
+    by: str = typer.Option("paraphrase_score", help="the score that pairs are rejected by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
@@ -62,7 +62,7 @@ def score(
     scores; for a Parquet file all its columns and the scores.
 
     A verdict says how well the score tells these pairs from wrong ones, which have the translation of another
-    pair. Refused pairs stay in OUTPUT.
+    pair. Rejected pairs stay in OUTPUT.
 
     A vector file is converted once; its memory-mapped table is kept in ~/.cache/paraforge/vectors.
 
@@ -136,7 +136,7 @@ def score(
     if bounds:
         explained = explain_filters(marking.parameters)
         for reason, number in marking.counts.rejected.most_common():
-            typer.echo(f"{number:,} refused: {explained.get(reason, reason)}", err=True)
+            typer.echo(f"{number:,} rejected: {explained.get(reason, reason)}", err=True)
     words = words_of(marking.verdict, marking.parameters, marking.counts)
     doubts = []
     if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):

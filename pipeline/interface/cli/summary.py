@@ -208,7 +208,7 @@ def _places(summary: Summary) -> RenderableType:
     corpus = _escaped(str(summary.root / "data" / "corpus"))
     table.add_row("corpus", f"{corpus}  ({size}; with _README.md and _manifest.json)")
     table.add_row(
-        "refused", f"{_escaped(str(summary.root / 'data' / 'rejected'))}  (each row with its reason)"
+        "rejected", f"{_escaped(str(summary.root / 'data' / 'rejected'))}  (each row with its reason)"
     )
     seconds = summary.seconds
     if seconds:

@@ -13,8 +13,8 @@ def verify(
 ) -> None:
     """Check published corpora and models: files, checksums; of a corpus also rows, columns, counts.
 
-    With data/corpus the refused pairs next to it, data/rejected, are checked too, and whether both are of the
-    same run. Exits with 0 only if all of it holds; otherwise with 2, and every problem is
+    With data/corpus the rejected pairs next to it, data/rejected, are checked too, and whether both are of
+    the same run. Exits with 0 only if all of it holds; otherwise with 2, and every problem is
     listed with its file and what to do.
 
     \b

@@ -16,7 +16,7 @@ _HOUR = 3600.0
 class Cluster:
     """Devices and what happens to them.
 
-    devices: workers, one a device. rate: sentences a second of an ordinary device.
+    devices: workers, one per device. rate: sentences per second of an ordinary device.
     task_seconds: what a task costs beside its sentences: sending, reading, an engine that runs empty,
         writing.
     start_seconds: from a device's beginning to its first task: process, model.

@@ -44,7 +44,7 @@ class Moved:
     """Pairs that are in one corpus only.
 
     pairs: how many.
-    reasons: what became of them in the other corpus: why it refused them, or that it never had them.
+    reasons: what became of them in the other corpus: why it rejected them, or that it never had them.
     sources: pairs by source. examples: some of them, drawn at random.
     """
 
@@ -67,7 +67,7 @@ class Difference:
     """All that differs; in every pair of values the first is of corpus A.
 
     signatures: of both. parameters: what differs in the manifests, by dotted key.
-    counts: rows in, kept, rejected and failed. reasons: pairs refused, by reason.
+    counts: rows in, kept, rejected and failed. reasons: pairs rejected, by reason.
     sources: pairs kept, by source. scores: mean and deviation over kept pairs, by column.
     distribution: kept pairs by lower edge of the paraphrase score's bin.
     same: pairs in both with the same text.
@@ -289,10 +289,10 @@ class _Pairs:
 
 
 def open_side(directory: Path) -> Side:
-    """A corpus to compare. Raises InputError: these are refused pairs; see also :func:`open_published`."""
+    """A corpus to compare. Raises InputError: these are rejected pairs; see also :func:`open_published`."""
     corpus = open_published(directory)
     if corpus.name != KEPT or corpus.manifest is None:
-        raise InputError("these are refused pairs", directory, remedy="Compare two corpora of kept pairs.")
+        raise InputError("these are rejected pairs", directory, remedy="Compare two corpora of kept pairs.")
     return Side(corpus, corpus.manifest, neighbours(corpus)[0].get(REJECTED))
 
 

@@ -71,8 +71,8 @@ class Content:
     scores: histogram of the paraphrase score of all sources, then of each.
     heat: pairs by paraphrase score and trigram overlap.
     lengths: histograms of the tokens of reference and translation. others: histograms of the other scores.
-    means: name, mean over kept and over refused pairs.
-    refused_means: why the means over refused pairs are what they are.
+    means: name, mean over kept and over rejected pairs.
+    refused_means: why the means over rejected pairs are what they are.
     lexicon: None where there is none.
     paraphraser: what the trained paraphraser gives for what is asked; None where there is none.
     results: tables of evaluation results found among the metrics.
@@ -110,7 +110,7 @@ def gather(
 ) -> Content:
     """Gather what there is.
 
-    corpus: a published corpus; refused pairs and lexicon are taken from the directories next to it.
+    corpus: a published corpus; rejected pairs and lexicon are taken from the directories next to it.
     parameters: how much to show.
     metrics, plots: directories of metrics (JSON) and training curves (CSV).
 
@@ -119,7 +119,7 @@ def gather(
     dataset = open_published(corpus)
     if dataset.manifest is None or dataset.name != KEPT:
         raise InputError(
-            "these are refused pairs", corpus, remedy="Name the directory of the corpus next to them."
+            "these are rejected pairs", corpus, remedy="Name the directory of the corpus next to them."
         )
     views, _ = neighbours(dataset)
     manifest = dataset.manifest
@@ -165,14 +165,14 @@ def _fates(manifest: Manifest) -> list[Fate]:
     fates = [Fate("kept", "kept", counts.kept, "published in the corpus")]
     for reason, number in counts.rejected.most_common():
         kind = "ingest" if reason in REASONS else "filter"
-        fates.append(Fate(reason, kind, number, explained.get(reason, "refused by a filter of select")))
+        fates.append(Fate(reason, kind, number, explained.get(reason, "rejected by a filter of select")))
     for reason, number in counts.failed.most_common():
         fates.append(Fate(reason, "failed", number, "could not be translated"))
     return fates
 
 
 def _why_refused(manifest: Manifest) -> str | None:
-    """What the filters refused most: their pairs are most of what the means over refused pairs are of."""
+    """What the filters rejected most: their pairs are most of what the means over rejected pairs are of."""
     explained = explain_reasons(manifest.steps)
     scored = Counter({reason: n for reason, n in manifest.counts.rejected.items() if reason not in REASONS})
     if not scored:
@@ -181,7 +181,7 @@ def _why_refused(manifest: Manifest) -> str | None:
         f"{share(number, scored.total())}: {explained.get(reason, reason)}"
         for reason, number in scored.most_common(3)
     ]
-    return f"Of the pairs that filters refused, {'; '.join(parts)}."
+    return f"Of the pairs that filters rejected, {'; '.join(parts)}."
 
 
 def _joined_fates(fates: list[Fate], most: int) -> list[Fate]:

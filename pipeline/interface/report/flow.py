@@ -19,7 +19,7 @@ class Fate:
     """What became of rows.
 
     name: ``kept``, or the reason.
-    kind: kept, ingest (refused as they came in), failed (not translated) or filter (refused by select).
+    kind: kept, ingest (rejected as they came in), failed (not translated) or filter (rejected by select).
     rows: how many. meaning: one line on what the reason is.
     """
 

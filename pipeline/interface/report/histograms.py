@@ -38,11 +38,11 @@ LONGEST = 60
 _SCORE = "paraphrase_score"
 
 Pairs = tuple[Figures, Figures]
-"""Figures of kept and of refused pairs."""
+"""Figures of kept and of rejected pairs."""
 
 
 def count_published(views: dict[str, Dataset]) -> dict[str, Pairs]:
-    """Figures of the kept and of the refused pairs of each source. Raises InputError: a file is damaged."""
+    """Figures of the kept and of the rejected pairs of each source. Raises InputError: a file is damaged."""
     counted: dict[str, Pairs] = {}
     for place, name in enumerate((KEPT, REJECTED)):
         if name not in views:
@@ -156,7 +156,7 @@ class Histograms:
         ]
 
     def means(self) -> list[tuple[str, float | None, float | None]]:
-        """Means over kept and over refused pairs."""
+        """Means over kept and over rejected pairs."""
         sides = (self.kept.moments, self.refused.moments)
         found = []
         for column in AVERAGED:
@@ -172,7 +172,7 @@ def _together(parts: Iterable[Pairs]) -> Pairs:
 
 
 def _counts(pairs: Pairs, column: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Kept and refused pairs (2 x bins) a bin."""
+    """Kept and rejected pairs (2 x bins) a bin."""
     nothing = np.zeros(SCALES[column].bins, np.int64)
     return np.stack([figures.histograms.get(column, nothing) for figures in pairs])
 

@@ -17,6 +17,6 @@ class ReportParameters(Section):
     entries: int = Field(14, ge=0, le=200, description="best and worst lexicon entries shown")
     sources: int = Field(8, ge=1, le=50, description="sources shown separately; smaller ones are combined")
     reasons: int = Field(
-        10, ge=1, le=50, description="reasons of refusal shown separately in the flow picture"
+        10, ge=1, le=50, description="reasons of rejection shown separately in the flow picture"
     )
-    seed: int = Field(1, ge=0, description="of the examples")
+    seed: int = Field(1, ge=0, description="random seed for the examples")

@@ -99,7 +99,7 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bin: its edges, how many of its pairs were kept and refused, and wrong pairs as they weigh."""
+    """One bin: its edges, how many of its pairs were kept and rejected, and wrong pairs as they weigh."""
 
     low: float
     high: float
@@ -114,7 +114,7 @@ class Bar:
 
 
 def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
-    """Bars of kept pairs, and of refused ones on top of them; a line over them for wrong pairs."""
+    """Bars of kept pairs, and of rejected ones on top of them; a line over them for wrong pairs."""
     width, height = 320, 160
     left, right, top, bottom = 38.0, 6.0, 8.0, 34.0
     most = max((max(bar.pairs, bar.wrong) for bar in bars), default=0) or 1
@@ -128,7 +128,7 @@ def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
     for bar in bars:
         begin, broad = x(bar.low) + 0.5, x(bar.high) - x(bar.low) - 1
         kept, refused = down * bar.kept / most, down * bar.refused / most
-        tip = f"{bar.low:g} to {bar.high:g}: {bar.kept:,} kept, {bar.refused:,} refused"
+        tip = f"{bar.low:g} to {bar.high:g}: {bar.kept:,} kept, {bar.refused:,} rejected"
         parts.append(rectangle(begin, top + down - kept, broad, kept, "kept", tip))
         if bar.refused:
             parts.append(rectangle(begin, top + down - kept - refused, broad, refused, "refused", tip))
@@ -143,7 +143,7 @@ def histogram(bars: Sequence[Bar], title: str, unit: str) -> Markup:
     parts.append(label(left + across / 2, height - 4, unit, "middle", "unit"))
     total = sum(bar.kept for bar in bars), sum(bar.refused for bar in bars)
     peak = max(bars, key=lambda bar: bar.pairs, default=None)
-    told = f"{total[0]:,} kept and {total[1]:,} refused pairs by {unit}"
+    told = f"{total[0]:,} kept and {total[1]:,} rejected pairs by {unit}"
     if peak is not None:
         told += f"; most, {peak.pairs:,}, from {peak.low:g} to {peak.high:g}"
     if (wrong := max(bars, key=lambda bar: bar.wrong, default=None)) is not None and wrong.wrong:

@@ -96,7 +96,7 @@ def mine_triplets(
         return TripletsReport(NO_ENCODER)
     dataset = open_published(corpus)
     if dataset.name != KEPT:
-        raise InputError("these are refused pairs", corpus, remedy="Name the corpus, e.g. data/corpus.")
+        raise InputError("these are rejected pairs", corpus, remedy="Name the corpus, e.g. data/corpus.")
     made_of = {
         "version": versions.TRIPLETS,
         "corpus": [sha256_file(path) for path in dataset.files],

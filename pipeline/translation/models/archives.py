@@ -89,7 +89,7 @@ class _Bound:
     def take(self, amount: int) -> None:
         self._left -= amount
         if self._left < 0:
-            raise InputError("refused: it swells to far more than it holds", self._path)
+            raise InputError("refused: it unpacks to far more than its size", self._path)
 
 
 def _target(folder: Path, name: str, path: Path) -> Path:

@@ -28,7 +28,7 @@ def download(text: str) -> tuple[Path, str]:
     Returns the directory, and ORGANISATION/NAME@COMMIT.
 
     Raises:
-        InputError: no such model or revision, no access to it, or no way to the hub.
+        InputError: no such model or revision, no access to it, or the Hub cannot be reached.
         MissingPackageError: huggingface_hub is not installed.
     """
     hub = require("huggingface_hub", "hub")
@@ -58,7 +58,7 @@ def download(text: str) -> tuple[Path, str]:
         if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):
             raise
         raise InputError(
-            f"no way to the hub for {name}: {first_line(error)}",
+            f"cannot reach the Hub for {name}: {first_line(error)}",
             remedy="Give the path of a directory, or set HF_ENDPOINT to a mirror.",
         ) from error
     if not paths:

@@ -53,7 +53,7 @@ class TranslationReport:
 
     engine, compute_type, beam, nbest: how. model: SHA-256 of weights and vocabulary.
     rows: rows of the corpus. translated: rows with at least one hypothesis.
-    given: rows that came with a translation. rejected: rows that ingest refused.
+    given: rows that came with a translation. rejected: rows that ingest rejected.
     failed: rows without a hypothesis, by reason. hypotheses: rows written; more than ``rows`` with n-best.
     sentences: distinct sentences: the sum of the next three.
     sentences_from_memory: known before this run, which a kill does not end.

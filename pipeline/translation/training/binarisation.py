@@ -82,7 +82,7 @@ def prepare_bitext(
         raise InputError(
             "no pairs to train on",
             bitext.path,
-            remedy="See metrics/ingest.json for why rows were refused; a corpus of paraphrases needs no "
+            remedy="See metrics/ingest.json for why rows were rejected; a corpus of paraphrases needs no "
             "model (nmt.model: none).",
         )
     threshold = held_out_threshold(accepted, parameters.validation.held_out)

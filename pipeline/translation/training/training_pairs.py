@@ -20,7 +20,7 @@ _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite",
 
 
 def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterator[pa.Table]:
-    """Tables ``source_text, target, reference, drawn`` of the rows that no step refused, in their order.
+    """Tables ``source_text, target, reference, drawn`` of the rows that no step rejected, in their order.
 
     ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
     of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those

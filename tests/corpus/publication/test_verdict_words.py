@@ -105,8 +105,8 @@ def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> N
 
 
 def test_thresholds_that_do_nothing_and_all(tmp_path: Path) -> None:
-    for minimum, words in ((-1.0, "of -1 on the paraphrase score refuses no pair"),
-                           (2.0, "of 2 on the paraphrase score refuses every pair")):  # fmt: skip
+    for minimum, words in ((-1.0, "of -1 on the paraphrase score rejects no pair"),
+                           (2.0, "of 2 on the paraphrase score rejects every pair")):  # fmt: skip
         text = told(published(tmp_path / str(minimum), None, NUMBER | {"minimum": minimum}))
         assert words in text
 

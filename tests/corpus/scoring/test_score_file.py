@@ -267,7 +267,7 @@ def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str,
     scores = marked["paraphrase_score"].to_numpy()
     expected = [None if score >= minimum else "paraphrase_score" for score in scores]
     assert marked["rejected"].to_pylist() == expected
-    assert f"{(scores < minimum).sum()} refused" in said
+    assert f"{(scores < minimum).sum()} rejected" in said
     if option[0] == "--wrong-pairs":
         assert sum(reason is not None for reason in expected[300:]) > 80
         assert sum(reason is not None for reason in expected[:300]) < 10

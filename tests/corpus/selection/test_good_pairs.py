@@ -63,7 +63,7 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     assert 0.015 < changed["chosen_lost"] <= 0.02
     (sentence,) = (line for line in words_of(figures, parameters, Counts()).sentences if "maximum" in line)
     assert f"your maximum of {changed['maximum']:g} finds" in sentence
-    assert "refuses 1 % of the true pairs" in sentence
+    assert "rejects 1 % of the true pairs" in sentence
 
 
 def test_other_selections_have_the_figures_that_they_had() -> None:

@@ -196,7 +196,7 @@ def test_the_display_counts_the_rows_of_the_corpus(tmp_path: Path, monkeypatch: 
 def test_nothing_kept_is_a_warning_not_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     report = run({"filters": [{"kind": "length", "minimum": 99}]}, PAIRS, tmp_path, [600])
     assert report.counts.kept == 0
-    assert "'length' refuses" in caplog.text
+    assert "'length' rejects" in caplog.text
 
 
 def test_a_column_that_the_corpus_lacks(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_against_a_slow_oracle(
             reasons.append(reason)
     options = {"cleaning": {"duplicates": duplicates}, "rows_per_shard": rows_per_shard}
     if all(reasons):
-        with pytest.raises(IncompleteError, match=r"all .* rows were refused"):
+        with pytest.raises(IncompleteError, match=r"all .* rows were rejected"):
             run(base, *sources, **options)
         return
     _, rows = run(base, *sources, **options)

@@ -156,7 +156,7 @@ def test_reasons_sources_and_other_pairs(page: BrowsePage, server: PageServer) -
     page.click("#others")
     page.wait(lambda: page.text("#pairs") != before and "draw=2" in page.chrome.current_url)
     page.click("#reasons a[data-reason=length]")
-    page.wait(lambda: page.text(".side.refused h2").startswith("Refused: more than 10 tokens"))
+    page.wait(lambda: page.text(".side.refused h2").startswith("Rejected: more than 10 tokens"))
     words = "more than 10 tokens on one side"
     page.wait(
         lambda: (

@@ -228,7 +228,7 @@ class TestOddCorpora:
             page = client.get("/?paraphrase_score.min=0.5").text
         kept, came = headline(page)
         assert 0 < kept < came == browser.manifest.counts.kept
-        assert "what was refused cannot be taken back" in page
+        assert "what was rejected cannot be taken back" in page
 
     def test_nothing_kept_and_nothing_refused(self, tmp_path: Path) -> None:
         nothing = {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}

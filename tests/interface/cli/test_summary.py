@@ -91,7 +91,7 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
 def test_an_empty_corpus(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
     result = run_command("summary", tmp_path)
-    assert "see what 'length' refuses" in result.stdout
+    assert "see what 'length' rejects" in result.stdout
 
 
 def test_no_corpus(tmp_path: Path) -> None:

@@ -169,5 +169,5 @@ def test_the_command(projects: dict[str, Path], tmp_path: Path, difference: Diff
 
 
 def test_refused_pairs_are_not_compared(projects: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match="refused pairs"):
+    with pytest.raises(InputError, match="rejected pairs"):
         run_command("diff", projects["first"] / "rejected", projects["second"] / "corpus")

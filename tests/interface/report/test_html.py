@@ -225,7 +225,7 @@ def test_refused_pairs_are_explained(root: Path) -> None:
     """Means over refused pairs that are near copies look too good to those who do not know why."""
     text = " ".join(" ".join(Page(written(root, "plain")).text).split())
     assert "more than 10 tokens on one side" in text
-    assert re.search(r"Of the pairs that filters refused, \d+\.\d %: ", text)
+    assert re.search(r"Of the pairs that filters rejected, \d+\.\d %: ", text)
 
 
 def test_examples_of_a_band_without_kept_pairs_are_refused_ones(root: Path, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_examples_of_a_band_without_kept_pairs_are_refused_ones(root: Path, tmp_
     content = write_report(tmp_path / "strict" / "corpus", tmp_path / "a.html", ReportParameters())
     lowest = content.bands[-1]
     assert lowest.kept == 0 and lowest.examples_refused and lowest.examples
-    assert (tmp_path / "a.html").read_text(encoding="utf-8").count("all refused") == 1
+    assert (tmp_path / "a.html").read_text(encoding="utf-8").count("all rejected") == 1
 
 
 def test_an_empty_corpus_has_a_report(root: Path) -> None:
@@ -257,7 +257,7 @@ def test_many_sources_are_put_together(root: Path, tmp_path: Path) -> None:
 def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         write_report(tmp_path / "nowhere", tmp_path / "a.html", ReportParameters())
-    with pytest.raises(InputError, match="refused pairs"):
+    with pytest.raises(InputError, match="rejected pairs"):
         write_report(root / "plain" / "rejected", tmp_path / "a.html", ReportParameters())
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics" / "nmt.json").write_text("{")

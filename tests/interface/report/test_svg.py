@@ -53,7 +53,7 @@ def test_bars_are_as_high_as_their_counts() -> None:
     refused = [float(h) for h in re.findall(r'height="([\d.]+)" class="refused"', picture)]
     assert kept[1] == pytest.approx(3 * kept[0], abs=0.05)
     assert refused[0] == pytest.approx(kept[0], abs=0.05)
-    assert "40 kept and 10 refused" in picture
+    assert "40 kept and 10 rejected" in picture
 
 
 def test_cells_are_stronger_where_there_is_more() -> None:

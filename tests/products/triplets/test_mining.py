@@ -213,7 +213,7 @@ def test_nothing_is_mined(tmp_path: Path) -> None:
 
 
 def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="refused pairs"):
+    with pytest.raises(InputError, match="rejected pairs"):
         mine(corpus.parent / "rejected", tmp_path / "out")
     with pytest.raises(InputError, match="no such directory"):
         mine(tmp_path / "missing", tmp_path / "out")

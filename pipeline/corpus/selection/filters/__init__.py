@@ -42,12 +42,12 @@ _SHORT_NAMES = {
 
 
 class Filter(Protocol):
-    """What refuses pairs. A verdict is a small number: 0 accepts the row, k > 0 refuses it for ``reasons[k -
+    """What rejects pairs. A verdict is a small number: 0 accepts the row, k > 0 rejects it for ``reasons[k -
     1]``."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why this filter may refuse a pair; the first is its name."""
+        """Why this filter may reject a pair; the first is its name."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Filter(Protocol):
 
 @dataclass(frozen=True)
 class NamedFilter:
-    """Base of filters that refuse pairs for one reason, which is their name."""
+    """Base of filters that reject pairs for one reason, which is their name."""
 
     name: str
 
@@ -71,7 +71,7 @@ class NamedFilter:
 
 @dataclass(frozen=True)
 class ColumnsFilter(NamedFilter):
-    """Base of filters that refuse a pair for its value in one of ``columns``, or because it is missing."""
+    """Base of filters that reject a pair for its value in one of ``columns``, or because it is missing."""
 
     columns: tuple[str, ...]
 
@@ -111,7 +111,7 @@ class AcceptedPairs(Protocol):
 class FilterParameters(Section):
     """What params.yaml says of a filter."""
 
-    name: Name | None = Field(None, description="reason of the pairs it refuses; by default after its kind")
+    name: Name | None = Field(None, description="reason of the pairs it rejects; by default after its kind")
 
     needs_all_pairs: ClassVar[bool] = False
 
@@ -143,14 +143,14 @@ class FilterParameters(Section):
         return self
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """The score of which it refuses what is below a minimum, and that minimum, once it is settled.
+        """The score of which it rejects what is below a minimum, and that minimum, once it is settled.
 
         cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
         """
         return None
 
     def refusal(self) -> str:
-        """A few words on a pair that it refuses."""
+        """A few words on a pair that it rejects."""
         raise NotImplementedError
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:

@@ -145,7 +145,7 @@ class BoundsParameters(IntervalParameters):
     score: Annotated[str, Field(description="any numeric column")]
     closed: Closed = Field("both", description="which bounds belong to the interval")
     missing: MissingPolicy = Field(
-        "refuse", description="what becomes of pairs without the score; refused ones have the reason no_SCORE"
+        "refuse", description="what becomes of pairs without the score; their reason is no_SCORE"
     )
 
     _known = field_validator("score")(check_score)

@@ -170,10 +170,10 @@ def build_decontamination(
 ) -> Decontamination:
     """Prepare the filter from test sentences; memory grows with the test files, not with the corpus.
 
-    name: the filter's name, which is the reason of the pairs it refuses.
+    name: the filter's name, which is the reason of the pairs it rejects.
     sentences: test sentences, not normalised.
-    exact: refuse a pair one of whose sides is a test sentence after normalisation.
-    ngram: refuse a pair one of whose sides shares that many words in a row with a test sentence.
+    exact: reject a pair one of whose sides is a test sentence after normalisation.
+    ngram: reject a pair one of whose sides shares that many words in a row with a test sentence.
     """
     normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
     normalised = normalised.filter(pc.not_equal(normalised, ""))

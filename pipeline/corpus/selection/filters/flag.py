@@ -39,7 +39,7 @@ class FlagParameters(FilterParameters):
 
     kind: Literal["flag"]
     column: str
-    refuse: bool = Field(True, description="the value that is refused")
+    refuse: bool = Field(True, description="the value that is rejected")
 
     @field_validator("column")
     @classmethod

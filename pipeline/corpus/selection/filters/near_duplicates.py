@@ -67,7 +67,7 @@ def rank_references(
 ) -> NearDuplicates:
     """Prepare the filter; memory does not grow with the corpus.
 
-    name: reason of the pairs refused. per_reference: pairs kept of one reference, at least 1.
+    name: reason of the pairs rejected. per_reference: pairs kept of one reference, at least 1.
     keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
     directory: new or empty, for the files of a large corpus.
     """

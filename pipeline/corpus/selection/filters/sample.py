@@ -17,7 +17,7 @@ from paraforge.corpus.selection.sampling import Sample, draw_sample
 
 @dataclass(frozen=True)
 class DrawnSample(NamedFilter):
-    """The filter that refuses every pair that was not drawn.
+    """The filter that rejects every pair that was not drawn.
 
     name: the reason. seed: of the draw. columns: the lineage that keys are made from.
     sample: which keys are drawn.

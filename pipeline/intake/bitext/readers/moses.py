@@ -37,7 +37,7 @@ class MosesSource(FileSource):
         that is no number.
         """
         for blocks in paired_blocks(paths, reading):
-            # A row refused for one side's sake has the reason of the first side that has one.
+            # A row rejected for one side's sake has the reason of the first side that has one.
             codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
             block = Block(
                 lines=next(iter(blocks.values())).numbers,

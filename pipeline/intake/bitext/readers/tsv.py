@@ -61,7 +61,7 @@ def read_separated(
 
     columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
-    where: which rows are taken; the others are refused as ``not_selected``. separator: a tab, or that of a
+    where: which rows are taken; the others are rejected as ``not_selected``. separator: a tab, or that of a
     file whose fields may be quoted.
 
     Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; a column that is not there; in a

@@ -278,6 +278,6 @@ def loss_on_bitext(
         )
     sources, references = bitext_sample(bitext, columns, sentences)
     if not sources:
-        raise InputError("no sentence to translate: every row is refused, or has its translation", bitext)
+        raise InputError("no sentence to translate: every row is rejected, or has its translation", bitext)
     found = translated_both_ways(open_model(model, ctranslate2.NAME), options, placement, sources)
     return measure_loss(found, options.compute_type, references)
