@@ -93,8 +93,8 @@ def _introduction(manifest: Manifest) -> str:
     else:
         what = (
             f"{manifest.rows:,} pairs that were rejected (`rejected` names the first filter that rejected "
-            "the pair) or could not be translated (`failed` says why). They are kept so that every row that came "
-            "in can be looked up; they are not part of the corpus."
+            "the pair) or could not be translated (`failed` says why). They are kept so that every row that "
+            "came in can be looked up; they are not part of the corpus."
         )
     words = verdict_words(manifest) if manifest.content == KEPT else None
     told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
