@@ -22,8 +22,6 @@ from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.cleaning import shorten
 from paraforge.intake.bitext.parts import TEXTS, keys_of
 
-_COMMIT_ROWS = 5_000_000
-
 
 @dataclass(frozen=True)
 class Part:
@@ -80,8 +78,7 @@ def rank_groups(
     texts: the columns whose key it is.
     directory: the ranker's own, see :class:`paraforge.base.shards.groups.GroupRanker`.
     """
-    ranker = GroupRanker(directory, expected_rows=sum(part.rows for part in parts))
-    committed = ranker.rows
+    ranker = GroupRanker(directory)
     for part in parts:
         check_interrupt()
         end = part.first_row + part.rows
@@ -93,9 +90,6 @@ def rank_groups(
         keys = keys_of(part.path, columns, texts)[taken]
         ranker.add(keys, np.flatnonzero(taken) + part.first_row, next_row=end)
         report_rows(part.rows)
-        if ranker.rows - committed >= _COMMIT_ROWS:
-            ranker.commit()
-            committed = ranker.rows
     ranker.finish()
 
 

@@ -34,7 +34,7 @@ def find_clusters(
     """
     if check_digests(ranking):  # begun or damaged, if there is one
         remove_directory(ranking)
-    ranker = GroupRanker(ranking, expected_rows=LINKS * rows)
+    ranker = GroupRanker(ranking)
     if not ranker.finished:
         for block in keys:
             check_interrupt()

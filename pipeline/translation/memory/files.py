@@ -63,7 +63,7 @@ def export_set(memory: MemorySet, output: Path) -> int:
     sentences = 0
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-") as place:
-        ranker = GroupRanker(Path(place), expected_rows=sum(segment.rows for segment in segments))
+        ranker = GroupRanker(Path(place))
         start = 0
         for segment in segments:
             heads, keys, failed = segment.keys()

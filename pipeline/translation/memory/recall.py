@@ -114,7 +114,7 @@ def _recall(
     rows = int(bases[-1])
     marks = _marks(keys)
     remove_directory(directory)
-    ranker = GroupRanker(directory / "keys", expected_rows=2 * len(keys))
+    ranker = GroupRanker(directory / "keys")
     damaged, late = [], []
     for segment, base in zip(segments, bases[:-1].tolist(), strict=True):
         check_interrupt()

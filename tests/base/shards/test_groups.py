@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraforge.base.shards.groups import PARTITIONS, GroupRanker
+from paraforge.base.errors import Interrupted
+from paraforge.base.shards import groups
+from paraforge.base.shards.groups import GroupRanker
 
 
 def keys_of(numbers: list[int]) -> NDArray[np.uint64]:
@@ -41,12 +44,12 @@ def assert_ranks(ranker: GroupRanker, numbers: list[int | None]) -> None:
 @given(
     numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=4),
-    block_rows=st.integers(1, 7),
+    held_rows=st.integers(1, 7),
 )
 def test_agrees_with_a_dictionary_however_the_stream_is_cut(
-    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int], block_rows: int
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int], held_rows: int
 ) -> None:
-    ranker = GroupRanker(tmp_path_factory.mktemp("ranker"), block_rows=block_rows)
+    ranker = GroupRanker(tmp_path_factory.mktemp("ranker"), held_rows=held_rows)
     edges = sorted({0, len(numbers), *(cut for cut in cuts if cut < len(numbers))})
     for begin, end in itertools.pairwise(edges):
         rows = [row for row in range(begin, end) if numbers[row] is not None]
@@ -59,7 +62,7 @@ def test_agrees_with_a_dictionary_however_the_stream_is_cut(
 
 def test_any_range_can_be_asked(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).integers(0, 300, 2000).tolist()
-    ranker = GroupRanker(tmp_path / "ranker", block_rows=3)
+    ranker = GroupRanker(tmp_path / "ranker", held_rows=700)
     ranker.add(keys_of(numbers))
     ranker.finish()
     earlier, first = oracle(numbers)
@@ -77,8 +80,8 @@ def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
     assert ranker.ranks(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
 
 
-def test_one_key_repeated_does_not_grow_what_is_remembered(tmp_path: Path) -> None:
-    ranker = GroupRanker(tmp_path / "ranker", block_rows=100)
+def test_one_key_of_all_rows(tmp_path: Path) -> None:
+    ranker = GroupRanker(tmp_path / "ranker", held_rows=3000)
     ranker.add(np.zeros((10_000, 2), dtype=np.uint64))
     ranker.finish()
     earlier, first = ranker.ranks(0, 10_000)
@@ -92,8 +95,7 @@ def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
     first = GroupRanker(path)
     first.add(keys_of(numbers[:150]))
     first.commit()
-    first.add(keys_of(numbers[150:300]))
-    first._flush()  # on disk, not committed: the process dies here
+    first.add(keys_of(numbers[150:300]))  # held, not written: the process dies here
     second = GroupRanker(path)
     assert second.rows == 150
     second.add(keys_of(numbers[150:]))
@@ -107,12 +109,10 @@ def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("committed", [0, 1, 3, 200])
 @pytest.mark.parametrize("lost", [1, 400])
 def test_what_was_not_committed_is_not_ranked(tmp_path: Path, committed: int, lost: int) -> None:
-    """Also in partitions that had nothing when the rest was committed, whatever the disk kept of them."""
     ranker = GroupRanker(tmp_path)
     ranker.add(keys_of(list(range(committed))))
     ranker.commit()
     ranker.add(keys_of(list(range(committed, committed + lost))))
-    ranker._flush()  # as a corpus of millions of rows does before the next commit
     again = GroupRanker(tmp_path)
     assert again.rows == committed
     again.add(keys_of(list(range(committed, 1000))))
@@ -120,48 +120,41 @@ def test_what_was_not_committed_is_not_ranked(tmp_path: Path, committed: int, lo
     assert_ranks(again, list(range(1000)))
 
 
-def test_partitions_ranked_before_a_crash_are_not_ranked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("when", ["asked", "waiting"])
+def test_an_interruption_while_ranking_keeps_what_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    """Before the first row is ranked, and while DuckDB is busy, which is told at once."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
-    path = tmp_path / "ranker"
-    ranker = GroupRanker(path)
+    name = "check_interrupt" if when == "asked" else "wait"
+    ranker = GroupRanker(tmp_path / "it's [new]")  # quotes and patterns mean nothing in a path
     ranker.add(keys_of(numbers))
-    calls = 0
-    rank = GroupRanker._rank
-
-    def counted(self: GroupRanker, file: Path, size: int) -> NDArray[np.int64]:
-        nonlocal calls
-        calls += 1
-        if calls == 100:
-            raise KeyboardInterrupt
-        return rank(self, file, size)
-
-    monkeypatch.setattr(GroupRanker, "_rank", counted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(groups, name, Mock(side_effect=Interrupted))
         ranker.finish()
-    again = GroupRanker(path)
+    again = GroupRanker(ranker.directory)
+    assert again.rows == len(numbers)
     assert not again.finished
     again.finish()
-    assert calls == PARTITIONS + 1
     assert_ranks(again, numbers)
+    assert [path.name for path in again.directory.iterdir()] == ["repeated-20000.npy"]
 
 
-@pytest.mark.parametrize("damage", ["short", "state", "result"])
+@pytest.mark.parametrize("damage", ["short", "first", "result"])
 def test_damage_begins_anew(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "ranker"
-    ranker = GroupRanker(path)
-    ranker.add(keys_of(list(range(2000))))
+    ranker = GroupRanker(path, held_rows=500)
+    for begin in range(0, 2000, 500):
+        ranker.add(keys_of(list(range(begin, begin + 500))))
+    files = sorted(path.glob("keys-*"))
+    assert len(files) == 4
     if damage == "result":
         ranker.finish()
-        (path / "ranks-003.npy").unlink()
+        (path / "repeated-2000.npy").unlink()
+    elif damage == "first":
+        files[0].unlink()
     else:
-        ranker.commit()
-        if damage == "short":
-            victim = max(path.glob("keys-*.bin"), key=lambda file: file.stat().st_size)
-            victim.write_bytes(b"")
-        else:
-            (path / "state.json").write_text("{")
+        files[2].write_bytes(files[2].read_bytes()[:-1])
     again = GroupRanker(path)
     assert again.rows == 0
     assert not again.finished

@@ -33,10 +33,6 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
 
 
-# Keys held in memory, 16 bytes each, before they are spread over many files.
-HELD_ROWS = 1_000_000
-
-
 @dataclass(frozen=True)
 class NearDuplicates(NamedFilter):
     """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
@@ -69,20 +65,12 @@ def rank_references(
 
     name: reason of the pairs rejected. per_reference: pairs kept of one reference, at least 1.
     keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
-    directory: new or empty, for the files of a large corpus.
+    directory: new or empty, for the ranker's files.
     """
-    ranker: GroupRanker | None = None
-    held: list[npt.NDArray[np.uint64]] = []
+    ranker = GroupRanker(directory)
     starts = [0]
     for shard_keys in keys:
         starts.append(starts[-1] + len(shard_keys))
-        held.append(shard_keys)
-        if starts[-1] > HELD_ROWS:
-            ranker = ranker or GroupRanker(directory)
-            while held:
-                ranker.add(held.pop(0))
-    ranker = ranker or GroupRanker(directory, expected_rows=starts[-1])
-    for shard_keys in held:
         ranker.add(shard_keys)
     ranker.finish()
     ranker.ranks(0, 0)  # opens its files before threads ask for them
