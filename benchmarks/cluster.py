@@ -21,11 +21,12 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scaling import write_sentences
+from benchmarks.simulation import SimulatedCluster, simulate
 from paraforge.base.shards.cluster import ATTEMPTS
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.interface.planning.simulation import Cluster, Outcome, simulate
+from paraforge.interface.planning.preemption import Outcome
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.sentences import Workplace, choose_engine, sentences_step
@@ -126,7 +127,7 @@ def cluster(
         with tempfile.TemporaryDirectory() as folder:
             found.append(real_run(Path(folder), workers, tasks, sentences, rate, life))
     restart = fmean(one["restart"] for one in found)
-    model = Cluster(workers, rate, overhead, restart, crash_hours=life / 3600)
+    model = SimulatedCluster(workers, rate, overhead, restart, crash_hours=life / 3600)
     predicted = [
         _after_start(simulate(tasks * sentences, sentences, model, seed), restart) for seed in range(400)
     ]

@@ -19,7 +19,7 @@ import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
-from paraforge.interface.planning.simulation import Cluster, expected
+from benchmarks.simulation import SimulatedCluster, expected
 from paraforge.translation.memory.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
 from paraforge.translation.memory.memory import open_set
 from paraforge.translation.memory.recall import recall
@@ -39,7 +39,7 @@ def growth(
     price: float = typer.Option(2.5, help="of a device for an hour"),
 ) -> None:
     """Device hours of translating a growing corpus every month: everything again, and what is new."""
-    cluster = Cluster(
+    cluster = SimulatedCluster(
         devices, rate, start_seconds=30, spread=0.02, slow_share=0.05, slow_factor=1.2, preemption_hours=3
     )
     size, before = float(sentences), 0.0

@@ -23,9 +23,7 @@ def plan(
     input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
     output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
     sentences: int = typer.Option(None, min=1, help="plan for this many sentences of the corpus' lengths"),
-    simulate: bool = typer.Option(
-        False, "--simulate", help="also simulate preemptible devices, by size of a task"
-    ),
+    simulate: bool = typer.Option(False, "--simulate", help="also preemptible devices, by size of a task"),
     preemption_hours: float = typer.Option(3.0, min=0.01, help="mean time until such a device is taken away"),
     ingested: Path = typer.Option(
         None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
@@ -67,7 +65,7 @@ def plan(
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
-    from paraforge.interface.planning.simulation import MOST_DEVICES, best_task_size, compare_task_sizes
+    from paraforge.interface.planning.preemption import MOST_DEVICES, best_task_size, compare_task_sizes
     from paraforge.interface.planning.table import plan_json, plan_text, simulation_text
     from paraforge.translation.engines import is_model_free, is_remote
     from paraforge.translation.models.importing import usable_model

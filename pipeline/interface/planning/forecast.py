@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paraforge.interface.planning.simulation import Cluster, undisturbed_seconds
+from paraforge.interface.planning.preemption import Cluster, undisturbed_seconds
 
 _LEAST_SECONDS = 1e-9
 _HOUR = 3600.0

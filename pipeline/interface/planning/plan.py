@@ -18,9 +18,9 @@ from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
 from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
+from paraforge.interface.planning.preemption import Cluster, best_task_size, compare_task_sizes
 from paraforge.interface.planning.progress import Progress, progress_of, unknown_among
 from paraforge.interface.planning.record import save_plan
-from paraforge.interface.planning.simulation import Cluster, best_task_size, compare_task_sizes
 from paraforge.interface.planning.tokens import Tokens, tokens_of
 from paraforge.translation.decoding.remote.settings import Server
 from paraforge.translation.decoding.translator import Hypotheses
@@ -232,7 +232,7 @@ def make_plan(
         rest = replace(facts, sentences=progress.sentences_left)
         left = forecast(rest, devices, price, in_process=local)
     cluster = spot_cluster(facts, max(devices))
-    best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster, runs=2))
+    best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster))
     return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
 
 
@@ -295,10 +295,8 @@ def spot_cluster(facts: Facts, devices: int, preemption_hours: float = PREEMPTIO
         rate=1 / facts.seconds,
         task_seconds=TASK_SECONDS,
         start_seconds=facts.load_seconds + 20.0,
-        spread=0.02,
         slow_share=0.05,
         slow_factor=1.2,
         preemption_hours=preemption_hours,
         return_seconds=180.0,
-        crash_hours=200.0,
     )

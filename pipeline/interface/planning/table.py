@@ -9,7 +9,7 @@ from typing import Any
 from paraforge.base.files import size
 from paraforge.interface.planning.forecast import Facts, Forecast
 from paraforge.interface.planning.plan import Plan
-from paraforge.interface.planning.simulation import Outcome
+from paraforge.interface.planning.preemption import Outcome
 
 
 def plan_text(plan: Plan, price: float | None) -> str:
