@@ -84,9 +84,9 @@ def translate_in_batches(
     Which sentences share a batch depends on the stream, ``window`` and ``engine.batch_tokens`` alone, never
     on time or on the number of threads, so the same stream gives the same bytes.
 
-    A sentence fails if the engine raises on it alone, twice, and translates a simple one between. What an
-    engine does that is lost, or that fails for a moment, is never held against a sentence: a batch is tried
-    again, whole, so that its results have the same bytes.
+    A sentence fails if the engine raises on it alone, twice, and translates a simple one between and after.
+    What an engine does that is lost, or that fails for a while, is never held against a sentence: a batch is
+    tried again, whole, so that its results have the same bytes.
 
     Raises:
         Interrupted: SIGTERM or Ctrl-C, seen between batches; those that were begun are finished.
@@ -192,7 +192,9 @@ class _Window:
             yield result
 
 
-def _encode(engine: BatchEngine, sentences: list[str]) -> list[SourceTokens | Hypotheses]:
+def _encode(
+    engine: BatchEngine, sentences: list[str], again: bool = False
+) -> list[SourceTokens | Hypotheses]:
     try:
         return list(engine.encode(sentences))
     except ParaforgeError:
@@ -200,7 +202,7 @@ def _encode(engine: BatchEngine, sentences: list[str]) -> list[SourceTokens | Hy
     except Exception as error:
         if len(sentences) == 1:
             _check_health(engine, error)
-            return [_failure(error)]
+            return [_failure(error)] if again else _encode(engine, sentences, again=True)
         middle = len(sentences) // 2
         return _encode(engine, sentences[:middle]) + _encode(engine, sentences[middle:])
 
@@ -252,9 +254,10 @@ def _outcome(
     check_interrupt()
     declined = isinstance(raised, Untranslatable)  # the engine itself says that it is the sentence
     if not declined:
+        if again or len(batch) == 1:
+            _check_health(engine, raised)
         if not again:
             return _outcome(engine, batch, _submit(engine, list(batch)), again=True)
-        _check_health(engine, raised)
     if len(batch) == 1:
         detail = getattr(raised, "detail", "")
         logger.info("a sentence could not be translated: %s", f"{_reason(raised)}: {detail}".rstrip(": "))

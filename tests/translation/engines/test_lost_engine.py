@@ -31,13 +31,13 @@ ONCE = {
 
 
 class Faulty:
-    """An engine's `submit` that goes wrong at its nth batch."""
+    """An engine's `submit` that goes wrong at its nth batch, and at so many in all."""
 
-    def __init__(self, engine: BatchEngine, fault: Exception | None, at: int, for_ever: bool) -> None:
+    def __init__(self, engine: BatchEngine, fault: Exception | None, at: int, lasts: int) -> None:
         self.submitted: list[list[str]] = []
         self._submit = engine.submit
         self._fault = fault
-        self._bad = range(at, 1_000_000 if for_ever else at + 1)
+        self._bad = range(at, at + lasts)
 
     def __call__(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         bad = len(self.submitted) in self._bad
@@ -73,7 +73,7 @@ def translate(translator: Translator, path: Path) -> list[Hypotheses]:
 
 def batches_of(open_engine: Callable[[], Translator]) -> int:
     translator = open_engine()
-    whole = Faulty(translator, None, 1_000_000, False)  # type: ignore[arg-type]
+    whole = Faulty(translator, None, 0, 0)  # type: ignore[arg-type]
     translator.submit = whole  # type: ignore[attr-defined]
     list(translator.translate(SENTENCES))
     return len(whole.submitted)
@@ -88,7 +88,8 @@ def test_no_sentence_fails_for_what_happened_to_the_engine(
     for at in range(number):
         path = tmp_path / f"{at}.unfinished"
         translator = open_engine()
-        faulty = Faulty(translator, FOR_EVER.get(fault, ONCE.get(fault)), at, fault in FOR_EVER)  # type: ignore[arg-type]
+        lasts = 1_000_000 if fault in FOR_EVER else 1
+        faulty = Faulty(translator, FOR_EVER.get(fault, ONCE.get(fault)), at, lasts)  # type: ignore[arg-type]
         translator.submit = faulty  # type: ignore[attr-defined]
         if fault in FOR_EVER or fault == "wrong answer":
             with pytest.raises(DeviceLostError if fault == "lost" else EngineError):
@@ -97,10 +98,28 @@ def test_no_sentence_fails_for_what_happened_to_the_engine(
             # The batch is tried again as a whole: halves of it might be rounded in another way.
             assert translate(translator, path) == expected
         healthy = open_engine()
-        resumed = Faulty(healthy, None, 1_000_000, False)  # type: ignore[arg-type]
+        resumed = Faulty(healthy, None, 0, 0)  # type: ignore[arg-type]
         healthy.submit = resumed  # type: ignore[attr-defined]
         assert translate(healthy, path) == expected
         with suppress(FileNotFoundError):
             assert b"CUDA" not in path.read_bytes()
         if fault == "lost":
             assert len(resumed.submitted) == number - at  # what was finished is not done again
+
+
+@pytest.mark.parametrize("lasts", [1, 2, 3, 4, 5, 9])
+def test_a_fault_that_lasts_for_some_batches_fails_no_sentence(
+    open_engine: Callable[[], Translator], expected: list[Hypotheses], tmp_path: Path, lasts: int
+) -> None:
+    """Each sentence is a batch, and so every try of it may be the last."""
+    path = tmp_path / "sentences.unfinished"
+    translator = open_engine()
+    translator.batch_tokens = 1  # type: ignore[attr-defined]
+    translator.submit = Faulty(translator, ONCE["other"], 5, lasts)  # type: ignore[attr-defined, arg-type]
+    try:
+        found = translate(translator, path)
+    except EngineError:
+        healthy = open_engine()
+        healthy.batch_tokens = 1  # type: ignore[attr-defined]
+        found = translate(healthy, path)
+    assert [one.failed for one in found] == [one.failed for one in expected]

@@ -220,6 +220,28 @@ def test_a_server_that_dies_and_comes_back_loses_nothing(
     assert len(SENTENCES) < sum(server.asked.values()) <= len(SENTENCES) + 4
 
 
+@pytest.mark.parametrize("reply", [Reply("boom", 500), Reply("", 413), Reply("{bad"), Reply({"choices": []})])
+@pytest.mark.parametrize("answered", [0, 7, 20, 39])
+def test_a_server_that_begins_to_fail_on_everything_fails_no_sentence(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reply: Reply, answered: int
+) -> None:
+    """What it answered to others while it was asked for a sentence proves nothing of what came after."""
+    monkeypatch.setattr(client, "_LONGEST_BACKOFF", 0.02)
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        late = sum(server.asked.values()) > answered
+        # The last of those that are well answered come after the first of the others.
+        return reply if late else dataclasses.replace(translated(sentence, body), seconds=0.05)
+
+    server.behave = behave
+    path = tmp_path / "unfinished"
+    with pytest.raises((EngineError, InputError)), kept_batches(path):
+        translate(patience_seconds=0.5, concurrency=8)
+    server.behave = lambda sentence, body, nth: None
+    with kept_batches(path):
+        assert texts(translate(concurrency=4)) == EXPECTED
+
+
 def test_a_short_death_is_waited_for(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.translation.decoding.remote.throttle._FIRST_PAUSE", 0.05)
 

@@ -134,7 +134,6 @@ class Client:
     def _answered(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """Choices that a request brings, at least one; sent again as often as it takes."""
         attempts = 0
-        successes = self._throttle.successes
         while True:
             begun = self._throttle.enter()
             found = self._send(body)
@@ -150,11 +149,11 @@ class Client:
                 continue
             attempts += 1
             if found.kind == "sentence" or attempts >= _ATTEMPTS:
-                # Is it the sentence, or the server? Others were answered since, or an easy one is.
-                if self._throttle.successes > successes or self._answers_others(body, found):
+                # Is it the sentence, or the server? What was answered to others came before, or may have.
+                if self._answers_others(body, found):
                     reason, _, detail = found.text.partition(": ")
                     raise Untranslatable(reason, detail)
-                attempts, successes = 0, self._throttle.successes
+                attempts = 0
             self._throttle.sleep(min(_LONGEST_BACKOFF, 0.25 * 2**attempts) * random.uniform(0.5, 1))
 
     def _answers_others(self, body: dict[str, Any], trouble: Trouble) -> bool:
