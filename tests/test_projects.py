@@ -19,6 +19,7 @@ import yaml
 from paraforge import versions
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
 from paraforge.intake.sample_bitext import generate
+from paraforge.interface.cli.annotate import DATABASE
 from paraforge.interface.cli.init import init
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
@@ -74,8 +75,8 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     mine = {name: digest for name, digest in digests(new / "configs").items() if name != "corpus/my.yaml"}
     assert mine == {k: v for k, v in digests(ROOT / "configs").items() if k != "corpus/my.yaml"}
     assert (new / ".git").is_dir()
-    ignored = run("git", "check-ignore", "work/x", "data/corpus/x", "models/nmt", "inputs/nmt/x", cwd=new)
-    assert len(ignored.stdout.splitlines()) == 4
+    made = ["work/x", "data/corpus/x", "models/nmt", "inputs/nmt/x", str(DATABASE), f"{DATABASE}-wal"]
+    assert run("git", "check-ignore", *made, cwd=new).stdout.splitlines() == made
     untracked = run(
         "git", "ls-files", "--others", "--exclude-standard", "--cached", cwd=new
     ).stdout.splitlines()
@@ -211,6 +212,27 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
     run_command("init", "--upgrade")
     check_versions()
     assert yaml.safe_load(VERSIONS.read_text(encoding="utf-8"))["SELECT"] == versions.SELECT
+
+
+@pytest.mark.parametrize("command", [["configure"], ["configure", "score=none"], ["plan", "--rate", "1"]])
+@pytest.mark.parametrize("older", ["a step", "a file", "0.1.0"])
+def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
+    older: str, command: list[str], project: Path, former: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = former if older == "0.1.0" else project
+    monkeypatch.chdir(place)
+    if older == "a file":
+        VERSIONS.write_text("paraforge: 0.1.0\n", encoding="utf-8")
+    elif older == "a step":
+        monkeypatch.setattr(versions, "INGEST", versions.INGEST + 1)
+    before = digests(place)
+    with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
+        run_command(*command)
+    assert digests(place) == before
+    assert "paraforge init --upgrade" in [one.remedy for one in project_findings(place)]
+    run_command("init", "--upgrade")
+    run_command("configure", "--no-files")
+    assert all(one.state != "broken" for one in project_findings(place))
 
 
 @pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\nwritten: 2\n", "\xff"])

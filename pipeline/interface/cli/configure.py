@@ -49,12 +49,14 @@ def configure(
     from paraforge.interface.configuration.choices import reconfigure
     from paraforge.interface.configuration.composition import choices, configs_directory
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
+    from paraforge.interface.project.files import check_versions
 
     configs = configs_directory(configs)
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")
         return
+    check_versions(output.parent)
     # Whatever a parameter file has: it may be broken, with --reset.
     parameter_file = FileKind("a file of parameters", lambda path: "\ningest:" in f"\n{path.read_text()}")
     check_output_file(output, True, parameter_file)

@@ -67,9 +67,11 @@ def plan(
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
     from paraforge.interface.planning.preemption import MOST_DEVICES, best_task_size, compare_task_sizes
     from paraforge.interface.planning.table import plan_json, plan_text, simulation_text
+    from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_model_free, is_remote
     from paraforge.translation.models.importing import usable_model
 
+    check_versions(parameters_path.parent)
     if overrides:
         from paraforge.interface.configuration.composition import configs_directory
 

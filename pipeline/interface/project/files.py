@@ -84,16 +84,30 @@ def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] |
 
 
 def check_versions(project: Path = Path()) -> None:
-    """Refuse to run a stage that DVC would record under the number of another version's step. Raises
-    InputError: that."""
+    """Refuse a project whose stages DVC would record under the numbers of another version's steps. Raises
+    InputError: that, or `versions.yaml` is damaged or missing."""
     found = read_versions(project)
     if found is not None and found[1] != installed_versions():
-        raise InputError(
-            f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps",
-            project / VERSIONS,
-            remedy="'paraforge doctor' shows which stages run again; 'paraforge init --upgrade' brings the "
-            "project up to date.",
-        )
+        problem = f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps"
+    elif found is None and _is_of_a_missing_clone(project):
+        problem = "missing: an earlier version made this project"
+    else:
+        return
+    raise InputError(
+        problem,
+        project / VERSIONS,
+        remedy="'paraforge doctor' shows which stages run again; 'paraforge init --upgrade' brings the "
+        "project up to date.",
+    )
+
+
+def _is_of_a_missing_clone(project: Path) -> bool:
+    stages = project / "dvc.yaml"
+    return (
+        stages.is_file()
+        and not (project / _CLONES_VERSIONS).is_file()
+        and _CLONES_VERSIONS in stages.read_text(encoding="utf-8", errors="replace")
+    )
 
 
 def checksum(text: str) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import ParaforgeError
+from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.base.shards.dvc_files import LOCK
 from paraforge.interface.configuration import PARAMETERS, checks, read_yaml
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.diagnosis import Finding
-from paraforge.interface.project.files import VERSIONS, installed_versions, read_versions
-from paraforge.versions import __version__
+from paraforge.interface.project.files import VERSIONS, check_versions, installed_versions
 
 
 def reasons(project: Path) -> dict[str, str]:
@@ -53,10 +52,10 @@ def what_runs(project: Path) -> Iterator[str]:
 def project_findings(project: Path) -> Iterator[Finding]:
     """What the version of a project means for it, for ``paraforge doctor``."""
     try:
-        found = read_versions(project)
-        if found is not None and found[1] != installed_versions():
-            detail = f"of paraforge {found[0]}; {__version__} is installed and has other steps"
-            yield Finding("project", str(VERSIONS), "broken", detail, "paraforge init --upgrade")
+        check_versions(project)
+    except InputError as error:
+        yield Finding("project", str(VERSIONS), "broken", error.message, "paraforge init --upgrade")
+    try:
         if stale := stale_words(project):
             yield Finding("project", "choices", "note", stale, "paraforge configure")
         for name, reason in reasons(project).items():

@@ -19,7 +19,7 @@ from paraforge.interface.configuration.composition import compose
 from paraforge.interface.project.staleness import project_findings
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
-from tests.project import ROOT, run
+from tests.project import ROOT, copy_code, run
 
 MY = """# @package _global_
 ingest:
@@ -37,10 +37,8 @@ publish:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a bitext of its own, configured as the sample."""
-    shutil.copytree(ROOT / "configs", tmp_path / "configs")
-    shutil.copytree(ROOT / "inputs", tmp_path / "inputs", symlinks=True)
-    for name in ("dvc.yaml", "params.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    copy_code(tmp_path)
+    shutil.copy(ROOT / "params.yaml", tmp_path)
     (tmp_path / "configs" / "corpus" / "my.yaml").write_text(MY)
     (tmp_path / "mine.tsv").write_text("A dog runs.\tPes běží.\n" * 3)
     (tmp_path / "models").mkdir()
@@ -163,11 +161,11 @@ def test_what_will_run(project: Path) -> None:
     assert "'dvc repro' has nothing to run for this." in configure()
     assert "has nothing to run" in configure("resources.workers=1")
     # A stage that has read what another stage has since made anew.
-    ran["select"]["outs"] = [{"path": "data/selected", "md5": "2"}]
-    ran["publish"]["deps"] = [{"path": "data/selected", "md5": "1"}]
+    ran["select"]["outs"] = [{"path": "data/selected", "md5": "2" * 32}]
+    ran["publish"]["deps"] = [{"path": "data/selected", "md5": "1" * 32}]
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "runs publish, then" in configure()
-    ran["publish"]["deps"][0]["md5"] = "2"
+    ran["publish"]["deps"][0]["md5"] = "2" * 32
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert (
         "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
