@@ -52,7 +52,7 @@ def download(text: str) -> tuple[Path, str]:
             remedy="Check the name; for a private model run 'hf auth login'.",
         ) from error
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise InputError(f"the hub does not give {name}: {first_line(error)}") from error
+        raise InputError(f"the Hub does not give {name}: {first_line(error)}") from error
     except Exception as error:
         # The library has changed what it speaks HTTP with, and lets that one's errors through.
         if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):

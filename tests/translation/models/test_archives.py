@@ -95,13 +95,13 @@ def test_checkpoints_of_torch_are_no_archives(tmp_path: Path) -> None:
         pytest.param(lambda p: _tar(p, "."), "'.' is no name of a file", id="tar dot"),
         pytest.param(lambda p: _tar(p, "a" * 300), r"'a{80}\.\.\.' cannot be", id="tar long name"),
         pytest.param(lambda p: _tar_twice(p), "'a' is in it twice", id="tar twice"),
-        pytest.param(lambda p: _zip(p, ("a", bytes(70 << 20))), "refused: it swells", id="zip bomb"),
+        pytest.param(lambda p: _zip(p, ("a", bytes(70 << 20))), "refused: it unpacks", id="zip bomb"),
         pytest.param(lambda p: _tar(p, "../out.txt"), "leads out of its folder", id="tar up"),
         pytest.param(lambda p: _tar(p, "/out.txt"), "leads out of its folder", id="tar root"),
         pytest.param(lambda p: _tar(p, "l", b"", tarfile.SYMTYPE, "/etc/passwd"), "a link", id="tar link"),
         pytest.param(lambda p: _tar(p, "l", b"", tarfile.LNKTYPE, "../../x"), "a link", id="tar hard link"),
         pytest.param(lambda p: _tar(p, "d", b"", tarfile.CHRTYPE), "a device", id="tar device"),
-        pytest.param(lambda p: _tar(p, "a", bytes(70 << 20)), "refused: it swells", id="tar bomb"),
+        pytest.param(lambda p: _tar(p, "a", bytes(70 << 20)), "refused: it unpacks", id="tar bomb"),
     ],
 )
 def test_tricks_are_refused(tmp_path: Path, write: Callable[[Path], None], message: str) -> None:

@@ -41,7 +41,7 @@ def test_languages_of_a_model_of_our_own_are_not_changed_in_silence(
     ):
         place = str(tmp_path / f"a copy {number}")
         done = run_command("model", "import", str(tmp_path / "nmt"), place, *asked)
-        assert ("from cs to en, and is not made to be from de to en" in done.output) is warned
+        assert ("from cs to en; its languages were not changed to de to en" in done.output) is warned
         assert f"--model '{place}'" in done.output  # to be copied into a shell
 
 

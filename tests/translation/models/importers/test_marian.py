@@ -141,7 +141,7 @@ def _no_mapping(folder: Path) -> None:
         pytest.param(_ensemble, "an ensemble of 2 models", id="ensemble"),
         pytest.param(_another_word, "rows, but the vocabulary vocab.yml has", id="vocabulary"),
         pytest.param(_pickled, "not a model of Marian, or damaged", id="pickled"),
-        pytest.param(_bomb, "refused: it swells", id="bomb"),
+        pytest.param(_bomb, "refused: it unpacks", id="bomb"),
         pytest.param(_cut, "damaged or truncated", id="truncated"),
         pytest.param(_no_mapping, "names no models and vocabs", id="no mapping"),
     ],
