@@ -7,12 +7,14 @@ from pathlib import Path
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
+from paraforge.translation.training.parameters import languages_of
 
 
 def main() -> None:
     """Ingest the sources into data/ingested."""
     parameters = parameters_of("ingest")
-    report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources)
+    languages = languages_of(parameters.nmt)
+    report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources, languages)
     write_metrics("ingest", report.metrics())
 
 

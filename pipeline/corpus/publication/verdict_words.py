@@ -64,8 +64,8 @@ def words_of(
     asked = _shares_asked_for(verdict, parameters)
     sentences = [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
     sentences += _of_changed_meanings(verdict.get("changed_meanings"))
-    sentences += _of_few_pairs(sources, scores)
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
+    warnings += _of_few_pairs(sources, scores)
     if verdict.get("trained_on_corpus"):
         warnings.append(
             "The paraphrase score was trained on the pairs that it judges, so it finds their mistakes right: "
@@ -232,7 +232,7 @@ def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
 def _of_few_pairs(sources: Sequence[str], scores: Mapping[str, Figures]) -> Iterator[str]:
     judged = next(iter(scores.values()), {}).get("sources", {})
     few = [name for name in sources if name not in judged]
-    if few and judged:
+    if few and len(sources) > 1:
         named = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if len(few) > _NAMED else "")
         yield f"Too few pairs for a verdict of their own: {named}."
 

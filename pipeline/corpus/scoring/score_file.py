@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -25,7 +27,7 @@ from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.base.shards.store import parquet_writer
-from paraforge.base.text.lines import Reading
+from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import Scorer
@@ -40,9 +42,13 @@ from paraforge.corpus.scoring.corpus_counts import (
 )
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
+from paraforge.intake.bitext.oddities import oddities, oddity
 from paraforge.intake.bitext.readers.tsv import read_separated
 
+logger = logging.getLogger(__name__)
+
 BATCH_ROWS: Final = 50_000
+_ROWS_LOOKED_AT: Final = 200
 # With no more tables than this, starting processes takes longer than scoring.
 _TABLES_IN_PROCESS: Final = 3
 _PARQUET_MAGIC: Final = b"PAR1"
@@ -56,10 +62,12 @@ _scorers: list[Scorer] = []  # of this process
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """What was written: rows, and the wrong pairs made of them, with their scores."""
+    """What was written: rows, and the wrong pairs made of them, with their scores; the sources that the file
+    names."""
 
     rows: int
     wrong_pairs: pa.Table
+    sources: list[str]
 
 
 def score_file(
@@ -101,6 +109,7 @@ def score_file(
     begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
     if not begun:
         raise InputError("no pairs in the input", input_path)
+    _say_oddities(input_path, begun[0].slice(0, _ROWS_LOOKED_AT), columns, header)
     pieces = chain(begun, tables)
     scorers = None
     if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
@@ -110,11 +119,36 @@ def score_file(
         scored = in_processes(_scored, pieces, _start, (scorer_arguments,), workers)
     with atomic_path(output) as temporary:
         rows = _write(temporary, scored, "score")
-        wrong = _wrong_pairs(temporary, scorers or build_scorers(**scorer_arguments))
+        wrong, sources = _wrong_pairs(temporary, scorers or build_scorers(**scorer_arguments))
         if change := finish(wrong):
             with atomic_path(temporary) as changed:
                 _write(changed, map(change, _row_groups(temporary)), "filter")
-    return ScoredFile(rows, wrong)
+    return ScoredFile(rows, wrong, sources)
+
+
+def _say_oddities(path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool) -> None:
+    """Warn of columns that do not look like two texts, and name those that do."""
+    texts = {name: rows[name].to_pylist() for name in TEXT_COLUMNS}
+    found = oddities(texts, {name: f"column {columns[name]}" for name in texts})
+    remedy = "Give other columns with --reference and --translation"
+    if found and not is_parquet(path):
+        with suppress(InputError):
+            fields = next(line_blocks(path, Reading(strict=False, block_bytes=1 << 16))).lines
+            lines = fields.slice(1 if header else 0, _ROWS_LOOKED_AT).to_pylist()
+            cells = zip(*csv.reader(lines, **_dialect(path)), strict=False)
+            good = [place for place, column in enumerate(cells) if not oddity(column)]
+            if len(good) > 1 and good[:2] != list(columns.values()):
+                remedy = f"Try --reference {good[0]} --translation {good[1]}"
+    for one in found:
+        header_too = one.is_header and not is_parquet(path)
+        logger.warning("%s: %s. %s", path, one, "Give --header" if header_too else remedy)
+
+
+def _dialect(path: Path) -> dict[str, Any]:
+    """How the fields of a line are separated."""
+    if ".csv" in map(str.lower, path.suffixes[-2:]):
+        return {"delimiter": ","}
+    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
 
 
 def _counts(read: Callable[[], Iterator[Any]]) -> CorpusCounts:
@@ -191,13 +225,13 @@ class _Groups:
         return pa.table([found[name] if name in found else rows[name] for name in columns], list(columns))
 
 
-def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> pa.Table:
-    """Wrong pairs of a scored file, with their scores."""
+def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> tuple[pa.Table, list[str]]:
+    """Wrong pairs of a scored file, with their scores, and the names of its sources."""
     scores = [name for scorer in scorers for name in scorer.names]
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         groups = _Groups(file, scores)
         pairs = draw_wrong_pairs(groups, groups.sources)
-    return joined(pairs, score_table(pairs, scorers))
+    return joined(pairs, score_table(pairs, scorers)), sorted(filter(None, groups.sources))
 
 
 def is_parquet(path: Path) -> bool:
@@ -208,7 +242,7 @@ def is_parquet(path: Path) -> bool:
 
 def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> Iterator[Any]:
     try:
-        separator = "," if ".csv" in map(str.lower, path.suffixes[-2:]) else "\t"
+        separator = _dialect(path)["delimiter"]
         for block in read_separated(path, columns, Reading(), header=header, separator=separator):
             arrays = {"line": pa.array(block.lines), **{name: block.texts[name] for name in TEXT_COLUMNS}}
             if block.codes.any():

@@ -30,9 +30,17 @@ from paraforge.intake.bitext.ingested_shards import (
     rank_groups,
     write_shards,
 )
+from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
-from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
+from paraforge.intake.bitext.sources import (
+    SourceFile,
+    SourceFiles,
+    check_first_rows,
+    file_key,
+    read_row_numbers,
+    resolve,
+)
 from paraforge.versions import INGEST
 
 # Shards a job writes: opening the ranked groups costs as much as writing half a shard.
@@ -42,7 +50,9 @@ _SHARDS_A_JOB = 8
 _BYTES_A_ROW = 8_000
 
 
-def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> IngestReport:
+def ingest(
+    parameters: IngestParameters, output: Path, resources: Resources, languages: Languages | None = None
+) -> IngestReport:
     """Read, clean and deduplicate the sources, and publish them as shards.
 
     Shards have the columns ``source line source_text reference rejected first_row``; for an existing
@@ -54,10 +64,10 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
     on ``resources``.
 
     parameters: section ``ingest``. output: directory to publish, replaced as a whole.
-    resources: where to run.
+    resources: where to run. languages: what a bitext should be in; not looked at where None.
 
     Raises:
-        ConfigurationError: files that are missing, all in one message.
+        ConfigurationError: files that are missing, all in one message; first rows in other languages.
         InputError: a source that cannot be read, with file and line.
         IncompleteError: no row is kept, or counts do not add up.
         WorkLockedError: another process is ingesting into the same work directory.
@@ -69,6 +79,7 @@ def ingest(parameters: IngestParameters, output: Path, resources: Resources) -> 
         for left in work.path.glob("**/.*.tmp"):
             left.unlink(missing_ok=True)  # of a writer that was killed
         sources = resolve(parameters, work.path)
+        check_first_rows(sources, parameters, languages)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +15,22 @@ _LETTERS = 15
 _ROWS = 20
 _SWAPPED = 0.8
 _MIXED = 0.2
+# A code of two letters, perhaps with a region: others name languages in a model's own way.
+_CODE = re.compile(r"[A-Za-z]{2}([-_][A-Za-z]{2,4})?")
+_ALIKE = [
+    frozenset(codes.split())
+    for codes in (
+        "no nb nn da",
+        "hr sr bs",
+        "id ms",
+        "zh yue wuu",
+        "gl pt",
+        "mk bg",
+        "af nl",
+        "hi ne",
+        "en pcm",
+    )
+]
 
 
 def swapped_share(source: Sequence[str], target: Sequence[str], language: str) -> float | None:
@@ -45,20 +63,74 @@ def swapped_share(source: Sequence[str], target: Sequence[str], language: str) -
     return swapped / (swapped + right) if swapped + right >= _ROWS else None
 
 
-def language_problem(source: Sequence[str], target: Sequence[str], language: str) -> str | None:
-    """What is wrong with the languages of the first rows, with the remedy; None where nothing is seen."""
-    share = swapped_share(source, target, language)
-    if share is None or share < _MIXED:
-        return None
-    if share >= _SWAPPED:
+@dataclass(frozen=True)
+class Languages:
+    """The languages that a bitext should be in.
+
+    source, target: what nmt.source_language and nmt.target_language say; source is None where nothing is
+    known but what a swap is. section: of params.yaml, which has check_languages.
+    """
+
+    source: str | None
+    target: str
+    section: str = "ingest"
+
+
+def language_problem(
+    texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
+) -> str | None:
+    """What is wrong with the languages of the first rows, with the remedy; None where nothing is seen.
+
+    texts: ``source_text`` and ``reference``, row by row. places: what a reader calls their places.
+    exchanged: how the source has to be written if its sides are in each other's place.
+    """
+    source, reference = texts["source_text"], texts["reference"]
+    go_on = f"set {languages.section}.check_languages=false"
+    share = swapped_share(source, reference, languages.target)
+    if share is not None and share >= _SWAPPED:
+        seen = [f"{places[side]} ({side}) is in {identified(texts[side])!r}" for side in texts]
+        return f"{', '.join(seen)}: swapped? Give {exchanged}, or {go_on}"
+    if share is not None and share >= _MIXED:
         return (
-            f"source_text is in {language!r} and reference is not: swapped? Exchange the two in its columns "
-            "or paths, or set ingest.check_languages=false"
+            f"{share:.0%} of the first rows have {languages.target!r} in source_text and another language in "
+            f"reference: a mixed file? Separate its rows, or {go_on}"
         )
-    return (
-        f"{share:.0%} of the first rows have {language!r} in source_text and another language in reference: "
-        "a mixed file? Separate its rows, or set ingest.check_languages=false"
-    )
+    if languages.source is None:
+        return None
+    wrong = []
+    named = {"source_text": ("source", languages.source), "reference": ("target", languages.target)}
+    for side, (name, language) in named.items():
+        found = other_language(texts[side], language)
+        if found is not None:
+            option = f"nmt.{name}_language"
+            wrong.append(
+                f"{places[side]} ({side}) is in {found!r}, and {option} is {language!r}: name the right "
+                f"place, or set {option}={found}, or {go_on}"
+            )
+    return "; ".join(wrong) or None
+
+
+def identified(texts: Sequence[str]) -> str | None:
+    """The language that texts are in as a whole; None where py3langid is not installed."""
+    return _best(_scores(" ".join(texts))) if importlib.util.find_spec("py3langid") else None
+
+
+def other_language(texts: Sequence[str], language: str) -> str | None:
+    """The language that texts are in instead of ``language``; None where they may be in it, or nobody knows.
+
+    The texts as a whole and half of them one by one have to be in the other, and few in ``language``. Of
+    languages that are too alike to tell, none is another one.
+    """
+    code = language.lower()[:2]
+    long = [text for text in texts if _is_long(text)]
+    if not _CODE.fullmatch(language) or len(long) < _ROWS or importlib.util.find_spec("py3langid") is None:
+        return None
+    found = identified(long)
+    if found is None or code not in _scores(long[0]) or any({code, found} <= group for group in _ALIKE):
+        return None
+    bests = Counter(_best(_scores(text)) for text in long)
+    sure = found != code and bests[found] >= len(long) / 2 and bests[code] < _MIXED * len(long)
+    return found if sure else None
 
 
 def _is_long(text: str) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -18,7 +20,8 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import UnsetVariableError, files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean
-from paraforge.intake.bitext.languages import language_problem
+from paraforge.intake.bitext.languages import Languages, language_problem
+from paraforge.intake.bitext.oddities import oddities
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BYTES = 1 << 16  # of a text file that is only looked at
 _ROWS_IDENTIFIED = 200  # of a file, whose languages are identified
+_FILES_IDENTIFIED = 5  # of a source, spread over all
 _DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
 _PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
@@ -105,14 +109,13 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     return resolved
 
 
-def problems(parameters: IngestParameters, language: str | None = None) -> list[str]:
+def problems(parameters: IngestParameters, languages: Languages | None = None) -> list[str]:
     """Everything wrong with the sources that shows without reading them whole.
 
     Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made
-    or written.
+    or written. What looks odd and may be meant is a warning.
 
-    parameters: section ``ingest``. language: code of the references' language; languages are not looked at
-    where None.
+    parameters: section ``ingest``. languages: what the rows should be in; not looked at where None.
 
     Returns the problems, each naming its source and, where there is one, file and line.
     """
@@ -124,9 +127,11 @@ def problems(parameters: IngestParameters, language: str | None = None) -> list[
         if files is None:
             continue
         before = len(found)
+        identified = _spread(files.files)
         for file in files.files:
             try:
-                wrong = _check_first_rows(file, parameters, language)
+                rows = _first_rows(file, parameters.cleaning)
+                wrong = _judge(file, rows, parameters, languages) if file in identified else None
                 if wrong is not None:
                     raise InputError(wrong, file.main_path)
             except (InputError, OSError) as error:
@@ -142,21 +147,66 @@ def problems(parameters: IngestParameters, language: str | None = None) -> list[
     return found.listed()
 
 
-def _check_first_rows(file: SourceFile, parameters: IngestParameters, language: str | None) -> str | None:
-    """What is wrong with the languages of the first rows. Raises InputError: they cannot be read."""
-    cleaning = parameters.cleaning
+def check_first_rows(
+    sources: Sequence[SourceFiles], parameters: IngestParameters, languages: Languages | None
+) -> None:
+    """What :func:`problems` says of the first rows, before files are read whole; of a few files of a source.
+
+    Raises ConfigurationError: they are not in the languages that they should be in.
+    """
+    samples = {source.name for source in parameters.sources if isinstance(source, SampleSource)}
+    found = _Problems()
+    for source in sources:
+        for file in _spread(source.files) if source.name not in samples else []:
+            try:
+                rows = _first_rows(file, parameters.cleaning)
+            except (InputError, OSError):
+                continue  # reading the whole says it better
+            wrong = _judge(file, rows, parameters, languages)
+            if wrong is not None:
+                found.add(source.name, InputError(wrong, file.main_path))
+    if len(found):
+        raise ConfigurationError(found.listed())
+
+
+def _spread(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """A few of the files, in their order."""
+    places = np.linspace(0, len(files) - 1, min(len(files), _FILES_IDENTIFIED)).astype(int)
+    return [files[place] for place in places]
+
+
+def _first_rows(file: SourceFile, cleaning: Cleaning) -> dict[str, list[str]]:
+    """The sides of the first rows that the reader takes. Raises InputError: they cannot be read."""
     reading = Reading(block_bytes=_FIRST_BYTES)
     for block in read_file(file, cleaning, reading):
         if len(block):
+            taken = pa.array(np.flatnonzero(block.codes == 0)[:_ROWS_IDENTIFIED])
             clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
-            if language is None or not parameters.check_languages or parameters.kind != "bitext":
-                return None
-            source, reference = (
-                block.texts[name].slice(0, _ROWS_IDENTIFIED).to_pylist()
-                for name in ("source_text", "reference")
-            )
-            return language_problem(source, reference, language)
+            return {name: texts.take(taken).to_pylist() for name, texts in block.texts.items()}
     raise InputError("the file has no rows", file.main_path)
+
+
+def _judge(
+    file: SourceFile,
+    rows: dict[str, list[str]],
+    parameters: IngestParameters,
+    languages: Languages | None,
+) -> str | None:
+    """What is wrong with the languages of the first rows; what looks odd is logged."""
+    columns = getattr(file.source, "columns", {})
+    places = {side: f"column {columns[side]}" if columns else file.path_of(side).name for side in rows}
+    for oddity in oddities(rows, places):
+        remedy = "Name other columns in its 'columns'" if columns else "Name other files in its 'paths'"
+        if oddity.is_header:
+            remedy = "Give the source 'header: true'" if columns else "Remove the line"
+        logger.warning("source %r: %s: %s. %s", file.source.name, file.main_path, oddity, remedy)
+    if languages is None or not parameters.check_languages or parameters.kind != "bitext":
+        return None
+    named = columns or getattr(file.source, "paths", {})
+    exchanged = {"source_text": named["reference"], "reference": named["source_text"]}
+    sides = {side: rows[side] for side in ("source_text", "reference")}
+    key = "columns" if columns else "paths"
+    return language_problem(sides, languages, places, f"{key}: {json.dumps(exchanged, ensure_ascii=False)}")
 
 
 class _Problems:

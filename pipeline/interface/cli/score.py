@@ -137,7 +137,7 @@ def score(
         explained = explain_filters(marking.parameters)
         for reason, number in marking.counts.rejected.most_common():
             typer.echo(f"{number:,} rejected: {explained.get(reason, reason)}", err=True)
-    words = words_of(marking.verdict, marking.parameters, marking.counts)
+    words = words_of(marking.verdict, marking.parameters, marking.counts, scored.sources)
     doubts = []
     if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
         doubts = [f"{doubt} For another language give --vectors."]

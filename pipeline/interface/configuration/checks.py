@@ -17,6 +17,7 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.translation.models.archives import is_archive
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.model import MODEL_FILE
+from paraforge.translation.training.parameters import languages_of
 
 
 def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
@@ -130,9 +131,10 @@ def check_files(parameters: Parameters) -> list[str]:
     sources = {"ingest": parameters.ingest}
     if isinstance(bitext, IngestParameters):
         sources["nmt.bitext"] = bitext
-    language = parameters.nmt.target_language
     found = [
-        f"{key}: {problem}" for key, section in sources.items() for problem in problems(section, language)
+        f"{key}: {problem}"
+        for key, section in sources.items()
+        for problem in problems(section, languages_of(parameters.nmt, key))
     ]
     prefixes = tuple(f"{key}.sources." for key in sources)
     found += [problem for problem in unreadable_files(parameters) if not problem.startswith(prefixes)]

@@ -32,7 +32,7 @@ from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.remembering import remember
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
 from paraforge.translation.stage.translate import translation_key
-from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.parameters import NmtParameters, languages_of
 from paraforge.translation.training.stage import training_key
 
 logger = logging.getLogger(__name__)
@@ -85,15 +85,15 @@ def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingeste
     Nothing is read twice: what an earlier ingest left in the work directory is reused, and ``dvc repro``
     reuses what is ingested here.
 
-    parameters: sections ``ingest`` and ``resources``.
+    parameters: sections ``ingest``, ``nmt`` and ``resources``.
     published: what the stage ingest made last, perhaps of other parameters; then a warning says so.
 
     Raises:
-        ConfigurationError: a source is missing.
+        ConfigurationError: a source is missing, or is not in the languages that section ``nmt`` names.
         InputError: a source cannot be read.
     """
     output = parameters.resources.work / "plan" / "ingested"
-    ingest(parameters.ingest, output, parameters.resources)
+    ingest(parameters.ingest, output, parameters.resources, languages_of(parameters.nmt))
     corpus = ShardDirectory(output)
     if published.is_dir() and ShardDirectory(published).digest != corpus.digest:
         logger.warning(

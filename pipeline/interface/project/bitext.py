@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading, paired_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.corpus.scoring.general import is_english
+from paraforge.intake.bitext.languages import identified
 
 _SAMPLE_LINES = 500
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
@@ -100,12 +100,8 @@ def _language(path: Path, text: list[str]) -> str | None:
     one is English and the other is not."""
     suffix = next((one[1:].lower() for one in reversed(path.suffixes) if one not in _COMPRESSED), "")
     named = suffix if _LANGUAGE.fullmatch(suffix) and suffix not in ("txt", "tok", "src", "ref") else None
-    if importlib.util.find_spec("py3langid") is None:
-        return named
-    from py3langid import langid
-
-    found = str(langid.classify(" ".join(text)[:20_000])[0])
-    if named is not None and is_english(named) != is_english(found):
+    found = identified(text)
+    if found is not None and named is not None and is_english(named) != is_english(found):
         raise InputError(
             f"its name says {named!r}, and its text looks like {found!r}",
             path,

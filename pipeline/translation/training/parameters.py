@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import UserFile
+from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
 
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
@@ -182,3 +183,9 @@ class NmtParameters(Section):
                 "training.batch_tokens must be at least maximum_tokens, or a long pair fits no batch"
             )
         return self
+
+
+def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:
+    """What the bitext of a section should be in: where no model is used, only the target is meant."""
+    source = None if parameters.model == "none" else parameters.source_language
+    return Languages(source, parameters.target_language, section)

@@ -30,7 +30,7 @@ from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE, check_files
 from paraforge.translation.training.finishing import finish_model
-from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.parameters import NmtParameters, languages_of
 from paraforge.translation.training.training import train_model, with_precision, write_history
 
 logger = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
             )
         return ShardDirectory(parameters.bitext)
     output = resources.work / "nmt" / "bitext"
-    ingest(parameters.bitext, output, resources)
+    ingest(parameters.bitext, output, resources, languages_of(parameters, "nmt.bitext"))
     return ShardDirectory(output)
 
 

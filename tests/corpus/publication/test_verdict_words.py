@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
 from paraforge.corpus.publication.verification import verify
-from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME, store_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import FEW, WRONG_PAIRS_NAME, store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
@@ -78,6 +80,26 @@ def test_the_worst_source_is_named(tmp_path: Path) -> None:
     rows = {row.source: row for row in separations(manifest)}
     assert rows.keys() == {"all sources", "news", "tatoeba"}
     assert float(rows["news"].separation.split()[0]) == pytest.approx(0.5, abs=0.05)
+
+
+def test_of_two_poor_sources_the_worse_is_named_with_both_figures(tmp_path: Path) -> None:
+    # The area of two normal distributions d standard deviations apart is Phi(d / sqrt 2).
+    shifts = {
+        "news": 0.1 * 2**0.5 * NormalDist().inv_cdf(0.53),
+        "tatoeba": 0.1 * 2**0.5 * NormalDist().inv_cdf(0.76),
+    }
+    words = verdict_words(published(tmp_path, drawn(1_000, shifts), NUMBER))
+    (warning,) = words.warnings
+    area = re.search(r"hardly tells right from wrong, least in news \((0\.\d\d)\)", warning)
+    assert area is not None and float(area[1]) == pytest.approx(0.53, abs=0.03)
+
+
+def test_sources_of_too_few_pairs_are_a_warning(tmp_path: Path) -> None:
+    wrong = pa.concat_tables([drawn(500, {"news": 0.7}), drawn(FEW - 1, {"tatoeba": 0.0})])
+    said = "Too few pairs for a verdict of their own: tatoeba."
+    assert said in verdict_words(published(tmp_path / "few", wrong, NUMBER)).warnings
+    wrong = pa.concat_tables([drawn(500, {"news": 0.7}), drawn(FEW, {"tatoeba": 0.7})])
+    assert "Too few" not in told(published(tmp_path / "enough", wrong, NUMBER))
 
 
 def test_garbage_everywhere(tmp_path: Path) -> None:

@@ -292,6 +292,19 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
     assert found["source"].to_pylist() == table["source"].to_pylist()
 
 
+def test_sources_of_a_file_with_few_pairs_are_named(tmp_path: Path) -> None:
+    pairs = own_pairs(210)
+    table = pa.table(
+        {
+            "source": ["many"] * 200 + ["few"] * 10,
+            **dict(zip(("reference", "translation"), map(list, zip(*pairs, strict=True)), strict=True)),
+        }
+    )
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")
+    assert "Too few pairs for a verdict of their own: few." in said
+
+
 def test_another_language_is_noticed(tmp_path: Path) -> None:
     german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
     (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")

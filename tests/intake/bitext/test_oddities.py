@@ -1,0 +1,103 @@
+"""What is no column of sentences is said, by every command that reads pairs; ordinary text is not."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.errors import IncompleteError
+from paraforge.base.shards.resources import Resources
+from paraforge.intake.bitext.ingest import ingest
+from paraforge.intake.bitext.oddities import is_header, oddities
+from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.sources import problems
+from paraforge.intake.sample_bitext import write_sample
+from tests.here import run_command
+
+PLACES = {"reference": "column 0", "translation": "column 1"}
+SENTENCES = [f"The dog number {place} runs in the park." for place in range(40)]
+OTHERS = [f"A dog, the {place}th, is running outside." for place in range(40)]
+# What is wrong with two columns, and what is said of them.
+ODD: dict[str, tuple[list[str], list[str], str]] = {
+    "constant": (["general"] * 40, OTHERS, "column 0 is 'general' in every row"),
+    "empty": (SENTENCES, [""] * 40, "column 1 is empty in every row"),
+    "numbers": ([f"{place / 7:.3f}" for place in range(40)], OTHERS, "column 0 has a number in 100%"),
+    "identical": (SENTENCES, SENTENCES, "column 0 and column 1 are the same in 100%"),
+    "header": (["sentence1", *SENTENCES], ["sentence2", *OTHERS], "looks like a header"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_odd_is_named(name: str) -> None:
+    first, second, said = ODD[name]
+    (found,) = oddities({"reference": first, "translation": second}, PLACES)
+    assert said in str(found) and found.is_header == (name == "header")
+
+
+def test_real_text_and_few_rows_are_not_odd(tmp_path: Path) -> None:
+    for path in write_sample(tmp_path, 2000):
+        rows = [line.split("\t")[:2] for line in path.read_text(encoding="utf-8").splitlines()[:200]]
+        source, reference = map(list, zip(*rows, strict=True))
+        assert oddities({"reference": reference, "translation": source}, PLACES) == [], path.name
+    assert oddities({"reference": ["x"] * 19, "translation": ["x"] * 19}, PLACES) == []
+
+
+@given(st.lists(st.tuples(st.text(min_size=25), st.text(min_size=25)), max_size=60, unique_by=(min, max)))
+def test_distinct_texts_longer_than_any_heading_are_not_odd(rows: list[tuple[str, str]]) -> None:
+    rows = [(f"a{first}", f"b{second}") for first, second in rows]
+    sides = {"reference": [row[0] for row in rows], "translation": [row[1] for row in rows]}
+    assert not rows or oddities(sides, PLACES) == []
+
+
+def test_a_header_has_different_known_names() -> None:
+    assert is_header(["source", "target"]) and is_header(["text_en", "Text cs"]) and is_header(["en", "cs"])
+    assert not any(map(is_header, [["text", "text"], ["Oh", "Ah"], ["A dog.", "text"], ["text"]]))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_configure_and_ingest_say_it_with_a_remedy(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, said = ODD[name]
+    path = tmp_path / "a.tsv"
+    rows = zip(first, second, [*SENTENCES, "one"], strict=False)
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    source = {"name": "a", "format": "tsv", "path": str(path), "columns": {"reference": 0, "source_text": 1}}
+    cleaning = {"identical": False, "duplicates": False, "max_length_ratio": None}
+    parameters = IngestParameters.model_validate({"sources": [source], "cleaning": cleaning})
+    remedy = "'header: true'" if name == "header" else "'columns'"
+    for look in (
+        lambda: problems(parameters),
+        lambda: ingest(parameters, tmp_path / "out", Resources(work=tmp_path / "work", workers=1)),
+    ):
+        caplog.clear()
+        with suppress(IncompleteError):  # of an empty column no row is kept
+            look()
+        (record,) = [one for one in caplog.records if one.levelno == logging.WARNING and said in one.message]
+        assert remedy in record.message and "a.tsv" in record.message
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_score_says_it_and_names_the_columns_of_text(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, said = ODD[name]
+    path = tmp_path / "a.tsv"
+    third = [f"Outside, {place} dogs are about to run." for place in range(41)]
+    path.write_text("".join("\t".join(row) + "\n" for row in zip(first, second, third, strict=False)))
+    run_command("score", path, tmp_path / "scored.parquet", "--workers", "1")
+    (record,) = [one for one in caplog.records if said in one.message]
+    remedies: dict[str, Any] = {
+        "constant": "Try --reference 1 --translation 2",
+        "empty": "Try --reference 0 --translation 2",
+        "numbers": "Try --reference 1 --translation 2",
+        "identical": "--reference and --translation",
+        "header": "Give --header",
+    }
+    assert remedies[name] in record.message
