@@ -123,3 +123,31 @@ def test_a_fault_that_lasts_for_some_batches_fails_no_sentence(
         healthy.batch_tokens = 1  # type: ignore[attr-defined]
         found = translate(healthy, path)
     assert [one.failed for one in found] == [one.failed for one in expected]
+
+
+def test_how_much_fits_is_learnt_by_every_engine(
+    open_engine: Callable[[], Translator], expected: list[Hypotheses]
+) -> None:
+    """A batch that is too large fails at first, and not for the whole stream again and again."""
+    translator = open_engine()
+    submit, tried, full = translator.submit, [0], [0]  # type: ignore[attr-defined]
+
+    def submit_small(batch: list[SourceTokens]) -> Callable[[], Decoded]:
+        tried[0] += 1
+        wait: Callable[[], Decoded] = submit(batch)
+        if len(batch) <= 2:
+            return wait
+
+        def no_room() -> Decoded:
+            full[0] += 1
+            raise FOR_EVER["full"]
+
+        return no_room
+
+    translator.submit = submit_small  # type: ignore[attr-defined]
+    rounds = 20
+    found = list(translator.translate(SENTENCES * rounds))
+    texts = [result.hypotheses[0].text for result in expected]
+    assert [result.hypotheses[0].text for result in found] == texts * rounds
+    assert tried[0] >= len(SENTENCES) * rounds / 2
+    assert 0 < full[0] < tried[0] / 10
