@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.plugins import found_classes
-from paraforge.base.shards.column import column as schema_column
+from paraforge.base.shards.schema import column as schema_column
 
 if TYPE_CHECKING:
     from paraforge.base.word_vectors.vectors import WordVectors

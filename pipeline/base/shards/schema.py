@@ -1,4 +1,4 @@
-"""The columns that are not scores: lineage, texts, translation and fate, in the order of the corpus."""
+"""What declares a column, and those that are not scores: lineage, texts, translation and fate, in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.shards.column import column
+
+def column(name: str, kind: pa.DataType, description: str) -> pa.Field:
+    """A column: its name, type and meaning."""
+    return pa.field(name, kind, metadata={"description": description})
+
+
+def holds_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type has texts: strings of any layout, perhaps as a dictionary."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
 
 SCHEMA_VERSION = 2
 

@@ -1,13 +1,27 @@
-"""Text as near-duplicate and decontamination look-ups compare it: letters and digits alone, lower-cased."""
+"""Forms of a text: without what breaks line-oriented tools, and as look-ups of near-duplicates and
+decontamination compare it, letters and digits alone, lower-cased.
+
+U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+# Patterns for RE2 and for Python: the characters themselves, as each spells those above U+007F differently.
+BREAKS = "[\t\n\x0b\x0c\r]+"
+CONTROLS = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+
+
+def without_controls(text: str) -> str:
+    """A text of one line: breaks and tabs become a space, control characters nothing."""
+    return re.sub(CONTROLS, "", re.sub(BREAKS, " ", text))
 
 
 def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -22,10 +22,9 @@ from paraforge.base.errors import InputError, one_line
 from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.column import holds_text
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.pool import in_processes
-from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
+from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular

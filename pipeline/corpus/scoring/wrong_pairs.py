@@ -22,11 +22,10 @@ from pyarrow import feather
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, remove_directory
-from paraforge.base.shards.column import column
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.schema import TEXT_COLUMNS
+from paraforge.base.shards.schema import TEXT_COLUMNS, column
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.shards.work import WorkDirectory, replaced_directory

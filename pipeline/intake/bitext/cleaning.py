@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.controls import BREAKS, CONTROLS
 from paraforge.base.text.lines import Changes
-from paraforge.base.text.normalisation import normalise_unicode
+from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicode
 from paraforge.base.text.ragged import text_bytes
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning

@@ -34,8 +34,8 @@ from paraforge.corpus.scorer import Scale
 from paraforge.corpus.selection.filters import SCORES
 from paraforge.corpus.selection.filters.language import LANGUAGES
 from paraforge.intake.bitext.reasons import REASONS
+from paraforge.interface.browse.histogram import scale_of
 from paraforge.interface.browse.row_groups import RowGroup, read_group, row_groups
-from paraforge.interface.browse.scales import scale_of
 
 FORMAT = 2
 # Lineage is no score; the rank of a hypothesis is one where there are several.

@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.publication.manifest import describe_columns
 from paraforge.interface.browse.browser import Browser, Counted
-from paraforge.interface.browse.scales import handle_step
+from paraforge.interface.browse.histogram import handle_step
 from paraforge.interface.browse.selection import parameters_of, section_text
 from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
 from paraforge.interface.query.output import safe_text

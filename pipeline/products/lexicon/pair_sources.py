@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.shards.column import holds_text
+from paraforge.base.shards.schema import holds_text
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     ShardView,

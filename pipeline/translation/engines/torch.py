@@ -115,7 +115,7 @@ class TorchTranslator:
         """
         from paraforge.translation.decoding.faults import BatchLimit
         from paraforge.translation.models.model_file import ModelFile
-        from paraforge.translation.torch_search.rules import Rules
+        from paraforge.translation.torch_search.settings import Rules
         from paraforge.translation.torch_search.token_ids import open_vocabulary
 
         self._options = options

@@ -20,7 +20,7 @@ from paraforge.base.files import atomic_path, hash_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import GroupRanker
 from paraforge.base.shards.store import open_parquet, parquet_writer, read_parquet, read_schema
-from paraforge.base.text.controls import without_controls
+from paraforge.base.text.normalisation import without_controls
 from paraforge.intake.bitext.cleaning import as_ingested
 from paraforge.translation.decoding.runaway import is_runaway
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Findings, Found, Harvest, to_host
-from paraforge.translation.torch_search.rules import Rules
 from paraforge.translation.torch_search.scores import forbid_repeats, force
 from paraforge.translation.torch_search.selection import choose, keep_finished
+from paraforge.translation.torch_search.settings import Rules
 from paraforge.translation.torch_search.state import Allocate, SearchState, Shape, blank, new_state, resized
 from paraforge.translation.torch_search.transformer import attention_kernels, decode_step, encode, masked
 

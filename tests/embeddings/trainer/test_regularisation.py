@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from paraforge.embeddings.trainer.regularisation import Regularisation
+from paraforge.embeddings.trainer.objective import Regularisation
 
 
 def test_gradients_are_those_of_the_value() -> None:

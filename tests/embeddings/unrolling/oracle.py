@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.embeddings.unrolling.gru import LayerNormGru
-from paraforge.embeddings.unrolling.network import SentencePredictor
+from paraforge.embeddings.unrolling.network import LayerNormGru, SentencePredictor
 
 Vector = npt.NDArray[np.float64]
 

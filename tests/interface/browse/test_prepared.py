@@ -18,8 +18,8 @@ from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.interface.browse import prepared as module
 from paraforge.interface.browse.browser import Browser
+from paraforge.interface.browse.histogram import handle_step, scale_of
 from paraforge.interface.browse.prepared import NO_BIN, prepare
-from paraforge.interface.browse.scales import handle_step, scale_of
 from paraforge.interface.query.database import open_database
 from tests.corpus.selection.corpora import random_pairs
 from tests.corpus.selection.published import publish_pairs

@@ -18,8 +18,8 @@ from paraforge.translation.torch_search.layers import (
     SelfAttention,
     Weights,
 )
-from paraforge.translation.torch_search.rules import Rules
 from paraforge.translation.torch_search.search import Request, Search
+from paraforge.translation.torch_search.settings import Rules
 from paraforge.translation.torch_search.transformer import decode_step, encode, masked
 
 START, PADDING, END = 0, 1, 2

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, one_line
-from paraforge.base.shards.column import holds_text
+from paraforge.base.shards.schema import holds_text
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, text_of
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource, Where

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paraforge.base.errors import one_line
-from paraforge.base.text.controls import CONTROLS
+from paraforge.base.text.normalisation import CONTROLS
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.runaway import is_runaway
 from paraforge.translation.decoding.translator import Hypothesis
