@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, remove_directory, remove_leftovers
 from paraforge.base.shards.resources import MEMORY_NAME
-from paraforge.base.shards.store import index_path
+from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.shards.work import CURRENT_NAME, LOCK_NAME
 
 # Directories of a project below which the stages' outputs are.
@@ -117,7 +117,7 @@ class _Published:
     @classmethod
     def below(cls, root: Path, published: Sequence[Path]) -> _Published:
         directories = [path for place in published for path in place.glob("*/")]
-        indices = [index_path(path) for path in [*directories, *root.glob("*/published/*/")]]
+        indices = [path / INDEX_NAME for path in [*directories, *root.glob("*/published/*/")]]
         shards: set[str] = set()
         for index in filter(Path.is_file, indices):
             value = _json(index)

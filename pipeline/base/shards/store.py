@@ -19,7 +19,6 @@ ROWS_PER_SHARD = 50_000
 _LEVEL = 1
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 INDEX_NAME = "_shards.json"
-_OLDER_INDEX_NAME = "shards.json"
 INDEX_FORMAT = 1
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
 DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "translation_language")
@@ -32,12 +31,6 @@ class ShardRecord:
     file: str
     rows: int
     sha256: str
-
-
-def index_path(directory: Path) -> Path:
-    """The index of a directory of shards: ``_shards.json``, or ``shards.json`` of an older version."""
-    path, older = directory / INDEX_NAME, directory / _OLDER_INDEX_NAME
-    return older if older.is_file() and not path.is_file() else path
 
 
 def shard_name(index: int) -> str:
@@ -150,7 +143,7 @@ class ShardDirectory:
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError("no such directory of shards", self.path, remedy="Run 'dvc repro' to make it.")
-        path = index_path(self.path)
+        path = self.path / INDEX_NAME
         index = read_json(path)
         with describing(path, "damaged index"):
             check_format(index["format"], INDEX_FORMAT, path)

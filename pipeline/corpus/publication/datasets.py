@@ -20,7 +20,6 @@ from paraforge.corpus.publication.manifest import (
     OTHER_SCHEMA,
     REJECTED,
     Manifest,
-    manifest_path,
     read_manifest,
 )
 
@@ -56,7 +55,7 @@ def open_published(directory: Path) -> Dataset:
     """
     if not directory.is_dir():
         raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
-    if not manifest_path(directory).is_file():
+    if not (directory / MANIFEST_NAME).is_file():
         inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
         raise InputError(
             f"not a published corpus: there is no {MANIFEST_NAME} in it",
@@ -67,11 +66,11 @@ def open_published(directory: Path) -> Dataset:
     if manifest.schema_version != SCHEMA_VERSION:
         raise InputError(
             f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
-            manifest_path(directory),
+            directory / MANIFEST_NAME,
             remedy=OTHER_SCHEMA,
         )
     if manifest.content not in (KEPT, REJECTED):
-        raise InputError(f"unknown content '{manifest.content}'", manifest_path(directory))
+        raise InputError(f"unknown content '{manifest.content}'", directory / MANIFEST_NAME)
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
     schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)

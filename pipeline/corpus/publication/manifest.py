@@ -17,7 +17,6 @@ from paraforge.versions import __version__
 
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 MANIFEST_NAME = "_manifest.json"
-_OLDER_MANIFEST_NAME = "manifest.json"
 OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
 FORMAT = 1
 KEPT, REJECTED = "corpus", "rejected"
@@ -104,18 +103,12 @@ class Manifest:
         write_json(directory / MANIFEST_NAME, self.as_dict())
 
 
-def manifest_path(directory: Path) -> Path:
-    """The manifest of a published corpus: ``_manifest.json``, or ``manifest.json`` of an older version."""
-    path, older = directory / MANIFEST_NAME, directory / _OLDER_MANIFEST_NAME
-    return older if older.is_file() and not path.is_file() else path
-
-
 def read_manifest(directory: Path) -> Manifest:
-    """Read ``_manifest.json`` (``manifest.json`` of an older version) and check that it is as it was written.
+    """Read ``_manifest.json`` and check that it is as it was written.
 
     Raises InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
     """
-    path = manifest_path(directory)
+    path = directory / MANIFEST_NAME
     value = read_json(path)
     with describing(path, "not a manifest of paraforge", "Publish the corpus again."):
         check_format(int(value["format"]), FORMAT, path)

@@ -154,11 +154,7 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
         if figures["suggested"] == figures["minimum"]:
             parts.append(f"it keeps {kept}")
         else:
-            # A corpus of an earlier version has a number that was true of its sample alone.
-            sure = figures.get("suggested_bound") is not None
-            share = (
-                f"at most one in 100 through ({100 * CONFIDENCE:g} % sure)" if sure else "one in 100 through"
-            )
+            share = f"at most one in 100 through ({100 * CONFIDENCE:g} % sure)"
             parts.append(f"{figures['suggested']:g} would let {share} and keep {kept}")
     yield "; ".join(parts) + "."
     if figures["suggested"] is None:

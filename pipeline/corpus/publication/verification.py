@@ -14,13 +14,13 @@ from paraforge.base.files import read_json, sha256_file
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import SCHEMA_VERSION
-from paraforge.base.shards.store import index_path, read_parquet
+from paraforge.base.shards.store import INDEX_NAME, read_parquet
 from paraforge.corpus.publication.manifest import (
     KEPT,
+    MANIFEST_NAME,
     OTHER_SCHEMA,
     Manifest,
     PublishedFile,
-    manifest_path,
     read_manifest,
     schema_differences,
 )
@@ -28,10 +28,8 @@ from paraforge.corpus.publication.statistics import count_sources
 from paraforge.corpus.selection.fate import Counts
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
-# What may be next to the data without being listed; on the Hub and in older versions without underscore.
-_COMPANIONS = {
-    prefix + name for prefix in ("_", "") for name in ("README.md", "manifest.json", "shards.json")
-}
+# What may be next to the data without being listed; on the Hub the card has no underscore.
+_COMPANIONS = {"_README.md", "README.md", MANIFEST_NAME, INDEX_NAME}
 _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
 
@@ -63,7 +61,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         return Verification(
             None, [_problem(Path(error.path or corpus), error.message, error.remedy or AGAIN)]
         )
-    path = manifest_path(corpus)
+    path = corpus / MANIFEST_NAME
     problems = [_problem(path, message) for message in _count_problems(manifest)]
     if manifest.schema_version != SCHEMA_VERSION:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
@@ -112,7 +110,7 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
         return  # what is wrong with it is said where it is verified itself
     if found != manifest.publication:
         yield _problem(
-            manifest_path(other),
+            other / MANIFEST_NAME,
             f"belongs to another publication than {corpus} (a run was killed between the two)",
         )
 
@@ -151,7 +149,7 @@ def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
 
 
 def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
-    path = index_path(corpus)
+    path = corpus / INDEX_NAME
     try:
         index = read_json(path)
         shards = [(s["file"], s["rows"], s["sha256"]) for s in index["shards"]]

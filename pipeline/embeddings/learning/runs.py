@@ -110,10 +110,9 @@ def _check_place(output: Path) -> None:
 
 
 def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
-    """Whether report and model are as they were written; those of older versions have no digests."""
-    sealed = [one for one in (place, place / MODEL) if (one / DIGESTS).is_file()]
+    """Whether report and model are as they were written."""
     try:
-        problems = [problem for one in sealed for problem in check_digests(one)]
+        problems = [problem for one in (place, place / MODEL) for problem in check_digests(one)]
         if not problems:
             read_json(place / _REPORT)
             open_model(place / MODEL)

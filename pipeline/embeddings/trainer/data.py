@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
-from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, index_path
+from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import open_published, published_tables
-from paraforge.corpus.publication.manifest import MANIFEST_NAME, manifest_path
+from paraforge.corpus.publication.manifest import MANIFEST_NAME
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
@@ -147,7 +147,7 @@ def _digest(pairs: SentencePairs) -> str:
 
 
 def _is_published(directory: Path) -> bool:
-    return manifest_path(directory).is_file()
+    return (directory / MANIFEST_NAME).is_file()
 
 
 def _corpus_digests(directory: Path) -> list[str]:
@@ -155,7 +155,7 @@ def _corpus_digests(directory: Path) -> list[str]:
         manifest = open_published(directory).manifest
         assert manifest is not None
         return [file.sha256 for file in manifest.files]
-    if directory.is_dir() and not index_path(directory).is_file():
+    if directory.is_dir() and not (directory / INDEX_NAME).is_file():
         raise InputError(
             "neither a published corpus nor shards",
             directory,

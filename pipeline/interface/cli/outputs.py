@@ -26,9 +26,7 @@ _READ_BYTES = 1 << 16
 # the whole alone.
 _WHOLE_DIRECTORIES = {
     "_manifest.json": ("files",),
-    "manifest.json": ("files",),
     "_shards.json": ("shards",),
-    "shards.json": ("shards",),
     "table.json": ("words",),
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import index_path
+from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.text.paths import UserFile, expand, files_of
 from paraforge.interface.configuration.choices import composed_files
 from paraforge.interface.configuration.parameters import Parameters
@@ -43,7 +43,7 @@ class NamedFile:
         none, a variable is not set, or it is no file (a pipe, a device)."""
         path = Path(expand(self.text))
         if path.is_dir():
-            index = index_path(path)
+            index = path / INDEX_NAME
             # The index of shards has the SHA-256 of every shard.
             files = [index] if index.is_file() else sorted(_below(path))
             if not files:

@@ -22,9 +22,9 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.schema import holds_text
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
+    INDEX_NAME,
     ShardView,
     ShardWriter,
-    index_path,
     open_parquet,
     read_aligned,
     row_groups,
@@ -120,12 +120,12 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
     missing = [path for path in inputs if not path.exists()]
     if missing:
         raise InputError("no such file or directory", missing[0])
-    if all(index_path(path).is_file() for path in inputs):
+    if all((path / INDEX_NAME).is_file() for path in inputs):
         return _shards(inputs, filters)
     if len(inputs) > 1:
         raise InputError(
             "only shard directories can be read side by side",
-            next(p for p in inputs if not index_path(p).is_file()),
+            next(p for p in inputs if not (p / INDEX_NAME).is_file()),
         )
     path = inputs[0]
     if path.is_dir():

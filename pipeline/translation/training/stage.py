@@ -187,8 +187,7 @@ def _is_whole(model: Path) -> bool:
         check_files(model, read_json(model / MODEL_FILE)["files"])
     except (InputError, KeyError, TypeError, AttributeError):
         return False
-    # Those of older versions have no digest of the description.
-    return not ((model / DIGESTS).is_file() and check_digests(model))
+    return not check_digests(model)
 
 
 def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:

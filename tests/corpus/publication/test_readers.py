@@ -9,9 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
-from paraforge.corpus.publication.manifest import MANIFEST_NAME, read_manifest
-from paraforge.corpus.publication.verification import verify
+from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from tests.corpus.selection.published import publish_pairs
 
@@ -56,14 +54,3 @@ def test_the_plain_directory(
     manifest = read_manifest(root / content)
     assert len(manifest.files) > 1
     assert READERS[reader](str(root / content)) == manifest.rows
-
-
-def test_a_corpus_of_an_older_version(tmp_path: Path) -> None:
-    """Its files had no underscore."""
-    publish_pairs(tmp_path, rows=300)
-    corpus = tmp_path / "corpus"
-    rows = ShardDirectory(corpus).total_rows
-    for name in (MANIFEST_NAME, INDEX_NAME, "_README.md"):
-        (corpus / name).rename(corpus / name.removeprefix("_"))
-    assert verify(corpus).problems == []
-    assert ShardDirectory(corpus).total_rows == read_manifest(corpus).rows == rows

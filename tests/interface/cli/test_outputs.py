@@ -135,7 +135,6 @@ def test_only_a_file_of_the_commands_own_kind_is_replaced(name: str, kind: FileK
     ("mark", "content"),
     [
         ("_manifest.json", {"files": []}),
-        ("manifest.json", {"files": []}),
         ("_shards.json", {"shards": []}),
         ("lexicon.json", {"entries": 0, "files": []}),
         ("encoder.json", {"architecture": {}, "vocabularies": {}}),

@@ -166,7 +166,7 @@ def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
 def _weighting(described: dict[str, Any] | None, counts: dict[str, int]) -> Weighting | None:
     if described is None:
         return None
-    partial = bool(described.get("partial", False))  # models of before have no such entry
+    partial = bool(described["partial"])
     background = Background(str(described["name"]), int(described["documents"]), counts, partial)
     if background.documents < 1 or any(count < 0 for count in counts.values()):
         raise ValueError("a count that cannot be")
