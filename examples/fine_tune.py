@@ -2,7 +2,7 @@
 
 python examples/fine_tune.py all-MiniLM-L6-v2 triplets tuned
 
-Needs: pip install "sentence-transformers[train]" datasets
+Needs: pip install "sentence-transformers[train]>=5.4" datasets
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def fine_tune(
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.training_args import BatchSamplers
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 
     encoder = SentenceTransformer(model)
     data = load_dataset("parquet", data_files=f"{triplets}/triplets-*.parquet", split="train")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +105,23 @@ def test_blocks_name_their_language_and_hide_no_command(block: Block) -> None:
         first = block.text.split(maxsplit=1)[0]
         commands = ("paraforge", "dvc", "make", "pip", "python", "import", "from")
         assert first not in commands, "name its language: sh or python"
+
+
+def test_no_import_that_is_shown_is_deprecated() -> None:
+    """Also of blocks that are not run, and of examples; packages that are not installed are left out."""
+    shown = {f"{block.page.name}:{block.line}": block.text for block in ALL if block.language == "python"}
+    shown |= {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")}
+    seen = set()
+    for place, text in shown.items():
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            with warnings.catch_warnings(record=True) as said, suppress(ModuleNotFoundError):
+                warnings.simplefilter("always")
+                exec(compile(ast.unparse(node), place, "exec"), {})
+                seen.add(place)
+            assert not [str(one.message) for one in said if one.filename == place], place
+    assert len(seen) > 3
 
 
 def test_what_is_not_run_has_a_reason_and_is_counted() -> None:

@@ -3,6 +3,7 @@ and one of an earlier version comes up to date without running what did not chan
 
 from __future__ import annotations
 
+import configparser
 import gzip
 import importlib.util
 import lzma
@@ -76,6 +77,10 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     assert mine == {k: v for k, v in digests(ROOT / "configs").items() if k != "corpus/my.yaml"}
     assert (new / ".git").is_dir()
     made = ["work/x", "data/corpus/x", "models/nmt", "inputs/nmt/x", str(DATABASE), f"{DATABASE}-wal"]
+    settings = [configparser.ConfigParser(interpolation=None) for _ in range(2)]
+    for place, one in zip((ROOT, new), settings, strict=True):
+        one.read(place / ".dvc" / "config", encoding="utf-8")
+    assert settings[0] == settings[1] and not settings[1].getboolean("hydra", "enabled")
     assert run("git", "check-ignore", *made, cwd=new).stdout.splitlines() == made
     untracked = run(
         "git", "ls-files", "--others", "--exclude-standard", "--cached", cwd=new

@@ -71,7 +71,7 @@ class Forecast:
 
     device_hours, low, high: of all devices together, without waiting for the last task.
     walls: by number of devices. disk: bytes, by what they are for. tasks: tasks, of ``task_seconds`` each.
-    task_seconds: seconds of a task, the most that is lost if the run is killed.
+    task_seconds: seconds of the largest task, the most that is lost if the run is killed.
     """
 
     device_hours: float
@@ -102,7 +102,7 @@ def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_proce
         )
         cost = None if price is None else middle * count * price
         walls.append(Wall(count, middle, least, most, cost))
-    size = facts.sentences_per_task * facts.seconds + TASK_SECONDS
+    size = min(facts.sentences_per_task, facts.sentences) * facts.seconds + TASK_SECONDS
     return Forecast(hours, low, high, tuple(walls), disk_bytes(facts), tasks, size)
 
 

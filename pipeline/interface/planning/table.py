@@ -44,7 +44,7 @@ def plan_text(plan: Plan, price: float | None) -> str:
         on_device = f", {size(facts.device_memory)} on the device" if facts.device_memory else ""
         lines.append(f"memory         {size(facts.memory)} a worker{on_device}")
     lines += [
-        f"tasks          {found.tasks:,} of {facts.sentences_per_task:,} sentences, "
+        f"tasks          {found.tasks:,} of {min(facts.sentences_per_task, facts.sentences):,} sentences, "
         f"{found.task_seconds:.1f} s each: the work lost if the run is killed",
         *_tokens(plan),
         "",

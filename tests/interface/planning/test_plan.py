@@ -133,6 +133,8 @@ def test_a_plan_of_a_tiny_corpus_says_why_one_device_is_quicker(
     text, words = plan_text(tiny, None), "1 is enough: starting more processes takes longer than they save"
     assert words in text
     assert "under 1 s" in text and " 0 s" not in text
+    assert "tasks          1 of 3 sentences, " in text
+    assert tiny.forecast.task_seconds == pytest.approx(TASK_SECONDS + 3e-4)
     many = make_plan(parameters, corpus, tmp_path / "none", devices=[1, 2], rate=1e4, sentences=10_000_000)
     assert words not in plan_text(many, None)
 

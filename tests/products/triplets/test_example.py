@@ -48,6 +48,7 @@ def static_model(directory: Path) -> Path:
 def test_fine_tuning(corpus: Path, tmp_path: Path, datasets: Any) -> None:
     """Mined by the model itself, which then finds the positives nearer than before."""
     pytest.importorskip("accelerate")
+    pytest.importorskip("sentence_transformers.sentence_transformer.losses")
     model = static_model(tmp_path / "tiny")
     report = mine(corpus, tmp_path / "triplets", encoder=str(model), negatives=2)
     assert report.triplets > 150
