@@ -21,6 +21,11 @@ def triplets(
     negatives: int = typer.Option(1, help="of each anchor"),
     margin: float = typer.Option(0.05, help="a negative's cosine is below (1 - margin) times the positive's"),
     random: bool = typer.Option(False, "--random", help="any allowed negatives, not the most similar ones"),
+    contradictions: bool = typer.Option(
+        False,
+        "--contradictions",
+        help="where a rule applies, the last negative is the positive with a changed meaning (English)",
+    ),
     candidates: int = typer.Option(8192, help="texts near an anchor that are looked at; of fewer all are"),
     same_lines: list[str] = typer.Option(
         [],
@@ -67,6 +72,7 @@ def triplets(
             "negatives": negatives,
             "margin": margin,
             "strategy": "random" if random else "hardest",
+            "contradictions": contradictions,
             "candidates": candidates,
             "same_lines": same_lines,
             "seed": seed,

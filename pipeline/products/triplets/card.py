@@ -72,10 +72,15 @@ def _of_corpus(directory: Path) -> dict[str, Any]:
 def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
     parameters = manifest["parameters"]
     signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
+    made = (
+        " Where a rule applies, the last one is the paraphrase with a changed meaning instead."
+        if parameters.get("contradictions")
+        else ""
+    )
     return (
         f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
         f"other clusters of paraphrases ({parameters['strategy']}, cosine below {1 - parameters['margin']:g} "
-        f"times that of the paraphrase), by {code(manifest['encoder'])}.{signature}"
+        f"times that of the paraphrase), by {code(manifest['encoder'])}.{made}{signature}"
     )
 
 

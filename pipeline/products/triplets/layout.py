@@ -31,12 +31,13 @@ def _field(name: str, kind: pa.DataType, description: str, nullable: bool = Fals
     return pa.field(name, kind, nullable=nullable, metadata={"description": description})
 
 
-def schemas(negatives: int, lineage: Sequence[str]) -> dict[str, pa.Schema]:
+def schemas(negatives: int, lineage: Sequence[str], contradictions: bool = False) -> dict[str, pa.Schema]:
     """The schema of each of :data:`PARTS`.
 
     Trainers read the columns of triplets by their position: nothing may be added to them.
 
     negatives: of each anchor. lineage: columns of the corpus that say where a pair comes from.
+    contradictions: whether the last negative may be the positive with a changed meaning.
     """
     origin = [COLUMNS[name] for name in lineage]
     cluster = _field("cluster", pa.int64(), "number of the first row of the corpus that it is connected with")
@@ -62,6 +63,9 @@ def schemas(negatives: int, lineage: Sequence[str]) -> dict[str, pa.Schema]:
             for name in numbered("negative_cosine", negatives)
         ),
     ]
+    if contradictions:
+        said = "by which the last negative was made of the positive, instead of its row; null if it was not"
+        of_triplets.append(_field("rule", pa.string(), said, nullable=True))
     of_rows = [
         *origin,
         cluster,

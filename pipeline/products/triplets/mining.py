@@ -101,7 +101,9 @@ def mine_triplets(
         "version": versions.TRIPLETS,
         "corpus": [sha256_file(path) for path in dataset.files],
         "encoder_sha256": fingerprint(expanded(parameters.encoder)),
-        "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
+        "parameters": parameters.model_dump(
+            mode="json", exclude={"encoder"} if parameters.contradictions else {"encoder", "contradictions"}
+        ),
     }
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
@@ -273,4 +275,5 @@ class _Mining:
             manifest = {"format": FORMAT, "paraforge": versions.__version__, **content, "files": files}
             write_json(temporary / MANIFEST, manifest)
             lineage = [name for name in LINEAGE if name in self.dataset.schema.names]
-            write_card(temporary, manifest, self.dataset, schemas(self.parameters.negatives, lineage))
+            kinds = schemas(self.parameters.negatives, lineage, self.parameters.contradictions)
+            write_card(temporary, manifest, self.dataset, kinds)

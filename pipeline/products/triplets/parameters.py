@@ -35,6 +35,11 @@ class TripletsParameters(Section):
     candidates: int = Field(
         8192, ge=1, le=1 << 18, description="texts near an anchor that are looked at; of fewer all are"
     )
+    contradictions: bool = Field(
+        False,
+        description="the last negative is the positive with a changed meaning, made by rule, where a rule "
+        "applies (English)",
+    )
     same_lines: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list,
         description="patterns of source names, e.g. captions.*: equal line numbers in the sources of a "

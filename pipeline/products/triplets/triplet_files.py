@@ -20,6 +20,7 @@ from paraforge.base.sealed import seal, sealed_path, write_sealed_json
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.store import parquet_writer
+from paraforge.corpus.scoring.meaning.made_pairs import changed
 from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.triplets.clusters import read_clusters
 from paraforge.products.triplets.layout import PARTS, file_name, schemas
@@ -79,7 +80,7 @@ def write_files(number: int, pieces: Sequence[Piece], assembly: Assembly) -> dic
         return done
     search = assembly.search
     lineage = [name for name in LINEAGE if name in pieces[0].columns]
-    kinds = schemas(search.parameters.negatives, lineage)
+    kinds = schemas(search.parameters.negatives, lineage, search.parameters.contradictions)
     left_out: Counter[str] = Counter()
     sums = np.zeros(2)
     rows = dict.fromkeys(PARTS, 0)
@@ -129,6 +130,10 @@ def _tables(
     negatives, cosines = np.asarray(arrays["negatives"])[kept], np.asarray(arrays["cosines"])[kept]
     own = rows.take(pa.array(kept))
     texts = [_texts(column, assembly) for column in negatives.T]
+    made = []
+    if search.parameters.contradictions:
+        texts[-1], rules = _contradictions(own["translation"], texts[-1], piece.first + kept, search)
+        made = [rules]
     names = np.array([*REASONS, *[None] * (KEPT + 1 - len(REASONS))], dtype=object)[reasons]
     of_rows = [rows[name] for name in lineage]
     of_kept = [own[name] for name in lineage]
@@ -141,6 +146,7 @@ def _tables(
             cosines[:, 0],
             *np.ascontiguousarray(negatives.T),
             *np.ascontiguousarray(cosines[:, 1:].T),
+            *made,
         ],
         "_clusters": [*of_rows, clusters, pa.array(names, pa.string())],
     }
@@ -148,6 +154,19 @@ def _tables(
     counts = Counter(name for name in names.tolist() if name is not None)
     sums = [one.sum(dtype=np.float64) for one in (cosines[:, 0], cosines[:, 1:])]
     return tables, counts, np.array(sums)
+
+
+def _contradictions(
+    positives: pa.ChunkedArray, mined: pa.Array, rows: NDArray[np.int64], search: NeighbourSearch
+) -> tuple[pa.Array, pa.Array]:
+    """The positives with a changed meaning, and by which rule; the mined negative, and null, where none
+    applies. Of every row the same, whatever is beside it."""
+    seed = search.parameters.seed
+    found = [
+        changed(text, seed * search.rows + row) or (other, None)
+        for text, other, row in zip(positives.to_pylist(), mined.to_pylist(), rows.tolist(), strict=True)
+    ]
+    return tuple(pa.array([one[place] for one in found], pa.string()) for place in (0, 1))
 
 
 def _texts(wanted: NDArray[np.int64], assembly: Assembly) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
+from paraforge.corpus.scoring.meaning.made_pairs import RULES
 from paraforge.products.triplets import pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
@@ -98,6 +100,40 @@ def test_texts_are_those_of_the_lineage(corpus: Path, tmp_path: Path) -> None:
         assert (origin["source"], origin["line"]) == (own["source"], own["line"])
         for number in (1, 2):
             assert one[f"negative_{number}"] == rows[origin[f"negative_row_{number}"]]["translation"]
+
+
+@pytest.mark.parametrize("negatives", [1, 3])
+def test_contradictions_are_made_of_the_positive_and_nothing_else_changes(
+    corpus: Path, tmp_path: Path, negatives: int
+) -> None:
+    mine(corpus, tmp_path / "mined", negatives=negatives)
+    report = mine(corpus, tmp_path / "made", negatives=negatives, contradictions=True)
+    assert report.triplets == read(tmp_path / "mined").num_rows
+    mined, made = read(tmp_path / "mined"), read(tmp_path / "made")
+    last = made.column_names[-1]
+    assert made.drop_columns(last).equals(mined.drop_columns(last))
+    lineage = read(tmp_path / "made", "_lineage")
+    assert lineage.drop_columns("rule").equals(read(tmp_path / "mined", "_lineage"))
+    rules = lineage["rule"].to_pylist()
+    for positive, negative, before, rule in zip(
+        made["positive"].to_pylist(), made[last].to_pylist(), mined[last].to_pylist(), rules, strict=True
+    ):
+        if rule is None:
+            assert negative == before and not any(change(positive, Random(0)) for change in RULES.values())
+        else:
+            # As the rule says it, with whatever choice; and other words than the positive's.
+            assert negative in {RULES[rule](positive, Random(seed)) for seed in range(500)} - {positive}
+    assert "number" in rules  # every sentence of two sides has one
+    assert None in rules or len(set(rules)) > 1
+
+
+def test_contradictions_depend_on_the_row_and_the_seed_alone(corpus: Path, tmp_path: Path) -> None:
+    whole = publish(tmp_path / "other", per_file=37)
+    for name, place in (("a", corpus), ("b", whole)):
+        mine(place, tmp_path / name, contradictions=True)
+    assert read(tmp_path / "a").equals(read(tmp_path / "b"))
+    mine(corpus, tmp_path / "c", contradictions=True, seed=2)
+    assert not read(tmp_path / "a").equals(read(tmp_path / "c"))
 
 
 def test_one_negative_is_called_negative(corpus: Path, tmp_path: Path) -> None:

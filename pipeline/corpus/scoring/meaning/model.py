@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from paraforge.base.compiled import compiled
 from paraforge.base.files import read_json
 from paraforge.corpus.scoring.meaning.evidence import NAME_SIGNS
 from paraforge.corpus.scoring.meaning.signs import NAMES
@@ -15,7 +16,6 @@ from paraforge.corpus.scoring.meaning.signs import NAMES
 WEIGHTS: Final = Path(__file__).parent / "weights.json"
 SIGNS: Final = (*NAMES, *NAME_SIGNS)
 """The signs that the model reads, in order."""
-_BLOCK: Final = 4096
 _DIGITS: Final = 6
 
 
@@ -41,17 +41,26 @@ class Contradiction:
         """0 to 1 for each pair, (pairs,), of its signs, (pairs, SIGNS); 0 without any sign."""
         found = np.zeros(len(signs), np.float32)
         rows = np.flatnonzero(signs.any(axis=1))
-        for first in range(0, len(rows), _BLOCK):
-            block = rows[first : first + _BLOCK]
-            found[block] = (self._probability(signs[block]) - self._least) / (1 - self._least)
+        found[rows] = (self._probability(signs[rows]) - self._least) / (1 - self._least)
         return np.maximum(found, 0)
 
     def _probability(self, signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        # Term by term, as a product of matrices gives other last digits for other rows around a row.
-        units = np.repeat(self._hidden_bias[None], len(signs), axis=0)
-        for sign, weights in zip(signs.T, self._hidden, strict=True):
-            units += sign[:, None] * weights
-        margin = np.full(len(signs), self._bias)
-        for unit, weight in zip(np.maximum(units, 0).T, self._output, strict=True):
-            margin += unit * weight
-        return np.asarray((1 / (1 + np.exp(-margin))).round(_DIGITS))
+        margins = np.empty(len(signs))
+        _add_up(signs, self._hidden, self._hidden_bias, self._output, self._bias, margins)
+        return np.asarray((1 / (1 + np.exp(-margins))).round(_DIGITS))
+
+
+@compiled
+def _add_up(signs: Any, hidden: Any, hidden_bias: Any, output: Any, bias: float, margins: Any) -> None:
+    """The layer's output for each row, term by term: a product of matrices gives other last digits for other
+    rows around a row."""
+    units = np.empty(len(output))
+    for row in range(len(signs)):
+        units[:] = hidden_bias
+        for sign in range(signs.shape[1]):
+            if signs[row, sign]:
+                for unit in range(len(units)):
+                    units[unit] += signs[row, sign] * hidden[sign, unit]
+        margins[row] = bias
+        for unit in range(len(units)):
+            margins[row] += max(units[unit], 0.0) * output[unit]

@@ -29,10 +29,10 @@ def missing_names(first: Any, second: Any) -> npt.NDArray[np.int16]:
     return found
 
 
-@compiled
-def _is_letter(byte: int) -> bool:
-    # Bytes of other letters; those of punctuation beyond ASCII begin with C2 or E2.
-    return 65 <= byte <= 90 or 97 <= byte <= 122 or (byte >= 128 and byte != 0xC2 and byte != 0xE2)
+# Which bytes are of letters, beyond ASCII too; those of punctuation there begin with C2 or E2.
+_LETTERS: Final = np.array(
+    [bytes([one]).isalpha() or (one >= 128 and one not in (0xC2, 0xE2)) for one in range(256)]
+)
 
 
 @compiled
@@ -42,7 +42,7 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
     starts = True
     while place < len(text) and count < MOST_WORDS:
         byte = text[place]
-        if not _is_letter(byte):
+        if not _LETTERS[byte]:
             # A full stop, a colon, a bracket, a quotation mark: what is behind it begins.
             if byte in (33, 34, 40, 46, 58, 63, 91, 96) or byte == 0xE2:
                 starts = True
@@ -50,7 +50,7 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
             continue
         begin = place
         upper = 0
-        while place < len(text) and _is_letter(text[place]):
+        while place < len(text) and _LETTERS[text[place]]:
             upper += 65 <= text[place] <= 90
             place += 1
         size = place - begin

@@ -36,6 +36,8 @@ NAMES: Final = (
 )  # fmt: skip
 """The signs, in the order of their columns."""
 _TOGETHER: Final = 8
+_LAST: Final = 255
+_BEGIN, _END = -2, -3
 
 
 def signs_of(
@@ -56,22 +58,29 @@ def signs_of(
 
 
 @compiled
-def _matches(one: Any, other: Any, to_other: Any, to_one: Any) -> None:
-    """Match equal stems one to one: first those with an equal neighbour, then in order."""
+def _matches(one: Any, other: Any, to_other: Any, to_one: Any, heads: Any, following: Any) -> None:
+    """Match equal stems one to one: first those with an equal neighbour, then in order.
+
+    heads: -1 in each place, as it is left. following: room for as many numbers as there are stems.
+    """
     n, m = len(one), len(other)
     to_other[:n], to_one[:m] = -1, -1
-    # What may be on the other side, as a bit for all stems of the same last digits.
-    bits = np.uint64(0)
-    for j in range(m):
-        bits |= np.uint64(1) << np.uint64(other[j] & 63)
+    # Stems of the same last digits, from the first to the last.
+    for j in range(m - 1, -1, -1):
+        digits = other[j] & _LAST
+        following[j], heads[digits] = heads[digits], j
     for strict in (True, False):
         for i in range(n):
-            if to_other[i] >= 0 or not bits & np.uint64(1) << np.uint64(one[i] & 63):
+            if to_other[i] >= 0:
                 continue
-            for j in range(m):
-                if to_one[j] < 0 and one[i] == other[j] and (not strict or _context(one, other, i, j) > 0):
+            j = heads[one[i] & _LAST]
+            while j >= 0:
+                if one[i] == other[j] and to_one[j] < 0 and (not strict or _context(one, other, i, j) > 0):
                     to_other[i], to_one[j] = j, i
                     break
+                j = following[j]
+    for j in range(m):
+        heads[other[j] & _LAST] = -1
 
 
 @compiled
@@ -237,6 +246,20 @@ def _add_distances(directions: Any, compared: Any, count: int, found: Any) -> No
 
 
 @compiled
+def _note(table: Any, about: Any, bit: Any) -> None:
+    """Add a word that is left over to the words of the same last digits, or forget them where ``bit`` is 0.
+
+    table: words as bits, by the last digits of the stem before, the stem behind, their base and their stem,
+    and in the last row all pronouns. about: see :func:`_signs`.
+    """
+    for row, key in enumerate((about[5], about[6], about[2], about[1])):
+        if row != 2 or key >= 0:
+            table[row, key & _LAST] = table[row, key & _LAST] | bit if bit else bit
+    if about[3] or not bit:
+        table[4, 0] = table[4, 0] | bit if bit else bit
+
+
+@compiled
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
@@ -246,7 +269,11 @@ def _signs(
     numbers_a, numbers_b = np.empty(MOST_TOKENS), np.empty(MOST_TOKENS)
     sure_a, sure_b = np.empty(MOST_TOKENS, np.bool_), np.empty(MOST_TOKENS, np.bool_)
     room_a, room_b = np.empty(MOST_TOKENS, np.int32), np.empty(MOST_TOKENS, np.int32)
-    people, lonely = np.empty(7, np.int64), np.empty(MOST_TOKENS, np.int64)
+    people, heads = np.empty(7, np.int64), np.full(_LAST + 1, -1, np.int64)
+    following = np.empty(MOST_TOKENS, np.int64)
+    # Of each word that is left over: its place, stem, base, person, properties, and the stems beside it.
+    lonely = np.empty((MOST_TOKENS, 7), np.int64)
+    tables = np.zeros((MOST_TOKENS // 64, 5, _LAST + 1), np.uint64)
     compared, distances = np.zeros((_TOGETHER, 3), np.int64), np.zeros(3, np.float32)
     for row in range(len(signs)):
         a = first[first_offsets[row] : first_offsets[row + 1]][:MOST_TOKENS]
@@ -260,7 +287,7 @@ def _signs(
             stems_a[i] = stems[a[i]]
         for j in range(len(b)):
             stems_b[j] = stems[b[j]]
-        _matches(stems_a, stems_b, to_b, to_a)
+        _matches(stems_a, stems_b, to_b, to_a, heads, following)
         people[:] = 0
         negations = denials = affixed = near = passive = 0
         total_a = total_b = 0
@@ -295,53 +322,73 @@ def _signs(
         left = 0
         for j in range(len(b)):
             if to_a[j] < 0:
-                lonely[left] = j
+                about = lonely[left]
+                about[0], about[1], about[2], about[3] = j, stems_b[j], bases[b[j]], persons[b[j]]
+                about[4] = properties[b[j]]
+                about[5] = stems_b[j - 1] if j else _BEGIN
+                about[6] = stems_b[j + 1] if j + 1 < len(b) else _END
+                _note(tables[left // 64], about, np.uint64(1) << np.uint64(left & 63))
                 left += 1
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
             one, base, kind = stems_a[i], bases[a[i]], properties[a[i]]
+            before = stems_a[i - 1] if i else _BEGIN
+            behind = stems_a[i + 1] if i + 1 < len(a) else _END
             person = persons[a[i]]
             low = high = 0
             if one < len(offsets) - 1:
                 low, high = offsets[one], offsets[one + 1]
-            for place in range(left):
-                j = lonely[place]
-                if to_a[j] >= 0:
-                    continue
-                if person and persons[b[j]]:
-                    context = _context(stems_a, stems_b, i, j)
-                    if person + persons[b[j]] == 9 and min(person, persons[b[j]]) == 4:
-                        gender_in_place = max(gender_in_place, context)
-                    elif person != persons[b[j]]:
-                        person_in_place = max(person_in_place, context)
-                    continue
-                # 2 where one is the other with a negative affix, 1 for other antonyms.
-                other = stems_b[j]
-                against = 0
-                if base == other or bases[b[j]] == one:
-                    against = 2
-                elif low < high:
-                    for k in range(low, high):
-                        against |= int(opposed[k] == other)
-                both = kind & properties[b[j]]
-                if not against and not both & CONTENT:
-                    continue
-                context = _context(stems_a, stems_b, i, j)
-                if against:
-                    affixed += against == 2
-                    far += context == 0
-                    close += context == 1
-                    in_place += context == 2
-                    to_b[i], to_a[j] = len(b), len(a)
+            for block in range((left + 63) // 64):
+                table = tables[block]
+                candidates = table[0, before & _LAST] | table[1, behind & _LAST] | table[2, one & _LAST]
+                if base >= 0:
+                    candidates |= table[3, base & _LAST]
+                for k in range(low, high):
+                    candidates |= table[3, opposed[k] & _LAST]
+                if person:
+                    candidates |= table[4, 0]
+                place = 64 * block - 1
+                while candidates:
+                    place += 1
+                    candidate = candidates & np.uint64(1)
+                    candidates >>= np.uint64(1)
+                    about = lonely[place]
+                    if not candidate or to_a[about[0]] >= 0:
+                        continue
+                    context = int(before == about[5]) + int(behind == about[6])
+                    if person and about[3]:
+                        if person + about[3] == 9 and min(person, about[3]) == 4:
+                            gender_in_place = max(gender_in_place, context)
+                        elif person != about[3]:
+                            person_in_place = max(person_in_place, context)
+                        continue
+                    # 2 where one is the other with a negative affix, 1 for other antonyms.
+                    against = 0
+                    if base == about[1] or about[2] == one:
+                        against = 2
+                    else:
+                        for k in range(low, high):
+                            against |= int(opposed[k] == about[1])
+                    if against:
+                        affixed += against == 2
+                        far += context == 0
+                        close += context == 1
+                        in_place += context == 2
+                        to_b[i], to_a[about[0]] = len(b), len(a)
+                        break
+                    both = kind & about[4]
+                    if context and both & CONTENT and not both & NUMBER:
+                        compared[waiting, 0], compared[waiting, 1] = a[i], b[about[0]]
+                        compared[waiting, 2] = context
+                        waiting += 1
+                        if waiting == len(compared):
+                            _add_distances(directions, compared, waiting, distances)
+                            waiting = 0
+                if to_b[i] >= 0:
                     break
-                if context and not both & NUMBER:
-                    compared[waiting, 0], compared[waiting, 1] = a[i], b[j]
-                    compared[waiting, 2] = context
-                    waiting += 1
-                    if waiting == len(compared):
-                        _add_distances(directions, compared, waiting, distances)
-                        waiting = 0
+        for place in range(left):
+            _note(tables[place // 64], lonely[place], np.uint64(0))
         _add_distances(directions, compared, waiting, distances)
         for i in range(len(a)):
             if to_b[i] == len(b):

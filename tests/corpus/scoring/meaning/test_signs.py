@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.files import read_json
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.meaning.model import SIGNS, WEIGHTS, Contradiction
+from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, WordBook, antonyms, stem
+from paraforge.corpus.scoring.word_scorer import WordScorer
 from tests.corpus.scoring.meaning.pairs import columns, evidence, of, signs
 
 WORDS = [
@@ -103,3 +111,113 @@ def test_a_side_without_a_token_has_no_contradiction() -> None:
 def test_a_long_text_is_read_to_its_limit() -> None:
     text = "the dog " * 10_000
     assert columns((text, text + "not"))[0]["contradiction"] == 0
+
+
+# Words of which many pairs are related: antonyms, affixes, pronouns, numbers.
+RELATED = [
+    "happy", "unhappy", "sad", "big", "small", "large", "safe", "unsafe", "hot", "cold", "open", "close",
+    "he", "she", "his", "her", "i", "you", "they", "two", "three", "stone", "river", "the", "of",
+]  # fmt: skip
+SCORER = WordScorer.open(DIRECTORY)
+related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
+
+
+def neighbours(one: list[int], other: list[int], i: int, j: int) -> int:
+    """How many neighbours of two words are equal; a text's ends are."""
+    fenced = [[-1, *words, -2] for words in (one, other)]
+    return (fenced[0][i] == fenced[1][j]) + (fenced[0][i + 2] == fenced[1][j + 2])
+
+
+def matched(one: list[int], other: list[int]) -> dict[int, int]:
+    """Places of equal words, one to one: first of those with an equal neighbour, then of all, in order."""
+    found: dict[int, int] = {}
+    for least in (1, 0):
+        for i in range(len(one)):
+            fits = [
+                j
+                for j in range(len(other))
+                if one[i] == other[j] and j not in found.values() and neighbours(one, other, i, j) >= least
+            ]
+            if i not in found and fits:
+                found[i] = fits[0]
+    return found
+
+
+def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dict[str, float]:
+    """The signs of words that are left over on both sides, by looking at every two of them."""
+    if turned:
+        one, other = other, one
+    words = WordBook().look_up([*one, *other])
+    stems, bases = words.stems.tolist(), words.bases.tolist()
+    vectors = SCORER.vectors.of_words([*one, *other])
+    vectors = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    a, b = stems[: len(one)], stems[len(one) :]
+    to_b = matched(a, b)
+    taken = set(to_b.values())
+    found: Counter[str] = Counter()
+    distances: dict[int, list[float]] = {1: [0.0], 2: [0.0]}
+    for i in (place for place in range(len(a)) if place not in to_b):
+        for j in (place for place in range(len(b)) if place not in taken):
+            near = neighbours(a, b, i, j)
+            persons = sorted((int(words.persons[i]), int(words.persons[len(a) + j])))
+            if persons[0]:
+                if persons == [4, 5]:
+                    found["gender_in_place"] = max(found["gender_in_place"], near)
+                elif persons[0] != persons[1]:
+                    found["person_in_place"] = max(found["person_in_place"], near)
+                continue
+            affixed = bases[i] == b[j] or bases[len(a) + j] == a[i]
+            if affixed or stem(other[j]) in antonyms().get(stem(one[i]), frozenset()):
+                found["affixes"] += affixed
+                found[("antonyms_far", "antonyms_near", "antonyms_in_place")[near]] += 1
+                taken.add(j)
+                break
+            both = int(words.properties[i] & words.properties[len(a) + j])
+            if near and both & CONTENT and not both & NUMBER:
+                distances[near].append(1 - float(vectors[i] @ vectors[len(a) + j]))
+    found["replacements"] = sum(one > 0.6 for one in distances[2])
+    found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])  # type: ignore[assignment]
+    return {name: min(count, 2) for name, count in found.items() if count}
+
+
+def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
+    names = {
+        "affixes", "antonyms_far", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
+        "replacements", "replaced_near", "replaced_in_place",
+    }  # fmt: skip
+    (seen,) = signs((" ".join(one), " ".join(other)))
+    seen = {name: value for name, value in seen.items() if name in names}
+    # Which side is looked at first is a matter of the words' hashes where the sides have equally many.
+    turns = {len(one) > len(other)} if len(one) != len(other) else {False, True}
+    assert any(seen == pytest.approx(expected_of_left_over(one, other, turned), abs=1e-4) for turned in turns)
+
+
+@given(related, related)
+def test_words_that_are_left_over_are_compared_two_by_two(one: list[str], other: list[str]) -> None:
+    compare_with_the_slow_way(one, other)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_so_are_many(seed: int) -> None:
+    """More than are noted as the bits of one number, and other words between them."""
+    rng = Random(seed)
+    others = [[f"{letter}{chr(97 + n // 26)}{chr(97 + n % 26)}q" for n in range(90)] for letter in "vw"]
+    one, other = ([*rng.choices(RELATED, k=40), *words] for words in others)
+    for words in (one, other):
+        rng.shuffle(words)
+    compare_with_the_slow_way(one, other)
+
+
+@given(st.lists(st.lists(st.floats(0, 2, width=32), min_size=len(SIGNS), max_size=len(SIGNS)), max_size=5))
+def test_the_model_is_a_layer_and_a_logistic_unit(rows: list[list[float]]) -> None:
+    about = read_json(WEIGHTS)
+    hidden, hidden_bias, output = (np.array(about[name]) for name in ("hidden", "hidden_bias", "output"))
+    found = Contradiction.open()(np.array(rows, np.float32).reshape(-1, len(SIGNS)))
+
+    def sure(row: list[float]) -> float:
+        units = np.maximum(np.array(row) @ hidden + hidden_bias, 0)
+        return float(1 / (1 + np.exp(-(units @ output + about["bias"]))))
+
+    least = sure([0.0] * len(SIGNS))
+    expected = [max(0.0, (sure(row) - least) / (1 - least)) for row in rows]
+    assert found.tolist() == pytest.approx(expected, abs=1e-5)
