@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from paraforge.base.devices import torch_threads
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.learning.divergence import diverged
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
@@ -111,6 +111,11 @@ class PairObjective:
         self, encoder: Encoder, store: PairStore, parameters: TrainingParameters, threads: int, device: str
     ) -> None:
         _check_fit(encoder, store)
+        if any(length >= encoder.dimension for length in parameters.prefixes):
+            size = encoder.dimension
+            raise ConfigurationError(
+                [f"training.prefixes: {parameters.prefixes}: a sentence's vector has {size} elements"]
+            )
         self.module = encoder.to(device)
         self.size = len(store)
         self.total = len(store) * parameters.epochs
@@ -259,6 +264,9 @@ class PairObjective:
             embeddings = embeddings.float()
         # Without mega-batches the mini-batch is all that `forbidden` is of.
         loss = self._loss.compute(embeddings, pairs, forbidden, parameters)
+        for length in parameters.prefixes:
+            loss = loss + self._loss.compute(embeddings[:, :length], pairs, forbidden, parameters)
+        loss = loss / (1 + len(parameters.prefixes)) if parameters.prefixes else loss
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])
         if parameters.clip is not None or parameters.lambda_composition:

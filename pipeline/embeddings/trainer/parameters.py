@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath
@@ -46,6 +46,11 @@ class TrainingParameters(Section):
     )
     margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
     scale: float = Field(20.0, gt=0, description="factor of the cosines in the loss softmax")
+    prefixes: list[PositiveInt] = Field(
+        [],
+        description="of vectors that are also useful when cut: the loss is the mean over whole vectors and "
+        "over these numbers of first elements (Matryoshka, Kusupati et al. 2022)",
+    )
     two_sided: bool = Field(True, description="negatives of both sides (W16 Eq. 11), or of the left one only")
     one_source: bool = Field(
         False,

@@ -138,10 +138,12 @@ def train(
     clip: float | None = None,
     exclude_identical: bool = False,
     softmax_scale: float | None = None,
+    prefixes: Sequence[int] = (),
 ) -> tuple[Tensor, list[float]]:
     """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
     mini-batch. With `exclude_identical` a pair without a candidate is passed over. With `softmax_scale` the
-    loss is a softmax over each mega-batch, which is a mini-batch."""
+    loss is a softmax over each mega-batch, which is a mini-batch. With `prefixes` it is the mean over whole
+    vectors and over vectors cut to these lengths, while negatives are chosen by whole ones."""
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
@@ -162,16 +164,22 @@ def train(
             first = last
             if not part:
                 continue
-            value = loss(
-                [embed(parameter, sentences[k]) for k in part],
-                [embed(parameter, sentences[pairs + k]) for k in part],
-                [embed(parameter, sentences[negatives[k]]) for k in part],
-                [embed(parameter, sentences[negatives[pairs + k]]) for k in part] if two_sided else None,
-                margin,
-            )
-            if softmax_scale is not None:
-                embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-                value = softmax(embeddings, pairs, softmax_scale, two_sided, texts)
+            embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
+            values = []
+            for length in (embeddings.shape[1], *prefixes):
+                cut = embeddings[:, :length]
+                values.append(
+                    loss(
+                        [cut[k] for k in part],
+                        [cut[pairs + k] for k in part],
+                        [cut[negatives[k]] for k in part],
+                        [cut[negatives[pairs + k]] for k in part] if two_sided else None,
+                        margin,
+                    )
+                    if softmax_scale is None
+                    else softmax(cut, pairs, softmax_scale, two_sided, texts)
+                )
+            value = sum(values[1:], values[0]) / len(values)
             losses.append(value.item())
             objective = value if penalty is None else value + penalty(parameter)
             optimiser.zero_grad()

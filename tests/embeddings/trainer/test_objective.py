@@ -71,6 +71,7 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         clip=settings.clip,
         exclude_identical=settings.exclude_identical,
         softmax_scale=settings.scale if settings.loss == "softmax" else None,
+        prefixes=settings.prefixes,
         **options,
     )
 
@@ -88,6 +89,8 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         {"loss": "softmax"},
         {"loss": "softmax", "two_sided": False, "scale": 3.0, "one_source": True},
         {"loss": "softmax", "batch_size": 7, "exclude_identical": False},
+        {"prefixes": [2, 3]},
+        {"loss": "softmax", "prefixes": [1]},
     ],
     ids=str,
 )

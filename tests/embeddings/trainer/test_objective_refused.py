@@ -11,7 +11,7 @@ import torch
 from pydantic import TypeAdapter
 from safetensors.torch import load_file
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.average import Average
@@ -104,3 +104,11 @@ def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind
     encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
     with pytest.raises(InputError, match="the training diverged"):
         encoder_trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
+
+
+def test_a_prefix_is_shorter_than_the_vector(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "pairs")
+    size = make_encoder(store).dimension
+    train(store, parameters(prefixes=[size - 1]))
+    with pytest.raises(ConfigurationError, match=rf"training\.prefixes: \[{size}\].* {size} elements"):
+        train(store, parameters(prefixes=[size]))
