@@ -83,7 +83,8 @@ def write_readers_files(project: Path) -> None:
     lines(
         "data/raw/more.tsv", [f"{en}\t{cs}" for en, cs in zip(english[100:200], czech[100:200], strict=True)]
     )
-    lines("news.en-cs.tsv", [f"{en}\t{cs}" for en, cs in zip(english[200:300], czech[200:300], strict=True)])
+    german = [f"Der alte Mann aus dem Dorf hat heute {number} Äpfel gekauft." for number in range(100)]
+    lines("news.en-de.tsv", [f"{en}\t{de}" for en, de in zip(english[200:300], german, strict=True)])
     lines("news.cs", czech[:20])
     lines("sentences.txt", english[:50])
     lines("pairs.tsv", [f"{one}\t{other}" for one, other in itertools.pairwise(english)])

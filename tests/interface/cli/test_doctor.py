@@ -16,8 +16,9 @@ from tests.project import ROOT
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("dvc.yaml", "params.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "pipeline").mkdir()
+    for name in ("dvc.yaml", "params.yaml", "pipeline/versions.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
