@@ -30,7 +30,7 @@ PARTS = 10
 
 def processors() -> dict[str, dict[str, str]]:
     """By name what the libraries are told in the environment."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     wide = [name for name in found if "512" in name or name == "X86_V4"]
     return {
         "AVX2": {
