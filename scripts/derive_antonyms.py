@@ -35,7 +35,7 @@ OPPOSITES = (
     "on off", "with without", "more less", "more fewer", "most least", "many few", "much little",
     "all none", "all some", "every no", "everyone nobody", "everybody nobody", "everything nothing",
     "someone nobody", "something nothing", "always never", "often rarely", "sometimes never",
-    "everywhere nowhere", "first last", "here there", "yes no", "both neither", "both either", "and or",
+    "everywhere nowhere", "first last", "here there", "yes no", "both neither", "both either",
     "only also", "early late", "man woman", "boy girl", "husband wife", "king queen", "male female",
     "he she", "his her", "him her", "himself herself", "upper lower", "left right", "win lose", "buy sell",
     "push pull", "come go", "arrive leave", "start stop", "begin end", "start finish", "open close",

@@ -1,9 +1,10 @@
-"""``paraforge score``: TSV or Parquet in, Parquet out; whatever is wrong is said in one line."""
+"""``paraforge score``: a table in, a table out; whatever is wrong is said in one line."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import json
 import random
 import re
 from pathlib import Path
@@ -38,6 +39,9 @@ def run(*arguments: object) -> str:
     return " ".join(run_command("score", *arguments).output.split())
 
 
+TEXTS = ["reference", "translation"]
+
+
 def tsv(pairs: list[tuple[str, str]]) -> str:
     return "".join(f"{reference}\t{translation}\n" for reference, translation in pairs)
 
@@ -69,6 +73,44 @@ def test_csv(tmp_path: Path, vectors: Path) -> None:
     table = pq.read_table(tmp_path / "a.parquet")
     assert list(zip(table["reference"].to_pylist(), table["translation"].to_pylist(), strict=True)) == PAIRS
     assert table.select(SCORES).equals(expected(PAIRS))
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "json", "jsonl", "TSV.gz", "csv.gz", "parquet"])
+def test_the_output_is_in_the_format_that_its_name_says(ending: str, tmp_path: Path, vectors: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
+    output = tmp_path / "new" / f"scored.{ending}"
+    for more in ([], ["--force"]):
+        run(tmp_path / "pairs.tsv", output, "--vectors", vectors, *more)
+    assert list(output.parent.iterdir()) == [output]
+    if ending == "parquet":
+        rows = pq.read_table(output).to_pylist()
+    else:
+        data = output.read_bytes()
+        lines = (gzip.decompress(data) if ending.endswith("gz") else data).decode("utf-8").split("\n")
+        if ending == "json":
+            rows = json.loads("".join(lines))
+        elif ending == "jsonl":
+            rows = [json.loads(line) for line in lines if line]
+        else:
+            quoting = csv.QUOTE_NONE if "tsv" in ending.lower() else csv.QUOTE_MINIMAL
+            separator = "\t" if "tsv" in ending.lower() else ","
+            rows = list(csv.DictReader(lines, delimiter=separator, quoting=quoting))
+    # A tab or line end of a text is a blank in a TSV.
+    wanted = [[text.replace("\u2028", " ").replace("\x85", " ") for text in pair] for pair in PAIRS]
+    assert [[row[c].replace("\u2028", " ").replace("\x85", " ") for c in TEXTS] for row in rows] == wanted
+    assert [float(row["paraphrase_score"] or "nan") for row in rows[:2]] == [1, 0.5]
+    assert list(rows[0]) == ["line", *TEXTS, *SCORES]
+
+
+@pytest.mark.parametrize("name", ["scored", "scored.txt", "scored.parquet.gz"])
+def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vectors: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
+    with pytest.raises(InputError, match="does not say which format"):
+        run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
+    run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors, "--format", "parquet")
+    assert pq.read_table(tmp_path / name).num_rows == len(PAIRS)
+    with pytest.raises(InputError, match="not written as a table"):
+        run(tmp_path / "pairs.tsv", tmp_path / "a", "--vectors", vectors, "--format", "table")
 
 
 def test_tsv_with_other_columns_and_a_header(tmp_path: Path, vectors: Path) -> None:

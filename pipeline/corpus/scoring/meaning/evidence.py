@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from paraforge.corpus.scoring.meaning.contractions import with_contractions
 from paraforge.corpus.scoring.meaning.words import WordBook
 
 if TYPE_CHECKING:
@@ -29,18 +30,14 @@ class Evidence:
         """Signs, (pairs, SIGNS) float32, and counts, (pairs, 7) int16: those of
         :func:`~paraforge.corpus.scoring.meaning.signs.signs_of`, and names that one side lacks."""
         # Imported here, as numba takes a second: all that reads a schema imports the scorers.
+        from paraforge.corpus.scoring.alignment import directions_of
         from paraforge.corpus.scoring.meaning.names import missing_names
         from paraforge.corpus.scoring.meaning.signs import signs_of
 
-        vocabulary = pairs.reference_tokens.vocabulary
-        vectors = self._vectors.of_words(vocabulary)
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.float32(1e-9))
-        signs, counts = signs_of(
-            pairs.reference_tokens,
-            pairs.translation_tokens,
-            self._book.look_up(vocabulary),
-            vectors / lengths[:, None],
-        )
+        tokens = with_contractions(pairs.reference_tokens, pairs.translation_tokens)
+        vocabulary = tokens[0].vocabulary
+        directions = directions_of(self._vectors.of_words(vocabulary))[0]
+        signs, counts = signs_of(*tokens, self._book.look_up(vocabulary), directions)
         names = missing_names(pairs.reference, pairs.translation)
         replaced, most = names.min(axis=1), names.max(axis=1)
         of_names = np.stack([replaced, most - replaced], axis=1).clip(0, _MOST).astype(np.float32)

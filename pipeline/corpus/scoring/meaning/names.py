@@ -33,6 +33,12 @@ def missing_names(first: Any, second: Any) -> npt.NDArray[np.int16]:
 _LETTERS: Final = np.array(
     [bytes([one]).isalpha() or (one >= 128 and one not in (0xC2, 0xE2)) for one in range(256)]
 )
+_LOWER: Final = np.frombuffer(bytes(range(256)).lower(), np.uint8)
+# Consonants as other alphabets' names may be spelt: c and q as k, z as s; 0 for other bytes.
+_SOUNDS: Final = np.array(
+    [ord(bytes([one]).translate(bytes.maketrans(b"cqz", b"kks"))) if one in b"bcdfgklmnpqrstvxz" else 0
+     for one in _LOWER.tolist()], np.uint8
+)  # fmt: skip
 
 
 @compiled
@@ -71,40 +77,23 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
 
 
 @compiled
-def _lower(byte: int) -> int:
-    return byte + 32 if 65 <= byte <= 90 else byte
-
-
-@compiled
-def _sound(byte: int) -> int:
-    """A consonant as other alphabets' names may be spelt: c and q as k, z as s."""
-    lower = _lower(byte)
-    return 107 if lower in (99, 113) else 115 if lower == 122 else lower
-
-
-@compiled
-def _is_consonant(byte: int) -> bool:
-    return byte not in (97, 101, 105, 111, 117, 121, 106, 119, 104) and byte < 128
-
-
-@compiled
 def _alike(one: Any, i: int, one_end: int, other: Any, j: int, other_end: int) -> bool:
     """Whether the words from i and from j on may be one name."""
     least = min(one_end - i, other_end - j)
     same = 0
-    while same < least and _lower(one[i + same]) == _lower(other[j + same]):
+    while same < least and _LOWER[one[i + same]] == _LOWER[other[j + same]]:
         same += 1
     if same == least or (same > 2 and 2 * same > least):
         return True
     consonants = 0
     while True:
-        while i < one_end and not _is_consonant(_lower(one[i])):
+        while i < one_end and not _SOUNDS[one[i]]:
             i += 1
-        while j < other_end and not _is_consonant(_lower(other[j])):
+        while j < other_end and not _SOUNDS[other[j]]:
             j += 1
         if i == one_end or j == other_end:
             return consonants > 1 and i == one_end and j == other_end
-        if _sound(one[i]) != _sound(other[j]):
+        if _SOUNDS[one[i]] != _SOUNDS[other[j]]:
             return False
         consonants += 1
         i += 1
@@ -130,7 +119,10 @@ def _lacking(
         if kinds[i] <= 0:
             continue
         found = False
-        for j in range(others):
+        # The counterpart is mostly near the same place.
+        start = min(max(0, i - 2), max(0, others - 1))
+        for step in range(others):
+            j = start + step if start + step < others else start + step - others
             begin, end, there, behind = begins[i], ends[i], other_begins[j], other_ends[j]
             found = (
                 (other_kinds[j] == 2 and _has_letter(other, there, behind, text[begin]))
@@ -145,15 +137,14 @@ def _lacking(
 
 @compiled
 def _missing_names(first: Any, first_offsets: Any, second: Any, second_offsets: Any, found: Any) -> None:
-    begins_a, ends_a, kinds_a = (
-        np.empty(MOST_WORDS, np.int64),
-        np.empty(MOST_WORDS, np.int64),
-        np.empty(MOST_WORDS, np.int64),
-    )
-    begins_b, ends_b, kinds_b = (
-        np.empty(MOST_WORDS, np.int64),
-        np.empty(MOST_WORDS, np.int64),
-        np.empty(MOST_WORDS, np.int64),
+    room = np.empty((6, MOST_WORDS), np.int64)
+    begins_a, ends_a, kinds_a, begins_b, ends_b, kinds_b = (
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+        room[5],
     )
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]

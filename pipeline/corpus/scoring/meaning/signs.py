@@ -12,21 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn
+from paraforge.corpus.scoring.alignment import dot_product
+from paraforge.corpus.scoring.meaning.numbers import MOST_TOKENS, missing_numbers
+from paraforge.corpus.scoring.meaning.order import exchanges_of
 from paraforge.corpus.scoring.meaning.words import (
     AFFIXED,
-    CLAUSE,
     CONTENT,
     DENIAL,
-    LINK,
     NEGATION,
     NUMBER,
-    PASSIVE,
     WordTable,
 )
 
-MOST_TOKENS: Final = 512
-"""Tokens of a side that are looked at: the first ones of a longer text."""
 NAMES: Final = (
     "negation_odd", "negations", "negation_near", "affixes", "antonyms_far", "antonyms_near",
     "antonyms_in_place", "flipped", "flipped_twice", "denials", "numbers_replaced", "numbers_alone",
@@ -35,7 +34,6 @@ NAMES: Final = (
     "replaced_near", "replacements", "places_exchanged", "exchanged_places",
 )  # fmt: skip
 """The signs, in the order of their columns."""
-_TOGETHER: Final = 8
 _LAST: Final = 255
 _BEGIN, _END = -2, -3
 
@@ -46,15 +44,52 @@ def signs_of(
     """The signs of each pair.
 
     first, second: tokens of both sides, over one vocabulary. words: what is known of it.
-    directions: vectors of length 1 of its words, (words, dimension).
+    directions: vectors of length 1 of its words, from :func:`~paraforge.corpus.scoring.alignment.directions`.
 
     Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 6): negations of the first and of the
     second side, pairs of antonyms, numbers that one side has, pronouns of others, words exchanged.
     """
     signs = np.zeros((len(first), len(NAMES)), np.float32)
     counts = np.zeros((len(first), 6), np.int16)
-    _signs(first.ids, first.offsets, second.ids, second.offsets, *words, directions, signs, counts)
+    earlier, later, turned = _in_order(first, second, words.keys)
+    matches = np.empty(len(earlier.ids), np.int64)
+    _signs(earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, signs, counts)
+    counts[turned, :2] = counts[turned, 1::-1]
+    numbers = missing_numbers(earlier, later, words.values, words.magnitudes)
+    exchanges = exchanges_of(earlier, later, words, matches)
+    signs[:, 10:12], counts[:, 3] = numbers[:, :2].clip(0, 2), numbers[:, 2]
+    signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
+    signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
+    signs[:, 23] = exchanges[:, 4].clip(0, 2)
     return signs, counts
+
+
+def _in_order(
+    first: TokenColumn, second: TokenColumn, keys: npt.NDArray[np.uint32]
+) -> tuple[TokenColumn, TokenColumn, npt.NDArray[np.bool_]]:
+    """Both sides of each pair, the first tokens of a long one, in an order that does not depend on which is
+    which; and whether they are turned."""
+    ids, begins = np.concatenate([first.ids, second.ids]), (first.offsets, second.offsets + len(first.ids))
+    one, other = (np.minimum(side.lengths, MOST_TOKENS) for side in (first, second))
+    turned = one > other
+    _turn(ids, *begins, np.where(one == other, one, 0), keys, turned)
+    sides = []
+    for begin, size in zip((begins, begins[::-1]), ((one, other), (other, one)), strict=True):
+        sizes = np.where(turned, size[1], size[0])
+        places = ranges(np.where(turned, begin[1][:-1], begin[0][:-1]), sizes)
+        sides.append(TokenColumn(ids[places], offsets_of(sizes), first.vocabulary))
+    return sides[0], sides[1], turned
+
+
+@compiled
+def _turn(ids: Any, begins: Any, other_begins: Any, sizes: Any, keys: Any, turned: Any) -> None:
+    """Of sides of one size, the one whose first word that differs is later comes behind."""
+    for row in range(len(turned)):
+        for place in range(sizes[row]):
+            one, other = keys[ids[begins[row] + place]], keys[ids[other_begins[row] + place]]
+            if one != other:
+                turned[row] = one > other
+                break
 
 
 @compiled
@@ -84,68 +119,12 @@ def _matches(one: Any, other: Any, to_other: Any, to_one: Any, heads: Any, follo
 
 
 @compiled
-def _is_later(one: Any, other: Any, keys: Any) -> bool:
-    """Whether a text comes behind another: a longer one, then by the first word that differs."""
-    if len(one) != len(other):
-        return len(one) > len(other)
-    for place in range(len(one)):
-        if keys[one[place]] != keys[other[place]]:
-            return keys[one[place]] > keys[other[place]]
-    return False
-
-
-@compiled
 def _context(one: Any, other: Any, i: int, j: int) -> int:
     """How many neighbours are equal; so are the ends of both sides."""
     before = one[i - 1] == other[j - 1] if i and j else i == j
     last_i, last_j = i == len(one) - 1, j == len(other) - 1
     behind = last_i == last_j and (last_i or one[i + 1] == other[j + 1])
     return int(before) + int(behind)
-
-
-@compiled
-def _numbers(words: Any, properties: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
-    """The numbers that a side says, and which are surely meant as numbers; gives how many."""
-    count, place = 0, 0
-    while place < len(words):
-        word = words[place]
-        place += 1
-        if not properties[word] & NUMBER:
-            continue
-        value = values[word]
-        single = np.isnan(value) or value == 1 or value == 2
-        if np.isnan(value):
-            value = 1.0
-            place -= 1
-        while place < len(words) and properties[words[place]] & NUMBER:
-            following = words[place]
-            if magnitudes[following] > 0:
-                value *= magnitudes[following]
-            elif value >= 20 and value < 100 and value % 10 == 0 and 0 < values[following] < 10:
-                value += values[following]
-            else:
-                break
-            single = single and magnitudes[following] > 0 and np.isnan(values[word])
-            place += 1
-        found[count], sure[count] = value, not single
-        count += 1
-    return count
-
-
-@compiled
-def _missing(found: Any, count: int, sure: Any, others: Any, other_count: int) -> tuple[int, int]:
-    """How many numbers the other side has not: all, and those that are surely meant."""
-    missing = surely = 0
-    for place in range(count):
-        there = repeats = 0
-        for k in range(other_count):
-            there += others[k] == found[place]
-        for k in range(place):
-            repeats += found[k] == found[place]
-        if repeats >= there:
-            missing += 1
-            surely += sure[place]
-    return missing, surely
 
 
 @compiled
@@ -158,91 +137,6 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
             k += step
         found += 0 <= k < len(words) and to_other[k] >= 0
     return found
-
-
-@compiled
-def _exchanges(words: Any, properties: Any, stems: Any, to_other: Any, wanted: int) -> int:
-    """Words of one kind that what is before them here is behind them there, and the other way round."""
-    n = len(words)
-    count = 0
-    furthest = -1
-    for p in range(n):
-        j = to_other[p]
-        if j >= 0 and properties[words[p]] & wanted and furthest > j:
-            k = p + 1
-            # Only up to the end of the clause: clauses and lists may come in any order.
-            while k < n and not properties[words[k]] & CLAUSE:
-                if 0 <= to_other[k] < j and properties[words[k]] & CONTENT:
-                    count += 1
-                    break
-                k += 1
-        if properties[words[p]] & CLAUSE:
-            furthest = -1
-        elif j >= 0 and properties[words[p]] & CONTENT:
-            furthest = max(furthest, j)
-    return count
-
-
-@compiled
-def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) -> tuple[int, int]:
-    """Of two matched words in another order: how many of their four neighbours stayed where they were, at
-    most over all such words, and how many such words have two or more. A phrase that moves takes its
-    neighbours along; words that are exchanged leave them."""
-    n, m = len(one), len(other)
-    most = count = 0
-    for i in range(n):
-        j = to_other[i]
-        if j < 0 or not properties[words[i]] & CONTENT:
-            continue
-        listed = True
-        for k in range(i + 1, n):
-            # Up to here there are only commas: a list, which may come in any order.
-            listed = listed and (k == i + 1 or properties[words[k - 1]] & CLAUSE > 0)
-            there = to_other[k]
-            if listed or there < 0 or there >= j or not properties[words[k]] & CONTENT:
-                continue
-            before = (one[i - 1] == other[there - 1]) if i and there else i == there
-            behind = one[i + 1] == other[there + 1]
-            ahead = one[k - 1] == other[j - 1]
-            last = (one[k + 1] == other[j + 1]) if k + 1 < n and j + 1 < m else n - k == m - j
-            stayed = int(before) + int(behind) + int(ahead) + int(last)
-            most = max(most, stayed)
-            count += stayed > 1
-    return most, count
-
-
-@compiled
-def _add_distances(directions: Any, compared: Any, count: int, found: Any) -> None:
-    """Distances of words in the same place.
-
-    compared: word, other word and :func:`_context`, (_TOGETHER, 3); the first `count` rows hold.
-    found: how many words of context 2 are far apart, and the greatest distances of contexts 1 and 2.
-    """
-    # Several sums at once: each is taken in order, so it waits for itself, but not for the others.
-    for first in range(0, count, 4):
-        p, q, r, s = (
-            compared[first, 0],
-            compared[first + 1, 0],
-            compared[first + 2, 0],
-            compared[first + 3, 0],
-        )
-        v, w, x, y = (
-            compared[first, 1],
-            compared[first + 1, 1],
-            compared[first + 2, 1],
-            compared[first + 3, 1],
-        )
-        one = two = three = four = np.float32(1)
-        for k in range(directions.shape[1]):
-            one -= directions[p, k] * directions[v, k]
-            two -= directions[q, k] * directions[w, k]
-            three -= directions[r, k] * directions[x, k]
-            four -= directions[s, k] * directions[y, k]
-        for place, distance in enumerate((one, two, three, four)):
-            if first + place < count:
-                context = compared[first + place, 2]
-                found[context] = max(found[context], distance)
-                found[0] += context == 2 and distance > 0.6
 
 
 @compiled
@@ -263,25 +157,21 @@ def _note(table: Any, about: Any, bit: Any) -> None:
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
-    opposed: Any, offsets: Any, directions: Any, signs: Any, counts: Any,
+    opposed: Any, offsets: Any, directions: Any, matches: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
-    to_b, to_a = np.empty(MOST_TOKENS, np.int64), np.empty(MOST_TOKENS, np.int64)
-    numbers_a, numbers_b = np.empty(MOST_TOKENS), np.empty(MOST_TOKENS)
-    sure_a, sure_b = np.empty(MOST_TOKENS, np.bool_), np.empty(MOST_TOKENS, np.bool_)
+    to_a = np.empty(MOST_TOKENS, np.int64)
     room_a, room_b = np.empty(MOST_TOKENS, np.int32), np.empty(MOST_TOKENS, np.int32)
     people, heads = np.empty(7, np.int64), np.full(_LAST + 1, -1, np.int64)
     following = np.empty(MOST_TOKENS, np.int64)
     # Of each word that is left over: its place, stem, base, person, properties, and the stems beside it.
     lonely = np.empty((MOST_TOKENS, 7), np.int64)
     tables = np.zeros((MOST_TOKENS // 64, 5, _LAST + 1), np.uint64)
-    compared, distances = np.zeros((_TOGETHER, 3), np.int64), np.zeros(3, np.float32)
+    distances, dimension = np.zeros(3, np.float32), directions.shape[1]
+    vectors, size = directions.ctypes.data, directions.itemsize * dimension
     for row in range(len(signs)):
-        a = first[first_offsets[row] : first_offsets[row + 1]][:MOST_TOKENS]
-        b = second[second_offsets[row] : second_offsets[row + 1]][:MOST_TOKENS]
-        # Which side comes first decides nothing.
-        turned = _is_later(a, b, keys)
-        if turned:
-            a, b = b, a
+        a = first[first_offsets[row] : first_offsets[row + 1]]
+        b = second[second_offsets[row] : second_offsets[row + 1]]
+        to_b = matches[first_offsets[row] : first_offsets[row + 1]]
         stems_a, stems_b = room_a[: len(a)], room_b[: len(b)]
         for i in range(len(a)):
             stems_a[i] = stems[a[i]]
@@ -289,13 +179,12 @@ def _signs(
             stems_b[j] = stems[b[j]]
         _matches(stems_a, stems_b, to_b, to_a, heads, following)
         people[:] = 0
-        negations = denials = affixed = near = passive = 0
+        negations = denials = affixed = near = 0
         total_a = total_b = 0
         for i in range(len(a)):
             kind = properties[a[i]]
             people[persons[a[i]]] += 1
             total_a += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-            passive += kind & PASSIVE > 0
             if kind & NEGATION:
                 negations += 1
                 if to_b[i] < 0:
@@ -306,7 +195,6 @@ def _signs(
             kind = properties[b[j]]
             people[persons[b[j]]] -= 1
             total_b += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-            passive -= kind & PASSIVE > 0
             if kind & NEGATION:
                 negations -= 1
                 if to_a[j] < 0:
@@ -318,7 +206,6 @@ def _signs(
         # Words left over on both sides: antonyms, pronouns, other words in the same place.
         far = close = in_place = gender_in_place = person_in_place = 0
         distances[:] = 0
-        waiting = 0
         left = 0
         for j in range(len(b)):
             if to_a[j] < 0:
@@ -379,47 +266,35 @@ def _signs(
                         break
                     both = kind & about[4]
                     if context and both & CONTENT and not both & NUMBER:
-                        compared[waiting, 0], compared[waiting, 1] = a[i], b[about[0]]
-                        compared[waiting, 2] = context
-                        waiting += 1
-                        if waiting == len(compared):
-                            _add_distances(directions, compared, waiting, distances)
-                            waiting = 0
+                        other = vectors + size * b[about[0]]
+                        distance = np.float32(1) - dot_product(vectors + size * a[i], other, dimension)
+                        distances[context] = max(distances[context], distance)
+                        distances[0] += context == 2 and distance > 0.6
                 if to_b[i] >= 0:
                     break
         for place in range(left):
             _note(tables[place // 64], lonely[place], np.uint64(0))
-        _add_distances(directions, compared, waiting, distances)
         for i in range(len(a)):
             if to_b[i] == len(b):
                 to_b[i] = -1
         flips = abs(negations) + far + close + in_place
-        found_a = _numbers(a, properties, values, magnitudes, numbers_a, sure_a)
-        found_b = _numbers(b, properties, values, magnitudes, numbers_b, sure_b)
-        missing_a, surely_a = _missing(numbers_a, found_a, sure_a, numbers_b, found_b)
-        missing_b, surely_b = _missing(numbers_b, found_b, sure_b, numbers_a, found_a)
-        both_missing = min(missing_a, missing_b) if surely_a + surely_b else 0
         gender = min(max(people[4], 0), max(-people[5], 0)) + min(max(-people[4], 0), max(people[5], 0))
         more = fewer = 0
         for k in range(1, 7):
             more += max(people[k], 0)
             fewer += max(-people[k], 0)
         person = min(more, fewer) - gender
-        exchange = _exchanges(a, properties, stems, to_b, CONTENT)
-        linked = _exchanges(a, properties, stems, to_b, LINK)
-        stayed, places = _places(stems_a, stems_b, a, properties, to_b)
-        found = (
-            odd, abs(negations), near if odd else 0, affixed, far, close, in_place,
-            flips & 1, 2 if flips and not flips & 1 else 0, abs(denials),
-            both_missing, abs(surely_a - surely_b), gender, gender_in_place, person, person_in_place,
-            exchange, linked, min(exchange, abs(passive)),
-        )  # fmt: skip
-        for k in range(len(found)):
-            sign[k] = min(found[k], 2)
+        sign[0], sign[1], sign[2] = odd, min(abs(negations), 2), min(near, 2) if odd else 0
+        sign[3], sign[4], sign[5], sign[6] = min(affixed, 2), min(far, 2), min(close, 2), min(in_place, 2)
+        sign[7], sign[8] = flips & 1, 2 if flips and not flips & 1 else 0
+        sign[9] = min(abs(denials), 2)
+        sign[12], sign[13], sign[14], sign[15] = (
+            min(gender, 2),
+            gender_in_place,
+            min(person, 2),
+            person_in_place,
+        )
         sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
-        sign[22], sign[23] = max(0, stayed - 1) / np.float32(1.5), min(places, 2)
-        counts[row, int(turned)], counts[row, int(not turned)] = total_a, total_b
+        counts[row, 0], counts[row, 1] = total_a, total_b
         counts[row, 2] = far + close + in_place
-        counts[row, 3] = surely_a + surely_b
         counts[row, 4] = gender + person
-        counts[row, 5] = places

@@ -3,8 +3,6 @@ and its value where it is a number."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,51 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.text.ragged import offsets_of
-
-_UNITS: Final = str.split(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-)
-_TENS: Final = str.split("twenty thirty forty fifty sixty seventy eighty ninety")
-_ORDINALS: Final = {
-    "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-    "tenth": 10, "eleventh": 11, "twelfth": 12, "twentieth": 20, "thirtieth": 30,
-}  # fmt: skip
-MAGNITUDES: Final = {"hundred": 1e2, "dozen": 12, "thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9,
-                     "trillion": 1e12}  # fmt: skip
-"""Words that multiply the number before them."""
-_WORDS: Final = {
-    **{word: float(value) for value, word in enumerate(_UNITS)},
-    **{word: 10.0 * (2 + place) for place, word in enumerate(_TENS)},
-    **{f"{ten}-{one}": 10.0 * (2 + place) + value for place, ten in enumerate(_TENS)
-       for value, one in enumerate(_UNITS[1:10], start=1)},
-    **{word: float(value) for word, value in _ORDINALS.items()},
-    "twice": 2.0,
-    "nought": 0.0,
-}  # fmt: skip
-_GROUPED: Final = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
-_PLAIN: Final = re.compile(r"(\d+)(?:[.,](\d+))?(st|nd|rd|th|s|%)?")
-
-
-def value_of(token: str) -> float:
-    """The number that a lower-cased token says; NaN where it says none.
-
-    `five` and `5th` are 5, `1,000` is 1000, `2.5` and `2,5` are 2.5; 1990s is 1990. A token with digits that
-    is no number (`10:30`, `b52`) has a value that no number has, the same for the same token.
-    """
-    if token in _WORDS:
-        return _WORDS[token]
-    if not any(character.isdecimal() for character in token):
-        return math.nan
-    if _GROUPED.fullmatch(token):
-        return float(token.replace(",", ""))
-    plain = _PLAIN.fullmatch(token)
-    if plain:
-        return float(f"{int(plain[1][:300])}.{plain[2] or 0}")
-    # Digits alone decide, so that 10.30-11 and 10:30-11 are the same.
-    digits = "".join(character if character.isdecimal() else " " for character in token).split()
-    return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits))
-
+from paraforge.corpus.scoring.meaning.numerals import magnitude_of, value_of
 
 ANTONYMS: Final = Path(__file__).parent / "antonyms.txt"
 CONTENT, NEGATION, DENIAL, AFFIXED, LINK, CLAUSE, PASSIVE, NUMBER = (1 << place for place in range(8))
@@ -77,8 +31,8 @@ def _lists() -> dict[str, list[str]]:
 
 
 _LISTS: Final = _lists()
-NEGATIONS, _DENIALS, _LINKS, _CLAUSES = (
-    frozenset(_LISTS[name]) for name in ("negations", "denials", "links", "clauses")
+NEGATIONS, _DENIALS, _LINKS, _CLAUSES, _AFFIXED, _NOT_AFFIXED = (
+    frozenset(_LISTS[name]) for name in ("negations", "denials", "links", "clauses", "affixed", "not affixed")
 )
 PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"person {person}"]}
 """Who a pronoun points to, 1 to 6: I, we, you, he, she, they."""
@@ -147,8 +101,10 @@ def negated_by_affix(word: str) -> bool:
     """Whether a negative affix negates the rest, and is not merely how the word begins: `unhappy`, not
     `uncle`."""
     rest = without_affix(word)
-    if rest is None:
+    if rest is None or stem(word) in _NOT_AFFIXED:
         return False
+    if stem(word) in _AFFIXED or word.startswith("non-"):
+        return True
     if word.startswith(("in", "im", "il", "ir")):
         return stem(rest) in antonyms().get(stem(word), frozenset())
     return stem(rest) in antonyms()
@@ -159,7 +115,7 @@ def _about(word: str) -> tuple[int, float, int, float]:
     """Properties, number, person and magnitude of a word."""
     word = word.rstrip(".") or word
     value = value_of(word)
-    magnitude = MAGNITUDES.get(word.removesuffix("s"), 0.0)
+    magnitude = magnitude_of(word)
     letters = any(character.isalnum() for character in word)
     properties = CONTENT * (letters and word not in _FUNCTION)
     properties |= NEGATION * (word in NEGATIONS) | DENIAL * (stem(word) in _DENIALS or word in _DENIALS)
@@ -172,9 +128,9 @@ class WordTable(NamedTuple):
     """What is known of each word of a vocabulary, in arrays as long as it.
 
     keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem.
-    properties: flags. values: of a number, NaN for none. persons: 0 to 6. magnitudes: what the number before
-    it is multiplied with, 0 for another word. bases: number of the stem without its negative affix, -1 for
-    none.
+    properties: flags. values: of a number, NaN for none. persons: 0 to 6.
+    magnitudes: see :func:`~paraforge.corpus.scoring.meaning.numerals.magnitude_of`.
+    bases: number of the stem without its negative affix, -1 for none.
     opposed, opposed_offsets: numbers of the stems that are antonyms of each of the first stems, in order; a
     stem of a higher number has none.
     """
@@ -211,7 +167,7 @@ class WordBook:
         with self._lock:
             if len(self._rows) > _MOST_WORDS:
                 self._forget()
-            new = [word for word in vocabulary if word not in self._rows]
+            new = [word for word in dict.fromkeys(vocabulary) if word not in self._rows]
             if new:
                 self._learn(new)
             rows = np.array([self._rows[word] for word in vocabulary], np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -76,8 +77,13 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
     check_directory(directory, kind)
     load = getattr(require(PACKAGE, EXTRA), kind)
     try:
+        if kind == "SentenceTransformer":
+            modules = json.loads((directory / _KINDS[kind][1]).read_text(encoding="utf-8"))
+            # Versions 3.4 to 5 run the code of a directory, trusted or not.
+            if not all(str(module["type"]).startswith(f"{PACKAGE}.") for module in modules):
+                raise ValueError("modules.json names classes of others: trust_remote_code")
         return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         own_code = "trust_remote_code" in str(error)
         problem = "it has code of its own, which is never run" if own_code else str(error)
         remedy = "Of an export by 'paraforge export' give the directory in it that has encoder.json."

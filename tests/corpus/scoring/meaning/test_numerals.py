@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.corpus.scoring.meaning.words import value_of
+from paraforge.corpus.scoring.meaning.numerals import value_of
 
 
 @given(st.integers(0, 10**12))

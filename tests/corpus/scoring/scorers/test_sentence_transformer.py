@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +59,23 @@ def test_not_a_model(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     with pytest.raises(InputError, match="cannot be loaded"):
         sentence_transformer.SentenceTransformerCosine(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "kind", ["stranger.Module", "sentence_transformers_of_a_stranger.Module", "os.Module"]
+)
+def test_no_code_of_a_directory_is_run(
+    kind: str, model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the library's version does with such a directory."""
+    library = pytest.importorskip("sentence_transformers")
+    monkeypatch.setattr(
+        library, "SentenceTransformer", lambda *_, **__: pytest.fail("it was given the directory")
+    )
+    directory = tmp_path / "model"
+    shutil.copytree(model_directory, directory)
+    modules = json.loads((directory / "modules.json").read_text(encoding="utf-8"))
+    modules[-1]["type"] = kind
+    (directory / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    with pytest.raises(InputError, match="code of its own, which is never run"):
+        sentence_transformer.SentenceTransformerCosine(directory)

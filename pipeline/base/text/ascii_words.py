@@ -1,0 +1,56 @@
+"""Words of ASCII texts, some twenty times as fast as by Arrow's regular expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from paraforge.base.compiled import compiled
+
+_SPACE = 32
+# Of each byte the letter or digit in lower case, or a space.
+_LOWERED = np.full(256, _SPACE, np.uint8)
+for _character in map(chr, range(128)):
+    if _character.isalnum():
+        _LOWERED[ord(_character)] = ord(_character.lower())
+
+
+def ascii_words(texts: pa.Array) -> pa.Array:
+    """What :func:`paraforge.base.text.normalisation.normalise` gives for ASCII texts.
+
+    texts: n strings of either width, without nulls.
+    """
+    if not len(texts):
+        return texts
+    width: type[np.int32 | np.int64] = np.int32 if texts.type == pa.string() else np.int64
+    _, starts, data = texts.buffers()
+    bounds = np.frombuffer(starts, width)[texts.offset : texts.offset + len(texts) + 1]
+    letters = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
+    words, ends = np.empty(len(letters), np.uint8), np.zeros(len(texts) + 1, width)
+    written = _reduce(letters, bounds - bounds[0], _LOWERED, words, ends)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(words[:written])]
+    return pa.Array.from_buffers(texts.type, len(texts), buffers)
+
+
+@compiled
+def _reduce(
+    letters: NDArray[np.uint8],
+    bounds: NDArray[np.integer],
+    lowered: NDArray[np.uint8],
+    words: NDArray[np.uint8],
+    ends: NDArray[np.integer],
+) -> int:
+    """Write the words of each text, a space between them; gives the number of bytes."""
+    written = 0
+    for text in range(len(bounds) - 1):
+        first = written
+        for place in range(bounds[text], bounds[text + 1]):
+            letter = lowered[letters[place]]
+            if letter != 32 or (written > first and words[written - 1] != 32):
+                words[written] = letter
+                written += 1
+        if written > first and words[written - 1] == 32:
+            written -= 1
+        ends[text + 1] = written
+    return written
