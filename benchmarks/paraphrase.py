@@ -30,8 +30,8 @@ from paraforge.base.text.tokens import tokenize
 from paraforge.embeddings.evaluation.similarity.comparing import Comparable
 from paraforge.products.loading import open_model
 from paraforge.products.paraphrasing.controls import untagged
-from paraforge.products.paraphrasing.curve import control_curve, measured
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.stage import control_curve, measured
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 

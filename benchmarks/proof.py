@@ -101,18 +101,19 @@ def describe(name: str, table: pa.Table, seed: int, text: str) -> pa.Table:
     return kept
 
 
-def trained(pairs: pa.Table, count: int, seed: int, place: Path) -> dict[str, float]:
-    """STS figures of a model trained on a number of the pairs, drawn at random."""
+def trained(
+    pairs: pa.Table, count: int, seed: int, place: Path, model: ModelParameters = MODEL
+) -> dict[str, float]:
+    """STS figures of a model trained on a number of the pairs, drawn at random; it is left in `model`."""
     rows = np.sort(np.random.default_rng(seed).choice(pairs.num_rows, count, replace=False))
     drawn = pairs.take(pa.array(rows))
     file = place / "pairs.tsv"
     lines = zip(drawn["reference"].to_pylist(), drawn["translation"].to_pylist(), strict=True)
     file.write_text("".join(f"{a}\t{b}\n" for a, b in lines), encoding="utf-8", newline="\n")
-    parameters = MODEL.model_copy(update={"training": MODEL.training.model_copy(update={"seed": seed})})
+    parameters = model.model_copy(update={"training": model.training.model_copy(update={"seed": seed})})
     data = TrainingData([PairFileParameters(path=str(file), format="tsv")])
     train_model(parameters, data, place / "model", Resources(work=place / "work", workers=1, threads=1))
-    model = open_model(str(place / "model"), [], "cpu").model
-    groups = evaluate_sts(model, sts_sets()).groups
+    groups = evaluate_sts(open_model(str(place / "model"), [], "cpu").model, sts_sets()).groups
     return sts_figures({group.name: group.pearson for group in groups})
 
 

@@ -29,10 +29,12 @@ class Pairs(_Section):
             released corpora have a paraphrase score and overlap, those of --corpus a translation score too.
         minimum: only those with at least this score.
         limit: number of them, drawn at random.
+        each_seed: whether each seed draws others, so that a deviation is over pairs, too.
     """
 
     sources: list[str] | None = None
     limit: int | None = Field(None, ge=1)
+    each_seed: bool = False
     decile: int | None = Field(None, ge=1, le=10)
     minimum: float | None = None
     by: Literal["paraphrase_score", "overlap_3", "translation_score"] = "paraphrase_score"

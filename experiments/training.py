@@ -16,12 +16,14 @@ from benchmarks.results import sts_figures
 from experiments.pairs import sts_sets
 from experiments.pool import Pool
 from experiments.tables import Cell, Pairs, Row
+from paraforge.base.text.unit_names import WORD_UNITS
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.details import by_length
 from paraforge.embeddings.evaluation.similarity.sts import compare, score
-from paraforge.embeddings.trainer.initial import initial_table
+from paraforge.embeddings.trainer.initial import frequency_weights, initial_table, table_from_vectors
 from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
@@ -44,15 +46,16 @@ def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: 
 
     Args:
         start: directory of a cell whose parameters this one starts from: all of them where the encoder is the
-            same, else the vectors of the units that both read.
+            same, else the vectors of the units that both read; or of one that made a file of word vectors.
     """
     row = cell.row
     encoder, parameters = parameters_of(row)
     parameters = parameters.model_copy(update={"seed": cell.seed})
     pairs = Pairs.model_validate(row.pairs)
-    store, held_out = pool.choose(units_of(encoder), pairs)
-    begun = None if start is None else SentenceModel.open(start / "model")
-    model = _untrained(encoder, store, cell.seed, begun)
+    store, held_out = pool.choose(units_of(encoder), pairs, cell.seed if pairs.each_seed else 1)
+    given = None if start is None or (start / "model").is_dir() else WordVectors.from_text(start / "model")
+    begun = None if start is None or given is not None else SentenceModel.open(start / "model")
+    model = _untrained(encoder, store, cell.seed, begun, given)
     if begun is not None and begun.parameters == encoder:
         model.encoder.load_state_dict(begun.encoder.state_dict())
     checkpoints = directory / "checkpoints"
@@ -101,9 +104,14 @@ def _in_domain(encoder: Encoder, store: PairStore, held_out: PairStore) -> dict[
 
 
 def _untrained(
-    parameters: EncoderParameters, store: PairStore, seed: int, begun: SentenceModel | None = None
+    parameters: EncoderParameters,
+    store: PairStore,
+    seed: int,
+    begun: SentenceModel | None = None,
+    given: WordVectors | None = None,
 ) -> SentenceModel:
-    """A random start, but for the vectors of units that a model of the same pool has trained."""
+    """A random start, but for the vectors of units that a model of the same pool has trained, or of words
+    that are given: these get the random start's scale and its weights by frequency."""
     trained: dict[str, Tensor] = {}
     if begun is not None:
         tables = begun.encoder.tables()
@@ -112,6 +120,12 @@ def _untrained(
     def table(part: VectorParameters, number: int) -> Tensor:
         if part.unit in trained:
             return trained[part.unit].clone()
+        if given is not None and part.unit in WORD_UNITS:
+            rows = table_from_vectors(store.vocabularies[part.unit], given, 100 * seed + number)
+            rows *= part.initial_scale / rows.std()
+            if part.initial_frequency is not None:
+                rows.numpy()[:] *= frequency_weights(store.counts(part.unit), part.initial_frequency)[:, None]
+            return rows
         return initial_table(part, store.counts(part.unit), 100 * seed + number)
 
     return SentenceModel(build_encoder(parameters, table, seed), parameters, store.vocabularies)

@@ -104,6 +104,15 @@ def _joined(
 
 
 @app.command()
+def random(output: Path, dimension: int = 300, seed: int = 1) -> None:
+    """Random vectors of the words of the counter-fitting vocabulary: a baseline that knows nothing."""
+    path = data_directory() / "ppdb" / "counterfit_vocabulary.txt.gz"
+    words = sorted({*gzip.decompress(path.read_bytes()).decode("utf-8").split()})
+    numbers = np.random.default_rng(seed).standard_normal((len(words), dimension), np.float32)
+    WordVectors(words, numbers).write_text(output)
+
+
+@app.command()
 def counts(source: str, output: Path) -> None:
     """Write how often each word occurs in a source of pairs or in the books: word, tab, count."""
     found: dict[str, int] = {}

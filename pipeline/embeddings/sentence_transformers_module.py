@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.model import SentenceModel
 
+_ROWS = "rows of "
+
 
 class ParaforgeEncoder(nn.Module):
     """Text to sentence vectors: the only module of a `SentenceTransformer`, of the trained model at
@@ -30,12 +32,14 @@ class ParaforgeEncoder(nn.Module):
 
     def tokenize(self, texts: list[str], **_: Any) -> dict[str, Tensor]:
         """The units of each text, as flat tensors by name."""
-        batch = self._model.batch(pa.array(texts, pa.string()))
-        return {
+        column = pa.array(texts, pa.string())
+        batch, tables = (self._model.batch(column), None) if self.training else self._model.inputs(column)
+        units = {
             f"{unit}.{part}": getattr(bags, part)
             for unit, bags in batch.items()
             for part in ("ids", "offsets")
         }
+        return units | {f"{_ROWS}{name}": rows for name, rows in (tables or {}).items()}
 
     def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, Tensor]:
         """As `tokenize`, each text behind the prompt where there is one."""
@@ -46,7 +50,8 @@ class ParaforgeEncoder(nn.Module):
         batch = {
             unit: Bags(features[f"{unit}.ids"], features[f"{unit}.offsets"]) for unit in self.encoder.units()
         }
-        features["sentence_embedding"] = self.encoder(batch)
+        tables = {name.removeprefix(_ROWS): rows for name, rows in features.items() if name.startswith(_ROWS)}
+        features["sentence_embedding"] = self.encoder(batch, tables or None)
         return features
 
     @property

@@ -275,6 +275,9 @@ def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     limited, others = pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60))
     assert (len(limited), len(others)) == (60, 40)
     assert not {*limited._chosen} & {*others._chosen}
+    assert {*limited._chosen} != {
+        *pool.choose(["word"], tables.Pairs(sources=["ppdb"], limit=60), seed=2)[0]._chosen
+    }
 
 
 def test_pools_of_other_pairs_do_not_touch_each_other(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

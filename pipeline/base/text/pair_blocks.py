@@ -3,7 +3,7 @@ block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,28 +30,34 @@ class PairBlock:
     """Some pairs: two string arrays of equal length (pyarrow), without nulls.
 
     source: where all of them come from; pairs of one source may be trained on together.
+    scores: how alike the sides are, a float array (pyarrow), null where it is not known; None: of no pair.
     """
 
     left: Any
     right: Any
     source: str = ""
+    scores: Any = None
 
     def __len__(self) -> int:
         return len(self.left)
 
     def filter(self, keep: Any) -> PairBlock:
         """Those pairs for which a Boolean array (pyarrow) says so."""
-        return PairBlock(self.left.filter(keep), self.right.filter(keep), self.source)
+        return self._each(lambda column: column.filter(keep))
 
     def slice(self, first: int, pairs: int) -> PairBlock:
         """So many pairs at most, from the one with this number on."""
-        return PairBlock(self.left.slice(first, pairs), self.right.slice(first, pairs), self.source)
+        return self._each(lambda column: column.slice(first, pairs))
+
+    def _each(self, change: Callable[[Any], Any]) -> PairBlock:
+        scores = None if self.scores is None else change(self.scores)
+        return PairBlock(change(self.left), change(self.right), self.source, scores)
 
 
-def blocks_of_sources(table: Any, columns: tuple[str, str]) -> Iterator[PairBlock]:
+def blocks_of_sources(table: Any, columns: tuple[str, str], scores: str | None = None) -> Iterator[PairBlock]:
     """The pairs of a table (pyarrow), one block for each value of its column `source`, in their order.
 
-    columns: left and right side.
+    columns: left and right side. scores: the pairs' scores.
     """
     if "source" not in table.column_names:
         parts = [("", table)]
@@ -64,7 +70,8 @@ def blocks_of_sources(table: Any, columns: tuple[str, str]) -> Iterator[PairBloc
     for source, part in parts:
         if part.num_rows:
             left, right = (part.column(name).cast(pa.string()).combine_chunks() for name in columns)
-            yield PairBlock(left, right, source)
+            found = None if scores is None else part.column(scores).combine_chunks()
+            yield PairBlock(left, right, source, found)
 
 
 def read_pair_file(
@@ -72,18 +79,19 @@ def read_pair_file(
     format: PairFormat = "auto",
     columns: tuple[int, int] | None = None,
     limit: int | None = None,
+    score_column: int | None = None,
 ) -> Iterator[PairBlock]:
     """The pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
 
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
         `[NP]` or the like.
-    limit: the most pairs.
+    limit: the most pairs. score_column: field of the pairs' scores, from 0.
 
     A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
 
-    Raises InputError: a line with too few fields or invalid UTF-8, with its number; columns that were not
-    named and hold numbers; an empty or damaged file.
+    Raises InputError: a line with too few fields, invalid UTF-8 or a score that is no number, with its
+    number; columns that were not named and hold numbers; an empty or damaged file.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
@@ -94,7 +102,7 @@ def read_pair_file(
             columns = _usual_columns(lines, separator, path)
         if limit is not None:
             lines = lines[: limit - done]
-        yield _parse(lines, separator, columns, path, first_line)
+        yield _parse(lines, separator, columns, path, first_line, score_column)
         done += len(lines)
         if limit is not None and done >= limit:
             return
@@ -137,10 +145,16 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
 
 
 def _parse(
-    lines: list[str], separator: str, columns: tuple[int, int], path: Path, first_line: int
+    lines: list[str],
+    separator: str,
+    columns: tuple[int, int],
+    path: Path,
+    first_line: int,
+    score_column: int | None,
 ) -> PairBlock:
     left_column, right_column = columns
-    needed = max(columns)
+    needed = max(*columns, score_column or 0)
+    scores: list[float | None] = []
     left: list[str] = []
     right: list[str] = []
     for number, line in enumerate(lines, start=first_line):
@@ -148,6 +162,7 @@ def _parse(
         if len(fields) == 1 and not fields[0].strip(_BLANKS):
             left.append("")
             right.append("")
+            scores.append(None)
             continue
         if len(fields) <= needed:
             raise InputError(
@@ -158,4 +173,10 @@ def _parse(
             )
         left.append(fields[left_column].strip())
         right.append(fields[right_column].strip())
-    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name)
+        if score_column is not None:
+            scores.append(finite_number(fields[score_column].strip()))
+            if scores[-1] is None:
+                message = f"the score {fields[score_column]!r} is no number"
+                raise InputError(message, path, number, "Name the column of the scores, counted from 0.")
+    found = None if score_column is None else pa.array(scores, pa.float32())
+    return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name, found)

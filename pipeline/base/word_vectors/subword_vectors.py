@@ -1,5 +1,5 @@
 """A vector for every word: the sum of those of its character trigrams and of the word itself, eight bits a
-number."""
+number; and vectors of texts that have none of their own, drawn from the text's hash."""
 
 from __future__ import annotations
 
@@ -93,12 +93,8 @@ class SubwordVectors:
         rows = np.array([self._rows.get(part, -1) for part in parts], dtype=np.int64)
         vectors = self.numbers[rows] * self.scales[rows, None]
         unknown = np.flatnonzero(rows < 0)
-        size = (self.dimension + 7) // 8
-        drawn = [hashlib.shake_128(parts[place].encode("utf-8", "surrogatepass")).digest(size)
-                 for place in unknown.tolist()]  # fmt: skip
-        bits = np.unpackbits(np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(-1, size), axis=1)
-        signs = 2 * bits[:, : self.dimension].astype(np.float32) - 1
-        vectors[unknown] = signs * np.float32(self.unknown_length / self.dimension**0.5)
+        missing = [parts[place] for place in unknown.tolist()]
+        vectors[unknown] = hashed_vectors(missing, self.dimension, self.unknown_length)
         return vectors.astype(np.float32, copy=False)
 
     def save(self, path: Path) -> None:
@@ -136,3 +132,13 @@ class SubwordVectors:
             raise InputError(f"cannot be read: {error.strerror}", path) from error
         except (SafetensorError, ValueError) as error:
             raise InputError(f"not a file of subword vectors: {error}", path) from error
+
+
+def hashed_vectors(texts: Sequence[str], dimension: int, length: float) -> FloatArray:
+    """A vector of this length for each text, (texts, dimension) float32: the signs are the first bits of its
+    UTF-8 bytes' SHAKE128. So a name is like itself and like nothing else."""
+    size = (dimension + 7) // 8
+    drawn = [hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size) for text in texts]
+    bits = np.unpackbits(np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(-1, size), axis=1)
+    signs = 2 * bits[:, :dimension].astype(np.float32) - 1
+    return signs * np.float32(length / dimension**0.5)

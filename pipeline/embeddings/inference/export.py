@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_json
 from paraforge.base.shards.work import link_or_copy, replaced_directory
 from paraforge.base.text.unit_names import WORD, WORD_UNITS
@@ -24,7 +25,10 @@ from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.inference.card import model_card
 from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
 from paraforge.embeddings.learning.checkpoint import write_tensors
+from paraforge.embeddings.learning.quantised import Precision
 from paraforge.embeddings.trainer.model import SentenceModel
+
+logger = logging.getLogger(__name__)
 
 Format = Literal["sentence-transformers", "word2vec", "safetensors"]
 
@@ -33,26 +37,37 @@ _OWN = "paraforge.embeddings.sentence_transformers_module.ParaforgeEncoder"
 _LIBRARY = "sentence-transformers"
 
 
-def export_model(directory: Path, output: Path, format: Format) -> None:
+def export_model(directory: Path, output: Path, format: Format, precision: Precision = "float32") -> None:
     """Export a trained model; InputError where there is none, or the format cannot hold it.
 
     sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words take the library's
-    own modules alone; any other model needs this package and `trust_remote_code=True`.
+    own modules alone, where unknown words share a vector; any other model needs this package and
+    `trust_remote_code=True`.
     word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
+    precision: of the tables in that directory, which is a quarter as large in int8, 1/28 in binary.
     """
+    if precision != "float32" and format != "safetensors":
+        raise ConfigurationError([f"--precision {precision}: only --format safetensors has it"])
     model = SentenceModel.open(directory)
     if format == "word2vec":
         word_vectors(model).write_text(output, header=True)
         return
     with replaced_directory(output) as target:
         if format == "safetensors":
-            for file in sorted(directory.iterdir()):
-                link_or_copy(file, target / file.name)
+            if precision == "float32":
+                for file in sorted(directory.iterdir()):
+                    link_or_copy(file, target / file.name)
+            else:
+                model.write(target, precision=precision)
             usage, library = _code("import paraforge", "paraforge.load"), None
         elif _averaged_words(model.parameters) is not None:
+            if model.unknown_words == "own":
+                logger.warning("%s: there, %s", output, _SHARED)
             _write_static(model, target)
             usage, library = _code(_IMPORT, "SentenceTransformer"), _LIBRARY
+            if model.unknown_words == "own":
+                usage += f"\n\nHere {_SHARED}; scores are of a model where each has its own."
         else:
             _write_own(directory, target)
             usage = "Needs Paraforge in addition to sentence-transformers:\n\n" + _code(
@@ -64,6 +79,7 @@ def export_model(directory: Path, output: Path, format: Format) -> None:
         (target / "README.md").write_text(card, encoding="utf-8")
 
 
+_SHARED = "words that the model does not know share one vector"
 _IMPORT = "from sentence_transformers import SentenceTransformer"
 
 

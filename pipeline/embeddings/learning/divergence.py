@@ -27,3 +27,10 @@ def finite_norms(embeddings: Tensor) -> Tensor:
     """(rows, 1); NaN where a norm overflows, so that the loss does not pass for that of a zero vector."""
     norms = embeddings.norm(dim=1, keepdim=True)
     return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))
+
+
+def unit_vectors(embeddings: Tensor) -> Tensor:
+    """The rows with length 1; a zero vector stays one, NaN where a norm overflows."""
+    norms = finite_norms(embeddings)
+    absent = norms == 0
+    return torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))

@@ -3,7 +3,7 @@ package names its own module in an entry point of the group `paraforge.losses`."
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,17 +18,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """What a loss sees of a mini-batch.
+
+    embeddings: (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches` the
+        negatives of the left and, two-sided, of the right sides.
+    forbidden: what may not be compared. parameters: the training's.
+    scores: of the pairs, float32 (pairs,), NaN where one has none; None where no training pair has one.
+    sentences: of both sides, all left, then all right ones; empty unless the loss asks for them.
+    teacher: the teacher's vectors of both sides, (2 * pairs, its dimension); None without a teacher.
+    """
+
+    embeddings: Tensor
+    pairs: int
+    forbidden: ForbiddenCandidates
+    parameters: TrainingParameters
+    scores: Tensor | None = None
+    sentences: Sequence[str] = ()
+    teacher: Tensor | None = None
+
+
+@dataclass(frozen=True)
 class Loss:
     """What is minimised over a mini-batch of pairs.
 
     mega_batches: whether a pair comes with negatives that are chosen over a mega-batch.
-    compute: of vectors, (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches`
-        the negatives of the left and, two-sided, of the right sides; of the number of pairs, of what may not
-        be compared, and of the training's parameters. Gives a scalar, the mean over the pairs.
+    compute: gives a scalar, the mean over the pairs.
+    scores, sentences, teacher: what it needs of `Batch`: a score of every pair, the texts, a teacher.
     """
 
     mega_batches: bool
-    compute: Callable[[Tensor, int, ForbiddenCandidates, TrainingParameters], Tensor]
+    compute: Callable[[Batch], Tensor]
+    scores: bool = False
+    sentences: bool = False
+    teacher: bool = False
 
 
 _USUAL = {"margin": True, "softmax": False}
@@ -49,3 +72,8 @@ def loss_named(name: str) -> Loss:
 def has_mega_batches(name: str) -> bool:
     """Whether this loss has negatives of a mega-batch."""
     return _USUAL[name] if name in _USUAL else loss_named(name).mega_batches
+
+
+def needs_teacher(name: str) -> bool:
+    """Whether this loss looks at another model's vectors."""
+    return name not in _USUAL and loss_named(name).teacher

@@ -67,5 +67,5 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
 
 LOSS = Loss(
     mega_batches=True,
-    compute=lambda embeddings, pairs, _, parameters: margin_loss(embeddings, pairs, parameters.margin),
+    compute=lambda batch: margin_loss(batch.embeddings, batch.pairs, batch.parameters.margin),
 )

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from paraforge.embeddings.learning.divergence import finite_norms
-from paraforge.embeddings.losses import Loss
-
-if TYPE_CHECKING:
-    from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
-    from paraforge.embeddings.trainer.parameters import TrainingParameters
+from paraforge.embeddings.learning.divergence import unit_vectors
+from paraforge.embeddings.losses import Batch, Loss
 
 
 def softmax_loss(
@@ -21,6 +15,7 @@ def softmax_loss(
     forbidden: tuple[Tensor, Tensor],
     scale: float = 20.0,
     two_sided: bool = True,
+    counted: Tensor | None = None,
 ) -> Tensor:
     """Mean over the pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, t' the right sides of all
     pairs; two-sided the mean of this and the same the other way round. Known as InfoNCE (van den Oord et al.
@@ -30,25 +25,27 @@ def softmax_loss(
         above 0.
     forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each.
 
+    counted: of which pairs the mean is, bool (pairs,); the sides of the others are negatives alone.
+
     Returns a scalar. Memory and time grow with the square of `pairs`.
     """
     if len(embeddings) != 2 * pairs or pairs < 1:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
-    norms = finite_norms(embeddings)
-    absent = norms == 0
-    unit = torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
+    unit = unit_vectors(embeddings)
     logits = scale * (unit[:pairs] @ unit[pairs:].T)
     logits[forbidden] = -torch.inf
     own = torch.arange(pairs, device=embeddings.device)
-    loss = torch.nn.functional.cross_entropy(logits, own)
-    return (loss + torch.nn.functional.cross_entropy(logits.T, own)) / 2 if two_sided else loss
+    some = slice(None) if counted is None else counted
+    loss = torch.nn.functional.cross_entropy(logits[some], own[some])
+    return (loss + torch.nn.functional.cross_entropy(logits.T[some], own[some])) / 2 if two_sided else loss
 
 
-def _compute(
-    embeddings: Tensor, pairs: int, forbidden: ForbiddenCandidates, parameters: TrainingParameters
-) -> Tensor:
-    left, right = (side.to(embeddings.device, non_blocking=True) for side in forbidden.of_other_sides())
-    return softmax_loss(embeddings, pairs, (left, right), parameters.scale, parameters.two_sided)
+def softmax_of(batch: Batch, counted: Tensor | None = None) -> Tensor:
+    """The loss of a training's mini-batch."""
+    sides = batch.forbidden.of_other_sides()
+    left, right = (side.to(batch.embeddings.device, non_blocking=True) for side in sides)
+    scale, two_sided = batch.parameters.scale, batch.parameters.two_sided
+    return softmax_loss(batch.embeddings, batch.pairs, (left, right), scale, two_sided, counted)
 
 
-LOSS = Loss(mega_batches=False, compute=_compute)
+LOSS = Loss(mega_batches=False, compute=softmax_of)

@@ -17,7 +17,7 @@ from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import open_published, published_tables
-from paraforge.corpus.publication.manifest import MANIFEST_NAME
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
@@ -29,6 +29,7 @@ from paraforge.embeddings.trainer.parameters import PairFileParameters
 logger = logging.getLogger(__name__)
 
 _SIDES = ("reference", "translation")
+_SCORE = "paraphrase_score"
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,12 @@ class TrainingData:
             yield from _corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
             path = Path(expand(file.path))
-            for block in read_pair_file(path, file.format, file.columns, file.limit):
+            for block in read_pair_file(path, file.format, file.columns, file.limit, file.score_column):
                 # Two files of one name in different directories are two sources.
-                yield replace(block, source=f"{number}: {block.source}")
+                block = replace(block, source=f"{number}: {block.source}")
+                if file.score is not None:
+                    block = replace(block, scores=pa.array([file.score] * len(block), pa.float32()))
+                yield block
 
     def fingerprint(self) -> str:
         """Hash of the pairs' files as bytes, and of each role's sets: their names, sentences and scores; 64
@@ -121,7 +125,9 @@ class TrainingData:
             path = Path(expand(file.path))
             if not path.is_file():
                 raise InputError("no such file", path)
-            files.append([sha256_file(path), file.format, file.columns, file.limit])
+            scores = [file.score_column, file.score]
+            scored = scores if scores != [None, None] else []
+            files.append([sha256_file(path), file.format, file.columns, file.limit, *scored])
         return hash_json(
             {
                 "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},
@@ -154,7 +160,7 @@ def _corpus_digests(directory: Path) -> list[str]:
     if _is_published(directory):
         manifest = open_published(directory).manifest
         assert manifest is not None
-        return [file.sha256 for file in manifest.files]
+        return [file.sha256 for file in manifest.files if file.split == TRAIN]
     if directory.is_dir() and not (directory / INDEX_NAME).is_file():
         raise InputError(
             "neither a published corpus nor shards",
@@ -168,7 +174,7 @@ def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
     if not _is_published(directory):
         yield from read_corpus_pairs(directory)
         return
-    dataset = open_published(directory)
-    columns = [name for name in (*_SIDES, "source") if name in dataset.schema.names]
+    dataset = open_published(directory).training
+    columns = [name for name in (*_SIDES, "source", _SCORE) if name in dataset.schema.names]
     for table in published_tables(dataset, columns):
-        yield from blocks_of_sources(table, _SIDES)
+        yield from blocks_of_sources(table, _SIDES, _SCORE if _SCORE in columns else None)

@@ -31,10 +31,11 @@ class PackedMegaBatch:
     """A mega-batch ready for training.
 
     bags: unit -> both sides, first all left sides, then all right sides.
-    rows: unit -> the distinct ids in it, ascending.
+    rows: unit -> the distinct ids in it, ascending. numbers: the pairs' in the store, int64 (pairs,).
     """
 
     place: MegaBatch
+    numbers: npt.NDArray[np.int64]
     bags: dict[str, Bags]
     rows: dict[str, Tensor]
     forbidden: ForbiddenCandidates
@@ -45,11 +46,17 @@ class MiniBatch:
     """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
 
     bags: unit -> sentences, their ids counted in `rows`. rows: unit -> distinct ids of table rows, ascending.
+    places: the pairs' in the mega-batch, int64 (pairs,) on the CPU.
     """
 
-    pairs: int
+    places: Tensor
     bags: dict[str, Bags]
     rows: dict[str, Tensor]
+
+    @property
+    def pairs(self) -> int:
+        """How many there are."""
+        return len(self.places)
 
 
 def mega_batches(
@@ -66,13 +73,14 @@ def mega_batches(
     while epoch < parameters.epochs:
         order = schedule.order(epoch)
         while (place := schedule.following(epoch, position, updates)) is not None:
-            bags = store.select(order[place.first : place.last])
+            numbers = order[place.first : place.last]
+            bags = store.select(numbers)
             identity = sentence_identity(bags[min(bags)]) if parameters.exclude_identical else None
             for unit, rate in scrambled.items():
                 generator = generator_for(parameters.seed, SCRAMBLE, epoch, place.first)
                 bags[unit] = scramble(bags[unit], rate, generator)
             rows = {unit: distinct_ids(bag.ids, len(store.vocabularies[unit])) for unit, bag in bags.items()}
-            yield PackedMegaBatch(place, bags, rows, ForbiddenCandidates(len(place), identity))
+            yield PackedMegaBatch(place, numbers, bags, rows, ForbiddenCandidates(len(place), identity))
             position = place.last
             updates += len(place.mini_batches(parameters.batch_size))
         epoch, position = epoch + 1, 0
@@ -108,7 +116,7 @@ def mini_batches(
         if device.type != "cpu":
             bags = {unit: bag.to(device) for unit, bag in bags.items()}
             rows = {unit: row.to(device, non_blocking=True) for unit, row in rows.items()}
-        yield MiniBatch(len(sentences) // sides, bags, rows)
+        yield MiniBatch(sentences[: len(sentences) // sides], bags, rows)
 
 
 def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
@@ -134,7 +142,7 @@ def _on_device(
     for numbers, *parts in zip(sentences, *pieces, strict=True):
         bags = {unit: part[0] for unit, part in zip(mega_batch.bags, parts, strict=True)}
         rows = {unit: part[1] for unit, part in zip(mega_batch.bags, parts, strict=True)}
-        yield MiniBatch(len(numbers) // sides, bags, rows)
+        yield MiniBatch(numbers[: len(numbers) // sides], bags, rows)
 
 
 def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
@@ -143,16 +151,19 @@ def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cp
 
 
 def encoded_parts(
-    encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu"
+    encoder: Encoder,
+    batch: TokenBatch,
+    device: torch.device | str = "cpu",
+    tables: Mapping[str, Tensor] | None = None,
 ) -> Iterator[Tensor]:
-    """The same, part by part."""
+    """The same, part by part; tables as of `Encoder.forward`."""
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
     tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
     for first, last in _parts(lengths, tokens):
         numbers = torch.arange(first, last)
         part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
         with torch.no_grad():
-            yield encoder(part)
+            yield encoder(part, tables)
 
 
 def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:

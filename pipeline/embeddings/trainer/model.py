@@ -6,13 +6,14 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
 from pydantic import TypeAdapter
+from torch import Tensor
 
 from paraforge.base.devices import check_device
 from paraforge.base.errors import InputError, check_format, describing
@@ -21,21 +22,33 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.units import Units, make_units
 from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.comparing import CosineModel
 from paraforge.embeddings.learning.batches import Bags
-from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
+from paraforge.embeddings.learning.checkpoint import read_tensors, write_tensors
+from paraforge.embeddings.learning.quantised import (
+    Precision,
+    expected_tensors,
+    quantised,
+    restored,
+    scale_name,
+)
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
+"""1 of tables in float32."""
 _DESCRIPTION = "encoder.json"
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
 _PARAMETERS: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+UNKNOWN_LENGTH = 1.5
+"""Length of an unknown word's own vector, in mean lengths of the `RARE` rarest words'."""
+RARE = 1000
 BATCH_TEXTS = 1 << 14
 """Texts that are cut at once: a distinct word among them is looked at once."""
 
@@ -43,9 +56,9 @@ BATCH_TEXTS = 1 << 14
 class SentenceModel(CosineModel):
     """Sentence embeddings of texts.
 
-    On disk a directory: `encoder.json` (format, architecture, dimension, units, and what `save` was given
-    about training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and `sentencepiece.model`
-    where pieces are read.
+    On disk a directory: `encoder.json` (format, architecture, dimension, units, unknown words, and what
+    `save` was given about training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and
+    `sentencepiece.model` where pieces are read.
     """
 
     def __init__(
@@ -55,15 +68,19 @@ class SentenceModel(CosineModel):
         vocabularies: Mapping[str, Vocabulary],
         sentencepiece_model: Path | None = None,
         about: Mapping[str, Any] | None = None,
+        unknown_words: Literal["own", "shared"] = "shared",
     ) -> None:
         """A model in memory; InputError where a table and its vocabulary differ in size, or SentencePiece's
         model is missing.
 
         about: what else is kept with it: training parameters, scores, data signature.
+        unknown_words: `own` gives each word outside of the vocabulary a fixed vector from its hash, of
+            `UNKNOWN_LENGTH`; `shared` gives all of them the unknown word's.
         """
         self.encoder = encoder.eval()
         self.parameters = parameters
         self.about = dict(about or {})
+        self.unknown_words = unknown_words
         self.vocabularies = {unit: vocabularies[unit] for unit in encoder.units()}
         self.sentencepiece_model = sentencepiece_model
         self._cutters: dict[str, Units] = {
@@ -106,44 +123,87 @@ class SentenceModel(CosineModel):
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
         vectors = np.empty((len(column), self.dimension), dtype=np.float32)
         for first in range(0, len(column), BATCH_TEXTS):
-            batch = self.batch(column.slice(first, BATCH_TEXTS))
+            batch, tables = self.inputs(column.slice(first, BATCH_TEXTS))
             row = first
-            for part in encoded_parts(self.encoder, batch, self.device):
+            for part in encoded_parts(self.encoder, batch, self.device, tables):
                 vectors[row : row + len(part)] = _finite(part.float().cpu().numpy())
                 row += len(part)
         return vectors
 
     def batch(self, column: Any) -> dict[str, Bags]:
-        """A pyarrow string column as the encoder reads it."""
-        batch = {}
+        """A pyarrow string column as ids of the vocabularies; unknown words are the unknown unit."""
+        return self._cut(column, "shared")[0]
+
+    def inputs(self, column: Any) -> tuple[dict[str, Bags], dict[str, Tensor] | None]:
+        """A pyarrow string column as the encoder reads it, and the rows of its tables that the ids count in;
+        None: the tables as they are."""
+        return self._cut(column, self.unknown_words)
+
+    def _cut(
+        self, column: Any, unknown_words: Literal["own", "shared"]
+    ) -> tuple[dict[str, Bags], dict[str, Tensor] | None]:
+        batch, tables = {}, {}
         for unit, cutter in self._cutters.items():
             (cut,) = cutter.cut(column)
-            ids = self.vocabularies[unit].ids_of(cut.vocabulary)[cut.ids]
+            rows, ids = self.vocabularies[unit].ids_of(cut.vocabulary), cut.ids.astype(np.int64)
+            missing = np.empty(0, dtype=np.int64)
+            if unknown_words == "own" and unit in WORD_UNITS:
+                used = np.bincount(cut.ids, minlength=len(rows)) > 0
+                missing = np.flatnonzero(used & (rows == self.vocabularies[unit].unknown_id))
+            if len(missing):
+                words = [cut.vocabulary[place] for place in missing.tolist()]
+                for name, of in self.encoder.table_units().items():
+                    if of == unit:
+                        tables[name] = self._rows(name, torch.from_numpy(rows), missing, words)
+            else:
+                ids = rows[ids]
             batch[unit] = Bags(torch.from_numpy(ids), torch.from_numpy(cut.offsets.astype(np.int64)))
-        return batch
+        return batch, {**self.encoder.tables(), **tables} if tables else None
+
+    def _rows(self, name: str, rows: Tensor, missing: npt.NDArray[np.int64], words: list[str]) -> Tensor:
+        """Rows of a table, those of missing words drawn."""
+        table = self.encoder.get_parameter(name).detach()
+        found = table[rows.to(table.device)]
+        if table.shape[1] > 1:  # a single number is the weight of a word
+            length = UNKNOWN_LENGTH * float(table[-RARE:].norm(dim=1).mean())
+            own = hashed_vectors(words, table.shape[1], length)
+            found[torch.from_numpy(missing).to(table.device)] = torch.from_numpy(own).to(found)
+        return found
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model with `about`, or `self.about`; what was at `directory` is replaced as a whole."""
         with replaced_directory(directory) as temporary:
-            write_json(
-                temporary / _DESCRIPTION,
-                {
-                    "format": FORMAT,
-                    "architecture": self.parameters.model_dump(mode="json"),
-                    "dimension": self.dimension,
-                    "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
-                    "about": self.about if about is None else dict(about),
-                },
-            )
-            for unit, vocabulary in self.vocabularies.items():
-                vocabulary.save(temporary / f"{unit}.vocabulary.json")
-            if self.sentencepiece_model is not None:
-                shutil.copyfile(self.sentencepiece_model, temporary / _SENTENCEPIECE)
-            self.save_tensors(temporary)
+            self.write(temporary, about)
 
-    def save_tensors(self, directory: Path) -> None:
+    def write(
+        self, directory: Path, about: Mapping[str, Any] | None = None, precision: Precision = "float32"
+    ) -> None:
+        """Write the model's files into a directory; precision: of the tables."""
+        described = {} if precision == "float32" else {"precision": precision}
+        write_json(
+            directory / _DESCRIPTION,
+            {
+                "format": FORMAT if described else 1,
+                "architecture": self.parameters.model_dump(mode="json"),
+                "dimension": self.dimension,
+                "unknown_words": self.unknown_words,
+                **described,
+                "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
+                "about": self.about if about is None else dict(about),
+            },
+        )
+        for unit, vocabulary in self.vocabularies.items():
+            vocabulary.save(directory / f"{unit}.vocabulary.json")
+        if self.sentencepiece_model is not None:
+            shutil.copyfile(self.sentencepiece_model, directory / _SENTENCEPIECE)
+        self.save_tensors(directory, precision)
+
+    def save_tensors(self, directory: Path, precision: Precision = "float32") -> None:
         """Write the parameters alone into a model's directory."""
-        write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
+        tensors: dict[str, Tensor] = dict(self.encoder.named_parameters())
+        for name, table in self.encoder.tables().items():
+            tensors |= quantised(name, table, precision)
+        write_tensors(directory / _TENSORS, tensors)
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> SentenceModel:
@@ -165,6 +225,10 @@ class SentenceModel(CosineModel):
             sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
             parameters = _PARAMETERS.validate_python(content["architecture"])
             about = dict(content["about"])
+            unknown_words = content.get("unknown_words", "shared")  # models of earlier versions
+            precision = content.get("precision", "float32")
+            if unknown_words not in ("own", "shared") or precision not in ("float32", "int8", "binary"):
+                raise ValueError(f"unknown_words {unknown_words!r}, precision {precision!r}")
         vocabularies = {}
         for unit, size in sizes.items():
             vocabularies[unit] = Vocabulary.load(directory / f"{unit}.vocabulary.json")
@@ -182,9 +246,22 @@ class SentenceModel(CosineModel):
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
         except (RuntimeError, MemoryError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
-        load_parameters(encoder, directory / _TENSORS)
+        _load(encoder, directory / _TENSORS, precision)
         encoder.to(device)
-        return cls(encoder, parameters, vocabularies, pieces if pieces.is_file() else None, about)
+        found_pieces = pieces if pieces.is_file() else None
+        return cls(encoder, parameters, vocabularies, found_pieces, about, unknown_words)
+
+
+def _load(encoder: Encoder, path: Path, precision: Precision) -> None:
+    """Give an encoder the parameters in a file; raises as `read_tensors`."""
+    expected: dict[str, Tensor] = dict(encoder.named_parameters())
+    for name, table in encoder.tables().items():
+        expected |= expected_tensors(name, table, precision)
+    found = read_tensors(path, expected)
+    with torch.no_grad():
+        for name, value in encoder.named_parameters():
+            scales = found.get(scale_name(name))
+            value.copy_(found[name] if scales is None else restored(found[name], scales, value.shape[1]))
 
 
 def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.learning.divergence import diverged
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
-from paraforge.embeddings.losses import loss_named
+from paraforge.embeddings.losses import Batch, loss_named
 from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.mega_batches import (
     MiniBatch,
@@ -27,7 +28,7 @@ from paraforge.embeddings.trainer.mega_batches import (
     mega_batches,
     mini_batches,
 )
-from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives, negative_pool
+from paraforge.embeddings.trainer.negatives import choose_negatives, negative_pool
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.embeddings.trainer.schedule import MIX, Schedule, generator_for
@@ -130,6 +131,15 @@ class PairObjective:
         self._tables = encoder.tables()
         self._composition = encoder.composition()
         self._loss = loss_named(parameters.loss)
+        if self._loss.scores and (scores := store.scores(np.arange(len(store)))) is not None:
+            unscored = int(np.isnan(scores).sum())
+        else:
+            unscored = len(store) if self._loss.scores else 0
+        if unscored:
+            raise InputError(
+                f"{unscored:,} of {len(store):,} pairs have no score, which the loss {parameters.loss} needs",
+                remedy="Name the column of each file with score_column, or give all of its pairs a score.",
+            )
         self._schedule = Schedule(
             len(store),
             parameters.batch_size,
@@ -214,7 +224,7 @@ class PairObjective:
         sizes = []
         # Packed in this thread: waiting for another takes longer than packing.
         for batch in mini_batches(mega_batch, negatives, batch_size, self._device, self._whole_tables):
-            losses.append(self._update(batch, mega_batch.forbidden))
+            losses.append(self._update(batch, mega_batch))
             sizes.append(batch.pairs)
         trained = sum(sizes)
         total = 0.0
@@ -250,9 +260,25 @@ class PairObjective:
         )
         return chosen.cpu().view(-1, len(place))
 
-    def _update(self, batch: MiniBatch, forbidden: ForbiddenCandidates) -> Tensor:
+    def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Batch:
+        """What the loss sees of a mini-batch."""
+        numbers = mega_batch.numbers[batch.places.numpy()]
+        arrays = (
+            self._store.scores(numbers),
+            self._store.teacher_of(numbers) if self._loss.teacher else None,
+        )
+        scores, teacher = (
+            None if array is None else torch.from_numpy(array).to(self._device) for array in arrays
+        )
+        sentences = self._store.sentences(numbers) if self._loss.sentences else []
+        # Without mega-batches the mini-batch is all that `forbidden` is of.
+        return Batch(
+            embeddings, batch.pairs, mega_batch.forbidden, self._parameters, scores, sentences, teacher
+        )
+
+    def _update(self, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Tensor:
         """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
-        rows, pairs, parameters = batch.rows, batch.pairs, self._parameters
+        rows, parameters = batch.rows, self._parameters
         optimiser, units = self.optimiser, self.module.table_units()
         optimiser.begin_step()
         leaves = {
@@ -262,10 +288,10 @@ class PairObjective:
             embeddings = self.module(batch.bags, leaves)
         if self._autocast:
             embeddings = embeddings.float()
-        # Without mega-batches the mini-batch is all that `forbidden` is of.
-        loss = self._loss.compute(embeddings, pairs, forbidden, parameters)
+        seen = self._seen(embeddings, batch, mega_batch)
+        loss = self._loss.compute(seen)
         for length in parameters.prefixes:
-            loss = loss + self._loss.compute(embeddings[:, :length], pairs, forbidden, parameters)
+            loss = loss + self._loss.compute(replace(seen, embeddings=embeddings[:, :length]))
         loss = loss / (1 + len(parameters.prefixes)) if parameters.prefixes else loss
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])

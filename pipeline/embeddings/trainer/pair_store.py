@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
 FORMAT = 2
 _INDEX = "pairs.json"
-_SOURCES = "sources"
+_SOURCES, _SCORES, _TEXTS, _TEXT_ENDS = "sources", "scores", "texts", "text_ends"
 _BLOCK_ROWS = 50_000
 
 
@@ -34,7 +35,8 @@ class PairStore:
     """Pairs of sentences as ids, in one directory. Pair k's left and right sides are read by number.
 
     pairs: number of pairs. skipped: pairs left out because a side has no unit.
-    fingerprint: hash of the pairs' ids and of the vocabularies' sizes.
+    fingerprint: hash of the pairs' ids, scores and teacher and of the vocabularies' sizes.
+    teacher: vectors that another model has of the sides, (2 * pairs, dimension) float32: left, right, ...
     vocabularies: unit name -> vocabulary. source_names: where pairs come from.
     """
 
@@ -51,9 +53,16 @@ class PairStore:
             self.unit_names = [str(name) for name in index["units"]]
             described = {name: index["units"][name] for name in self.unit_names}
             self.source_names = [str(name) for name in index["sources"]]
+            scored, text_bytes = "scores" in index, int(index.get("text_bytes", 0))
         self.directory = directory
         self._chosen: npt.NDArray[np.int64] | None = None
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
+        self._scores = map_array(directory / _SCORES, "float32", (self.pairs,)) if scored else None
+        self._texts: npt.NDArray[Any] | None = None
+        if text_bytes:
+            self._texts = map_array(directory / _TEXTS, "uint8", (text_bytes,))
+            self._text_ends = map_array(directory / _TEXT_ENDS, "int64", (2 * self.pairs,))
+        self.teacher: npt.NDArray[Any] | None = None
         self._sequences = {
             name: IdSequences(directory, name, 2 * self.pairs, unit) for name, unit in described.items()
         }
@@ -85,15 +94,39 @@ class PairStore:
 
     def select(self, pairs: npt.NDArray[np.int64]) -> dict[str, Bags]:
         """Both sides of some pairs in every unit: first all left sides, then all right sides."""
-        if self._chosen is not None:
-            pairs = self._chosen[pairs]
-        sentences = np.concatenate([2 * pairs, 2 * pairs + 1])
-        return {name: self._sequences[name].select(sentences) for name in self.unit_names}
+        places = self._places(pairs)
+        return {name: self._sequences[name].select(places) for name in self.unit_names}
 
     @property
     def sources(self) -> npt.NDArray[np.int32]:
         """Number of each pair's source in `source_names`, int32 (pairs,)."""
         return self._sources if self._chosen is None else self._sources[self._chosen]
+
+    def scores(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
+        """Of some pairs, (pairs,), NaN where one has none; None where no pair of the store has one."""
+        if self._scores is None:
+            return None
+        return np.asarray(self._scores[pairs if self._chosen is None else self._chosen[pairs]])
+
+    def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:
+        """Texts of some pairs' sides: all left, then all right ones; the store was built with them."""
+        assert self._texts is not None
+        places = self._places(pairs)
+        ends = self._text_ends[places]
+        starts = np.where(places > 0, self._text_ends[places - 1], 0)
+        return [
+            self._texts[start:end].tobytes().decode("utf-8", "surrogatepass")
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def teacher_of(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
+        """The teacher's vectors of some pairs' sides: all left, then all right ones; None without teacher."""
+        return None if self.teacher is None else np.asarray(self.teacher[self._places(pairs)])
+
+    def _places(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if self._chosen is not None:
+            pairs = self._chosen[pairs]
+        return np.concatenate([2 * pairs, 2 * pairs + 1])
 
     def counts(self, unit: str) -> npt.NDArray[np.int64]:
         """How often each unit occurs in all sides, int64 (vocabulary,)."""
@@ -105,13 +138,15 @@ def build_pair_store(
     blocks: Iterable[PairBlock],
     units: Sequence[Units],
     limits: VocabularyParameters,
+    *,
+    with_sentences: bool = False,
 ) -> PairStore:
     """Cut pairs into units once, count, settle the vocabularies, and write the ids to disk.
 
     Memory holds one block of pairs and the distinct units. A pair with a side that has no unit is left out
     and counted; InputError where no pair is left.
 
-    limits: of each unit's vocabulary, unless the unit has a fixed one.
+    limits: of each unit's vocabulary, unless the unit has a fixed one. with_sentences: keep the texts, too.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -121,7 +156,12 @@ def build_pair_store(
     with ExitStack() as stack:
         for builder in builders:
             stack.callback(builder.close)
-        source_of_pair = stack.enter_context((directory / _SOURCES).open("wb"))
+        source_of_pair, scores, texts, text_ends = (
+            stack.enter_context((directory / name).open("wb"))
+            for name in (_SOURCES, _SCORES, _TEXTS, _TEXT_ENDS)
+        )
+        scored = hashlib.sha256()
+        any_score, text_bytes = False, 0
         for block in _limited(blocks):
             check_interrupt()
             cut = [builder.cut(block) for builder in builders]
@@ -131,6 +171,14 @@ def build_pair_store(
                 builder.append(left, right, keep)
             number = sources.setdefault(block.source, len(sources))
             source_of_pair.write(np.full(len(keep), number, dtype=np.int32).tobytes())
+            found = np.full(len(keep), np.nan, dtype=np.float32)
+            if block.scores is not None:
+                any_score = True
+                found = block.scores.to_numpy(zero_copy_only=False).astype(np.float32)[keep]
+            scores.write(found.tobytes())
+            scored.update(found.tobytes())
+            if with_sentences:
+                text_bytes = _write_texts(block, keep, texts, text_ends, text_bytes)
             pairs += len(keep)
             seen += len(block)
     if not pairs:
@@ -147,9 +195,24 @@ def build_pair_store(
             "skipped": seen - pairs,
             "sources": list(sources),
             "units": described,
+            **({"scores": scored.hexdigest()} if any_score else {}),
+            **({"text_bytes": text_bytes} if with_sentences else {}),
         },
     )
     return PairStore(directory)
+
+
+def _write_texts(
+    block: PairBlock, keep: npt.NDArray[np.int64], texts: BinaryIO, text_ends: BinaryIO, size: int
+) -> int:
+    """Append the sides of the kept pairs; bytes of all texts so far."""
+    for place in keep.tolist():
+        for side in (block.left, block.right):
+            data = side[place].as_py().encode("utf-8", "surrogatepass")
+            size += len(data)
+            texts.write(data)
+            text_ends.write(size.to_bytes(8, sys.byteorder))
+    return size
 
 
 def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:

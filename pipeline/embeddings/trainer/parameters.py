@@ -11,7 +11,7 @@ from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath
 from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
-from paraforge.embeddings.losses import has_mega_batches, loss_names
+from paraforge.embeddings.losses import has_mega_batches, loss_names, needs_teacher
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -42,10 +42,13 @@ class TrainingParameters(Section):
         "margin",
         description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
         "the other sides of all other pairs of the mini-batch are negatives, by cross-entropy, without "
-        "mega-batches",
+        "mega-batches; cosent: the order of the pairs' scores; antonyms: softmax, and pairs of score 0 are "
+        "pushed apart; distil: the cosines of the model teacher",
     )
     margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
-    scale: float = Field(20.0, gt=0, description="factor of the cosines in the loss softmax")
+    scale: float = Field(
+        20.0, gt=0, description="factor of the cosines in the losses softmax, antonyms and cosent"
+    )
     prefixes: list[PositiveInt] = Field(
         [],
         description="of vectors that are also useful when cut: the loss is the mean over whole vectors and "
@@ -131,9 +134,17 @@ class PairFileParameters(Section):
         None, description="the two columns, counted from 0; by default 0, 1 of a TSV and 1, 2 of PPDB"
     )
     limit: int | None = Field(None, ge=1, description="read only the first pairs; null: all")
+    score_column: int | None = Field(
+        None, ge=0, description="column of scores, for losses that look at them; null: none"
+    )
+    score: float | None = Field(
+        None, allow_inf_nan=False, description="score of every pair in place of a column, e.g. 0 of antonyms"
+    )
 
     @model_validator(mode="after")
     def _two_columns(self) -> PairFileParameters:
+        if self.score is not None and self.score_column is not None:
+            raise ValueError("score and score_column: give one of them")
         if self.columns is not None and (self.columns[0] == self.columns[1] or min(self.columns) < 0):
             raise ValueError("columns: two different columns, counted from 0")
         return self
@@ -148,6 +159,11 @@ class ModelParameters(Section):
     vocabulary: VocabularyParameters = Field(
         default_factory=VocabularyParameters, description="of words and of character trigrams"
     )
+    unknown_words: Literal["own", "shared"] = Field(
+        "own",
+        description="when text is embedded, each word outside of the vocabulary has a fixed vector from its "
+        "hash, or all share the unknown word's, as in the papers",
+    )
     vectors: FilePath | None = Field(
         None,
         min_length=1,
@@ -156,9 +172,21 @@ class ModelParameters(Section):
     sentencepiece_model: FilePath | None = Field(
         None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
     )
+    teacher: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a sentence-transformers model whose vectors the loss distil looks at",
+    )
     training: TrainingParameters = Field(
         default_factory=TrainingParameters, description="loss, negatives and optimiser"
     )
+
+    @model_validator(mode="after")
+    def _a_teacher_where_the_loss_has_one(self) -> ModelParameters:
+        if needs_teacher(self.training.loss) != (self.teacher is not None):
+            has = "has no" if self.teacher is not None else "needs a"
+            raise ValueError(f"the loss {self.training.loss} {has} teacher")
+        return self
 
     @model_validator(mode="after")
     def _what_units_need(self) -> ModelParameters:
@@ -269,6 +297,8 @@ class ParagramParameters(Section):
             raise ValueError("the model is used as it is: vectors and initial_vectors cannot be given too")
         if self.vectors is not None and self.initial_vectors is not None:
             raise ValueError("vectors are used as they are: initial_vectors cannot be given too")
+        if needs_teacher(self.training.loss):
+            raise ValueError("training.loss: only models of the section embeddings have a teacher")
         if self.training.lambda_words and self.initial_vectors is None:
             raise ValueError("training.lambda_words needs initial_vectors")
         return self

@@ -16,12 +16,13 @@ from torch.nn.functional import normalize
 
 from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, read_json, sha256_file, write_json
+from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
 from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.units import make_units
 from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring.scorers.sentence_transformer import check_directory
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
@@ -29,6 +30,7 @@ from paraforge.embeddings.evaluation.similarity.comparing import Model
 from paraforge.embeddings.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
 from paraforge.embeddings.learning.loop import Trainer
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
+from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.initial import initial_table, table_from_vectors
 from paraforge.embeddings.trainer.mega_batches import encode
@@ -36,6 +38,7 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters
+from paraforge.embeddings.trainer.teacher import teacher_vectors
 from paraforge.versions import EMBEDDINGS, __version__
 
 logger = logging.getLogger(__name__)
@@ -131,10 +134,17 @@ def train_model(
     def train(directory: Path) -> dict[str, Any]:
         begin = time.perf_counter()
         store, leakage = _pairs(directory / "pairs", parameters, data)
+        if parameters.teacher is not None:
+            teacher = Path(expand(parameters.teacher))
+            store.teacher = teacher_vectors(store, teacher, directory / "teacher", device)
         encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
         pieces = parameters.sentencepiece_model
         model = SentenceModel(
-            encoder, parameters.encoder, store.vocabularies, Path(expand(pieces)) if pieces else None
+            encoder,
+            parameters.encoder,
+            store.vocabularies,
+            Path(expand(pieces)) if pieces else None,
+            unknown_words=parameters.unknown_words,
         )
         trainer = encoder_trainer(
             encoder,
@@ -172,7 +182,7 @@ def train_model(
         output,
         train=train,
         open_model=SentenceModel.open,
-        scratch=("pairs", "checkpoints"),
+        scratch=("pairs", "teacher", "checkpoints"),
     )
     found = EmbeddingsReport(**report)
     if found.alike is not None and found.alike > _TOO_ALIKE:
@@ -187,6 +197,10 @@ def train_model(
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
     files = {}
+    if parameters.teacher is not None:
+        teacher = Path(expand(parameters.teacher))
+        check_directory(teacher, "SentenceTransformer")
+        files[parameters.teacher] = sha256_directory(teacher)
     for path in (parameters.vectors, parameters.sentencepiece_model):
         if path is not None:
             if not Path(expand(path)).is_file():
@@ -259,7 +273,14 @@ def _pairs(
             make_units(unit, Path(expand(pieces)) if pieces else None)
             for unit in sorted(units_of(parameters.encoder))
         ]
-        store = build_pair_store(directory, leakage(data.blocks()), units, parameters.vocabulary)
+        loss = loss_named(parameters.training.loss)
+        store = build_pair_store(
+            directory,
+            leakage(data.blocks()),
+            units,
+            parameters.vocabulary,
+            with_sentences=loss.sentences or loss.teacher,
+        )
         looked = any(data.sets_by_role.values())
         if looked:
             for line in leakage.report.lines():

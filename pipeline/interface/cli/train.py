@@ -31,6 +31,9 @@ def train(
     ),
     vectors: Path | None = typer.Option(None, help="word vectors to start from"),
     columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
+    score_column: int | None = typer.Option(
+        None, min=0, help="column of the pairs' scores, for losses that look at them"
+    ),
     development: list[Path] = typer.Option([], help="STS file or directory that chooses the epoch"),
     test_sets: list[Path] = typer.Option(
         [], "--test", help="STS file or directory to evaluate on at the end"
@@ -75,7 +78,7 @@ def train(
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
     data = TrainingData(
-        *files_and_corpora(pairs, columns),
+        *files_and_corpora(pairs, columns, score_column),
         [str(path) for path in development],
         [str(path) for path in test_sets],
         [] if drop_leaked is None else [str(drop_leaked)],
@@ -133,7 +136,9 @@ def _lines(report: EmbeddingsReport) -> list[str]:
     return [*lines, *score_lines(report.best_score, report.years)]
 
 
-def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFileParameters], list[Path]]:
+def files_and_corpora(
+    pairs: list[Path], columns: str, score_column: int | None = None
+) -> tuple[list[PairFileParameters], list[Path]]:
     """What PAIRS names: files of pairs, and directories, which are corpora; InputError: one is missing."""
     from paraforge.embeddings.trainer.parameters import PairFileParameters
 
@@ -141,5 +146,9 @@ def files_and_corpora(pairs: list[Path], columns: str) -> tuple[list[PairFilePar
         if not path.exists():
             raise InputError("no such file or directory", path)
     wanted = column_pair(columns) if columns else None
-    files = [PairFileParameters(path=str(path), columns=wanted) for path in pairs if not path.is_dir()]
+    files = [
+        PairFileParameters(path=str(path), columns=wanted, score_column=score_column)
+        for path in pairs
+        if not path.is_dir()
+    ]
     return files, [path for path in pairs if path.is_dir()]

@@ -56,15 +56,8 @@ def test_vectors_are_the_models(
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_processes_change_nothing(
-    model: Path,
-    texts: Path,
-    tmp_path: Path,
-    suffix: str,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
+    model: Path, texts: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if suffix == "parquet":  # the others as they are outside of the tests
-        request.getfixturevalue("forked_workers")
     small_blocks(monkeypatch)
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
     embed_file(model, texts, one, SentenceModel.open)
@@ -72,7 +65,6 @@ def test_processes_change_nothing(
     assert one.read_bytes() == two.read_bytes()
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_a_line_that_is_no_text_ends_all_processes(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

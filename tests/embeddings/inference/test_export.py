@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 
 import paraforge
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
@@ -99,9 +100,10 @@ def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path
     np.testing.assert_allclose(rows, model.encode(words), atol=1e-5)
 
 
-def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unknown_words", ["own", "shared"])
+def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Literal["own", "shared"]) -> None:
     library = pytest.importorskip("sentence_transformers")
-    make_model().save(tmp_path / "model", ABOUT)
+    make_model(unknown_words=unknown_words).save(tmp_path / "model", ABOUT)
     export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
     loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu", trust_remote_code=True)
     expected = SentenceModel.open(tmp_path / "model").encode(TEXTS)
@@ -116,6 +118,21 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path) -> None:
     loaded.save_pretrained(str(tmp_path / "again"))
     again = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)
     np.testing.assert_array_equal(again.encode(TEXTS), loaded.encode(TEXTS))
+
+
+def test_unknown_words_share_a_vector_where_a_tokenizer_cannot_hash(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    library = pytest.importorskip("sentence_transformers")
+    model = word_model(tmp_path / "model")
+    assert not caplog.records
+    expected = model.encode(TEXTS)
+    model.unknown_words = "own"
+    model.save(tmp_path / "model")
+    export_model(tmp_path / "model", tmp_path / "exported", "sentence-transformers")
+    assert "share one vector" in caplog.text
+    loaded = library.SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(loaded.encode(TEXTS), expected, atol=1e-6)
 
 
 def test_word2vec_is_read_back(tmp_path: Path) -> None:
@@ -157,3 +174,73 @@ def test_safetensors_come_with_a_card(tmp_path: Path) -> None:
         "Of 10 pairs 1 have a sentence of a test set: left out.", "| `epochs` | 5 |",
     ):  # fmt: skip
         assert part in card
+
+
+@pytest.mark.parametrize("precision", ["int8", "binary"])
+def test_fewer_bits_are_the_nearest_that_they_can_be(
+    tmp_path: Path, precision: Literal["int8", "binary"]
+) -> None:
+    """Each row by a slow search: int8 within half a step, binary the best multiple of signs; the composition
+    and unknown words stay as they are, and writing what was read gives the same bytes."""
+    model = make_model(unknown_words="own")
+    with torch.no_grad():
+        model.encoder.get_parameter("parts.0.table")[2] = 0
+    model.save(tmp_path / "model", ABOUT)
+    export_model(tmp_path / "model", tmp_path / "small", "safetensors", precision)
+    opened = SentenceModel.open(tmp_path / "small")
+    assert opened.about == ABOUT and opened.unknown_words == "own"
+    tables = model.encoder.tables()
+    for name, parameter in model.encoder.named_parameters():
+        found = opened.encoder.get_parameter(name)
+        if name not in tables:
+            assert torch.equal(found, parameter)
+            continue
+        for row, small in zip(parameter.tolist(), found.tolist(), strict=True):
+            if precision == "int8":
+                step = max(map(abs, row)) / 127
+                assert all(abs(a - b) <= step / 2 + 1e-7 for a, b in zip(row, small, strict=True))
+            else:
+                signs = [1 if number >= 0 else -1 for number in row]
+                errors = {
+                    scale: sum((number - scale * sign) ** 2 for number, sign in zip(row, signs, strict=True))
+                    for scale in np.linspace(0, 0.2, 20_001).tolist()
+                }
+                best = min(errors, key=errors.__getitem__)
+                assert small == pytest.approx([best * sign for sign in signs], abs=1e-5)
+    export_model(tmp_path / "small", tmp_path / "again", "safetensors", precision)
+    again, first = (tmp_path / place / "model.safetensors" for place in ("again", "small"))
+    if precision == "int8":
+        assert again.read_bytes() == first.read_bytes()
+    np.testing.assert_allclose(
+        SentenceModel.open(tmp_path / "again").encode(TEXTS), opened.encode(TEXTS), rtol=1e-5, atol=1e-7
+    )
+    if precision == "int8":
+        np.testing.assert_allclose(opened.encode(TEXTS), model.encode(TEXTS), atol=1e-3)
+
+
+def test_fewer_bits_are_of_safetensors_and_make_files_smaller(tmp_path: Path) -> None:
+    vocabulary = Vocabulary([UNKNOWN, *map(str, range(2000))])
+    model = SentenceModel(
+        Average(random_table(2001, 256, 1.0, 1)), AverageParameters(dimension=256), {"word": vocabulary}
+    )
+    model.save(tmp_path / "model")
+    sizes = {"float32": (tmp_path / "model" / "model.safetensors").stat().st_size}
+    for precision in ("int8", "binary"):
+        run_command(
+            "export",
+            tmp_path / "model",
+            tmp_path / precision,
+            "--format",
+            "safetensors",
+            "--precision",
+            precision,
+        )
+        sizes[precision] = (tmp_path / precision / "model.safetensors").stat().st_size
+    assert 3.9 < sizes["float32"] / sizes["int8"] < 4 and 28 < sizes["float32"] / sizes["binary"] < 29
+    with pytest.raises(ConfigurationError, match="--precision int8: only --format safetensors"):
+        export_model(tmp_path / "model", tmp_path / "x", "word2vec", "int8")
+    description = json.loads((tmp_path / "int8" / "encoder.json").read_text())
+    assert description["format"] == 2
+    (tmp_path / "int8" / "encoder.json").write_text(json.dumps({**description, "precision": "int4"}))
+    with pytest.raises(InputError, match="precision 'int4'"):
+        SentenceModel.open(tmp_path / "int8")

@@ -17,6 +17,9 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.losses.antonyms import antonym_loss
+from paraforge.embeddings.losses.cosent import cosent_loss
+from paraforge.embeddings.losses.distil import distillation_loss
 from paraforge.embeddings.losses.margin import margin_loss
 from paraforge.embeddings.losses.softmax import softmax_loss
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
@@ -151,6 +154,76 @@ def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int)
     nothing = torch.empty(0, dtype=torch.int64)
     assert not bool(margin_loss(embeddings, 2).isfinite())
     assert not bool(softmax_loss(embeddings, 4, (nothing, nothing)).isfinite())
+    assert not bool(distillation_loss(embeddings, torch.eye(8)).isfinite())
+    assert not bool(cosent_loss(embeddings, torch.arange(4.0)).isfinite())
+    for scores in (torch.zeros(4), torch.ones(4), torch.tensor([0.0, 1, 0, 1])):
+        assert not bool(antonym_loss(_batch(embeddings, scores)).isfinite())
+
+
+def _batch(embeddings: torch.Tensor, scores: torch.Tensor | None = None) -> losses.Batch:
+    pairs = len(embeddings) // 2
+    forbidden = ForbiddenCandidates(pairs)
+    return losses.Batch(embeddings, pairs, forbidden, TrainingParameters(loss="softmax"), scores)
+
+
+def _cosines(left: torch.Tensor, right: torch.Tensor) -> list[list[torch.Tensor]]:
+    return [[torch.nn.functional.cosine_similarity(one, other, dim=0) for other in right] for one in left]
+
+
+def _check(value: torch.Tensor, ours: torch.Tensor, expected: torch.Tensor, theirs: torch.Tensor) -> None:
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    (gradient,) = torch.autograd.grad(value, ours)
+    (expected_gradient,) = torch.autograd.grad(expected, theirs)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-12)
+
+
+def _twice(rows: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    ours = torch.randn(rows, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return ours.requires_grad_(), ours.detach().clone().requires_grad_()
+
+
+@pytest.mark.parametrize("sentences", [2, 6, 10])
+def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -> None:
+    ours, theirs = _twice(sentences, sentences)
+    teacher = torch.randn(sentences, 7, generator=torch.Generator().manual_seed(2)).double()
+    wanted, found = _cosines(teacher, teacher), _cosines(theirs, theirs)
+    places = range(sentences)
+    squares = [(found[a][b] - wanted[a][b]) ** 2 for a in places for b in places if a != b]
+    _check(distillation_loss(ours, teacher), ours, torch.stack(squares).mean(), theirs)
+    assert distillation_loss(teacher, teacher).item() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("scores", [[5.0, 0.0, 2.5], [1.0, 1.0, 1.0], [-3.0], [0.1, 0.3, 0.2, 0.3]])
+def test_cosent_and_gradient_are_those_of_the_definition(scores: list[float]) -> None:
+    ours, theirs = _twice(2 * len(scores), len(scores))
+    pairs = range(len(scores))
+    left, right = theirs.chunk(2)
+    cosines = [_cosines(left, right)[pair][pair] for pair in pairs]
+    terms = [
+        torch.exp(5 * (cosines[low] - cosines[high]))
+        for high in pairs
+        for low in pairs
+        if scores[high] > scores[low]
+    ]
+    expected = torch.log(1 + sum(terms, 0 * theirs.sum()))
+    _check(cosent_loss(ours, torch.tensor(scores), 5.0), ours, expected, theirs)
+
+
+@pytest.mark.parametrize("scores", [[1.0, 0, 0.5, 0, math.nan], [0.0] * 5, [1.0] * 5, None])
+def test_antonyms_and_gradient_are_those_of_the_definition(scores: list[float] | None) -> None:
+    ours, theirs = _twice(10, 4)
+    given = [1.0] * 5 if scores is None else scores
+    cosines = _cosines(*theirs.chunk(2))
+    total = 0 * theirs.sum()
+    for pair, score in enumerate(given):
+        if score <= 0:
+            total = total + cosines[pair][pair].clamp(min=0)
+            continue
+        row = sum(torch.exp(20 * one) for one in cosines[pair])
+        column = sum(torch.exp(20 * one[pair]) for one in cosines)
+        total = total - torch.log(torch.exp(40 * cosines[pair][pair]) / row / column) / 2
+    batch = _batch(ours, None if scores is None else torch.tensor(scores))
+    _check(antonym_loss(batch), ours, total / 5, theirs)
 
 
 def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +231,11 @@ def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "attraction.py").write_text(
         "from torch.nn.functional import cosine_similarity\n"
         "from paraforge.embeddings.losses import Loss\n"
-        "def compute(embeddings, pairs, forbidden, parameters):\n"
-        "    return (1 - cosine_similarity(embeddings[:pairs], embeddings[pairs:])).mean()\n"
+        "def compute(batch):\n"
+        "    return (1 - cosine_similarity(*batch.embeddings.chunk(2))).mean()\n"
         "LOSS = Loss(mega_batches=False, compute=compute)\n"
     )
-    with pytest.raises(ValidationError, match="there are margin, softmax"):
+    with pytest.raises(ValidationError, match="there are antonyms, cosent, distil, margin, softmax"):
         TrainingParameters(loss="attraction")
     monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
     parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +19,12 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
-from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    LstmParameters,
+    VectorParameters,
+)
 from paraforge.embeddings.trainer import model as model_module
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -24,9 +32,13 @@ from paraforge.embeddings.trainer.model import SentenceModel
 TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"]
 
 
-def make_model() -> SentenceModel:
+def make_model(
+    new_words: Sequence[str] = (), unknown_words: Literal["own", "shared"] = "shared"
+) -> SentenceModel:
+    """new_words: in the vocabulary behind the others, with the vectors that hashing gives them."""
+    known = [UNKNOWN, "a", "dog", ".", "the", "runs"]
     vocabularies = {
-        "word": Vocabulary([UNKNOWN, "a", "dog", ".", "the", "runs"]),
+        "word": Vocabulary([*known, *new_words]),
         "trigram": Vocabulary([UNKNOWN, " a ", "dog", "og ", " do"]),
     }
     parameters = CombinationParameters(
@@ -37,14 +49,56 @@ def make_model() -> SentenceModel:
             LstmParameters(kind="blstm", dimension=4, output_dimension=2),
         ],
     )
-    encoder = build_encoder(
-        parameters,
-        lambda part, number: random_table(
-            len(vocabularies[part.unit]), part.dimension, part.initial_scale, number
-        ),
-        3,
-    )
-    return SentenceModel(encoder, parameters, vocabularies)
+
+    def table(part: VectorParameters, number: int) -> torch.Tensor:
+        size = len(known if part.unit == "word" else vocabularies["trigram"])
+        rows = random_table(size, part.dimension, part.initial_scale, number)
+        if part.unit != "word":
+            return rows
+        length = 1.5 * rows[-model_module.RARE :].norm(dim=1).mean()
+        new = [_by_hash(word, part.dimension) * length / part.dimension**0.5 for word in new_words]
+        return torch.cat([rows, *(row[None] for row in new)])
+
+    encoder = build_encoder(parameters, table, 3)
+    return SentenceModel(encoder, parameters, vocabularies, unknown_words=unknown_words)
+
+
+def _by_hash(word: str, dimension: int) -> torch.Tensor:
+    """The first bits of the word's SHAKE128 as signs."""
+    bits = int.from_bytes(hashlib.shake_128(word.encode()).digest(8), "big")
+    return torch.tensor([1.0 if bits >> (63 - place) & 1 else -1.0 for place in range(dimension)])
+
+
+UNSEEN = ["Žižka met unseen words.", "a dog", "Žižka", "", "UUUNKKK"]
+
+
+@pytest.mark.parametrize("rare", [2, 1000])
+def test_unknown_words_of_their_own_are_rows_that_a_table_might_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rare: int
+) -> None:
+    """As if the vocabulary had them: of averages and BLSTMs, beside trigrams, in any company."""
+    monkeypatch.setattr(model_module, "RARE", rare)
+    words = ["žižka", "met", "unseen", "words", "uuunkkk"]
+    model, expected = make_model(unknown_words="own"), make_model(new_words=words).encode(UNSEEN)
+    # The trigrams of the oracle know no more than the model's.
+    np.testing.assert_allclose(model.encode(UNSEEN), expected, rtol=1e-5, atol=1e-7)
+    for text, vector in zip(UNSEEN, expected, strict=True):
+        np.testing.assert_allclose(model.encode(text), vector, rtol=1e-5, atol=1e-7)
+    assert model.similarity(["žižka"], ["words"])[0] < make_model().similarity(["žižka"], ["words"])[0]
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(SentenceModel.open(tmp_path / "model").encode(UNSEEN), model.encode(UNSEEN))
+
+
+def test_models_of_earlier_versions_give_what_they_gave(tmp_path: Path) -> None:
+    make_model(unknown_words="own").save(tmp_path / "model")
+    path = tmp_path / "model" / "encoder.json"
+    description = json.loads(path.read_text())
+    assert description.pop("unknown_words") == "own"
+    path.write_text(json.dumps(description))
+    np.testing.assert_array_equal(SentenceModel.open(path.parent).encode(UNSEEN), make_model().encode(UNSEEN))
+    path.write_text(json.dumps({**description, "unknown_words": "none"}))
+    with pytest.raises(InputError, match="unknown_words 'none'"):
+        SentenceModel.open(path.parent)
 
 
 def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:

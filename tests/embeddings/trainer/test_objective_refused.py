@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -27,8 +28,10 @@ from tests.embeddings.trainer.training import make_encoder, make_store, paramete
 @pytest.mark.parametrize("loss", loss_names())
 @pytest.mark.parametrize("pairs", [1, 9])
 def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, pairs: int, loss: str) -> None:
-    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs))
+    scores = pa.array([1.0] * pairs, pa.float32())
+    block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs), scores=scores)
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
+    store.teacher = np.ones((2 * pairs, 2), dtype=np.float32)
     with pytest.raises(InputError, match=f"nothing to learn: none of {2 * pairs} pairs has a negative"):
         train(store, parameters(exclude_identical=True, loss=loss))
 

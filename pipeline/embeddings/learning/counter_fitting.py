@@ -1,0 +1,116 @@
+"""Counter-fitting (Mrksic et al. 2016): word vectors moved so that synonyms are near and antonyms are not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.lines import numbered_lines
+from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
+
+STEPS, RATE = 20, 0.1
+NEIGHBOUR = 0.8
+"""Least cosine of words whose similarity is to be kept."""
+_BLOCK = 2048
+Pair = tuple[str, str]
+Pairs = npt.NDArray[np.int64]
+
+
+def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
+    """Pairs of lower-cased words, each in the order of the alphabet, of files with two words a line. Raises
+    InputError, with file and line, where there are not two."""
+    pairs = set()
+    for path in paths:
+        for number, text in numbered_lines(path):
+            if len(fields := text.lower().split()) != 2:
+                raise InputError(f"{len(fields)} fields, two words are expected", path, number)
+            first, second = sorted(fields)
+            pairs.add((first, second))
+    return pairs
+
+
+def counter_fit(
+    vectors: WordVectors, synonyms: Collection[Pair], antonyms: Collection[Pair]
+) -> tuple[WordVectors, dict[str, int]]:
+    """The same words, of the same lengths, with other directions; how many pairs of each kind were used.
+
+    Every step moves each word by `RATE` times the mean gradient of its constraints: the cosine of antonyms to
+    0 at most, of synonyms to 1, and of words that were neighbours to what it was at least. Words of no pair
+    stay as they are.
+
+    Raises InputError where no pair has two words with vectors.
+    """
+    near, apart = (_rows(vectors, pairs) for pairs in (synonyms, antonyms))
+    used = np.unique(np.concatenate([near, apart]))
+    if not len(used):
+        raise InputError(
+            "no pair of synonyms or antonyms has vectors of both words",
+            remedy="Give pairs of words, two on a line.",
+        )
+    near, apart = np.searchsorted(used, near), np.searchsorted(used, apart)
+    table = np.array(vectors.vectors, dtype=np.float32)
+    lengths = np.linalg.norm(table[used], axis=1, keepdims=True)
+    unit = _normalised(table[used])
+    kept = _neighbours(unit)
+    before = _cosines(unit, kept)
+    pairs = np.concatenate([near, apart, kept])
+    sign = np.repeat(np.array([1, -1, 1], np.float32), [len(near), len(apart), len(kept)])
+    for _ in range(STEPS):
+        check_interrupt()
+        cosines = _cosines(unit, pairs)
+        active = np.concatenate(
+            [
+                np.ones(len(near), dtype=bool),
+                cosines[len(near) : len(near) + len(apart)] > 0,
+                cosines[len(near) + len(apart) :] < before,
+            ]
+        )
+        unit = _normalised(unit + RATE * _mean_gradient(unit, pairs[active], sign[active], cosines[active]))
+    table[used] = unit * lengths
+    return WordVectors(vectors.words, table), {"synonyms": len(near), "antonyms": len(apart)}
+
+
+def _rows(vectors: WordVectors, pairs: Collection[Pair]) -> Pairs:
+    """Rows of the pairs whose two different words have vectors, (pairs, 2)."""
+    ordered = sorted(pairs)
+    rows = vectors.known_rows([word for pair in ordered for word in pair]).reshape(-1, 2)
+    return rows[(rows >= 0).all(axis=1) & (rows[:, 0] != rows[:, 1])]
+
+
+def _normalised(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+def _cosines(unit: FloatArray, pairs: Pairs) -> FloatArray:
+    found: FloatArray = np.einsum("ij,ij->i", unit[pairs[:, 0]], unit[pairs[:, 1]])
+    return found
+
+
+def _neighbours(unit: FloatArray) -> Pairs:
+    """Pairs of rows with a cosine of `NEIGHBOUR` at least."""
+    places = [np.empty((0, 2), np.int64)]
+    for first in range(0, len(unit), _BLOCK):
+        check_interrupt()
+        block = unit[first : first + _BLOCK] @ unit.T
+        left, right = np.nonzero(block >= NEIGHBOUR)
+        later = right > left + first
+        places.append(np.stack([left[later] + first, right[later]], axis=1))
+    return np.concatenate(places)
+
+
+def _mean_gradient(unit: FloatArray, pairs: Pairs, sign: FloatArray, cosines: FloatArray) -> FloatArray:
+    """Mean over each word's pairs of sign times the gradient of its cosine, y - cos(x, y) x."""
+    rows, columns = np.concatenate([pairs, pairs[:, ::-1]]).T
+    count = len(unit)
+    signs = csr_array((np.tile(sign, 2), (rows, columns)), shape=(count, count))
+    weights = np.bincount(rows, np.tile(sign * cosines, 2), minlength=count).astype(np.float32)
+    number = np.maximum(np.bincount(rows, minlength=count), 1).astype(np.float32)
+    gradient: FloatArray = (signs @ unit - weights[:, None] * unit) / number[:, None]
+    return gradient

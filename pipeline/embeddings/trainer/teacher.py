@@ -1,0 +1,57 @@
+"""Vectors that a teacher has of the sentences of training pairs, computed once and kept on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
+from paraforge.embeddings.learning.id_sequences import map_array
+from paraforge.embeddings.learning.runs import open_or_build
+from paraforge.embeddings.trainer.pair_store import PairStore
+
+BLOCK = 1 << 12
+"""Pairs that are embedded and written at once."""
+
+
+def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> npt.NDArray[np.float32]:
+    """The vectors that a sentence-transformers model has of both sides of a store with sentences,
+    (2 * pairs, dimension), memory-mapped: left, right, left, ... Killed, the same call continues behind the
+    last whole block in the directory `place`.
+
+    Raises InputError as `load_model`.
+    """
+    teacher = load_model(model, device)
+    dimension = int(teacher.get_sentence_embedding_dimension())
+    path = place / "vectors"
+
+    def opened() -> npt.NDArray[np.float32]:
+        numbers = map_array(path, "float32", (2 * len(store) * dimension,))
+        return numbers.reshape(2 * len(store), dimension)
+
+    def build() -> npt.NDArray[np.float32]:
+        place.mkdir(parents=True, exist_ok=True)
+        pair_bytes = 2 * 4 * dimension
+        with path.open("ab") as file:
+            done = min(file.tell() // pair_bytes, len(store)) // BLOCK * BLOCK
+            file.truncate(done * pair_bytes)
+            with progress(total=len(store), unit="pairs", description="teacher", done=done) as bar:
+                for first in range(done, len(store), BLOCK):
+                    check_interrupt()
+                    numbers = np.arange(first, min(first + BLOCK, len(store)))
+                    file.write(_of_both_sides(teacher, store.sentences(numbers)))
+                    bar.update(len(numbers))
+        return opened()
+
+    return open_or_build(place, opened, build)
+
+
+def _of_both_sides(teacher: Any, sentences: list[str]) -> bytes:
+    vectors = teacher.encode(sentences, convert_to_numpy=True, show_progress_bar=False)
+    both = np.asarray(vectors, dtype=np.float32).reshape(2, len(sentences) // 2, -1)
+    return np.ascontiguousarray(both.swapaxes(0, 1)).tobytes()

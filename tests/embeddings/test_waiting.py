@@ -1,0 +1,29 @@
+"""Threads of a training sleep while they wait, unless the environment says otherwise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SHOW = """
+import os, sys
+import paraforge.interface.cli.train, paraforge.stages
+assert "torch" not in sys.modules
+import paraforge.embeddings
+assert "torch" not in sys.modules  # which reads the variable when it is imported
+print(os.environ["OMP_WAIT_POLICY"])
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "passive"), ("active", "active")])
+def test_threads_sleep_while_they_wait(given: str | None, expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    if given is not None:
+        environment["OMP_WAIT_POLICY"] = given
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == expected
