@@ -14,7 +14,7 @@ def main() -> None:
     """Publish data/translated, data/scored and data/selected as data/corpus and data/rejected."""
     parameters = parameters_of("publish")
     report = publish(
-        parameters.publish,
+        parameters.publish.model_copy(update={"licences": parameters.licences}),
         inputs=[Path("data/translated"), Path("data/scored")],
         selected=Path("data/selected"),
         corpus=Path("data/corpus"),

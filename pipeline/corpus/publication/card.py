@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from paraforge.base.errors import InputError, describing
+from paraforge.base.files import sha256_file, write_whole
 from paraforge.base.markdown import Code, clip, code, escape, table
-from paraforge.base.yaml_text import yaml_text
+from paraforge.base.shards.schema import SCHEMA_VERSION
+from paraforge.base.shards.store import ShardRecord, write_index
+from paraforge.base.yaml_text import read_yaml_text, yaml_text
 from paraforge.corpus.columns import AVERAGED, LABELS
-from paraforge.corpus.publication.manifest import KEPT, Manifest
-from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.manifest import KEPT, MERGE, TRAIN, Manifest
+from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
 from paraforge.corpus.publication.statistics import Statistics
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.reasons import explain_reasons
+from paraforge.versions import PUBLISH
 
 # The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
 CARD_NAME = "_README.md"
 # So that datasets finds the split without the card.
 CONFIGS_NAME = ".huggingface.yaml"
-FILES = "shard-*.parquet"
 # By powers of ten from a thousand.
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 # What Arrow calls otherwise than `datasets`.
@@ -31,6 +38,38 @@ def size_category(rows: int) -> str:
     passed = min(max(0, len(str(rows)) - 3), len(_SIZES))
     least = f"{_SIZES[passed - 1]}<" if passed else ""
     return f"{least}n<{_SIZES[passed]}" if passed < len(_SIZES) else f"n>{_SIZES[-1]}"
+
+
+def write_description(
+    directory: Path, manifest: Manifest, statistics: Statistics, parameters: PublishParameters
+) -> None:
+    """Write manifest, card, configurations and ``_shards.json`` beside the files of a dataset."""
+    manifest.write(directory)
+    write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, parameters))
+    write_whole(directory / CONFIGS_NAME, yaml_text(file_configs(manifest)))
+    documents = {name: sha256_file(directory / name) for name in (CARD_NAME, CONFIGS_NAME)}
+    index = {"step": "publish", "version": PUBLISH, "schema_version": SCHEMA_VERSION, "documents": documents}
+    write_index(directory, [ShardRecord(file.path, file.rows, file.sha256) for file in manifest.files], index)
+
+
+def card_parameters(manifest: Manifest, directory: Path) -> PublishParameters:
+    """The parameters that the card of a published corpus was written with, as far as it and the manifest say.
+    Raises InputError: there is no card, or its front matter cannot be read."""
+    path = next((directory / name for name in (CARD_NAME, "README.md") if (directory / name).is_file()), None)
+    if path is None:
+        raise InputError("there is no card", directory / CARD_NAME, remedy="Publish the corpus again.")
+    with describing(path, "not the card of a corpus", "Publish the corpus again."):
+        try:
+            said = read_yaml_text(path.read_text(encoding="utf-8").split("---\n")[1])
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ValueError(str(error)) from error
+        return PublishParameters(
+            name=manifest.name,
+            licence=said["license"],
+            licences=manifest.licences,
+            languages=said["language"],
+            tags=said["tags"],
+        )
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
@@ -50,24 +89,38 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
     """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
-    split = "train" if manifest.content == KEPT else "rejected"
-    return configs({"default": (split, FILES, manifest.columns)})
+    splits = {_split(manifest, name): _pattern(manifest, name) for name in manifest.splits or [TRAIN]}
+    return configs({"default": (splits, manifest.columns)})
 
 
-def configs(named: Mapping[str, tuple[str, str, Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
-    """Configurations as the Hub and ``datasets`` read them: of each the split, the pattern of its files, and
-    its columns (``name`` and Arrow's ``type``)."""
+def _split(manifest: Manifest, name: str) -> str:
+    return name if manifest.content == KEPT else "rejected"
+
+
+def _pattern(manifest: Manifest, split: str = TRAIN) -> str:
+    """The pattern of a split's files."""
+    return f"{'shard' if split == TRAIN else split}-*{Path(manifest.files[0].path).suffix}"
+
+
+def configs(
+    named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
+) -> dict[str, Any]:
+    """Configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each split,
+    and its columns (``name`` and Arrow's ``type``)."""
     return {
         "configs": [
-            {"config_name": name, "data_files": [{"split": split, "path": files}]}
-            for name, (split, files, _) in named.items()
+            {
+                "config_name": name,
+                "data_files": [{"split": split, "path": files} for split, files in splits.items()],
+            }
+            for name, (splits, _) in named.items()
         ],
         "dataset_info": [
             {
                 "config_name": name,
                 "features": [{"name": c["name"], "dtype": _TYPES.get(c["type"], c["type"])} for c in columns],
             }
-            for name, (_, _, columns) in named.items()
+            for name, (_, columns) in named.items()
         ],
     }
 
@@ -90,12 +143,20 @@ def _introduction(manifest: Manifest) -> str:
             "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
             "scores and lineage."
         )
+        held = [f"{escape(name)} has {rows:,}" for name, rows in manifest.splits.items() if name != TRAIN]
+        if held:
+            what += f" Of these, {', '.join(held)}; no two splits share a sentence."
     else:
         what = (
             f"{manifest.rows:,} pairs that were rejected (`rejected` names the first filter that rejected "
             "the pair) or could not be translated (`failed` says why). They are kept so that every row that "
             "came in can be looked up; they are not part of the corpus."
         )
+    if MERGE in manifest.steps:
+        parts = ", ".join(escape(one["name"]) for one in manifest.steps[MERGE]["corpora"])
+        what += f" Merged of {parts}; what their scores are worth is said there."
+    if manifest.part_of:
+        what += f" A part of {escape(manifest.part_of)}; what is said of its score is about the whole."
     words = verdict_words(manifest) if manifest.content == KEPT else None
     told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
     paragraphs = [f"# {escape(manifest.name)}", what, told, f"Signature: {code(manifest.signature)}"]
@@ -103,7 +164,11 @@ def _introduction(manifest: Manifest) -> str:
 
 
 def _use(manifest: Manifest) -> str:
-    split = "train" if manifest.content == KEPT else "rejected"
+    split = _split(manifest, TRAIN)
+    if not _pattern(manifest).endswith(".parquet"):
+        return (
+            f'## Use\n\n`datasets.load_dataset(PATH, split="{split}")`: the directory, or a name on the Hub.'
+        )
     # The directory as it is, or the pattern, is what each of these readers understands.
     text = """## Use
 
@@ -123,7 +188,7 @@ polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
 ```
 
 `paraforge verify PATH` checks every file against `_manifest.json`."""
-    return text.replace("FILES", FILES).replace("SPLIT", split)
+    return text.replace("FILES", _pattern(manifest)).replace("SPLIT", split)
 
 
 def _counts(manifest: Manifest) -> str:
@@ -188,7 +253,7 @@ def _columns(manifest: Manifest) -> str:
 
 
 def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
-    rows = [[source, manifest.licences.get(source, "not stated")] for source in sorted(manifest.sources)]
+    rows = [[source, manifest.licences.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
     text = "Each pair is under the licence of the text it was made from, which the column `source` names."
     whole = f"The whole: {code(parameters.licence)}."
     return f"## Licences\n\n{text} {whole}\n\n{table(['source', 'licence'], rows)}"

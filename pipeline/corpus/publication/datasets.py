@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from paraforge.corpus.publication.manifest import (
     MANIFEST_NAME,
     OTHER_SCHEMA,
     REJECTED,
+    TRAIN,
     Manifest,
     read_manifest,
 )
@@ -45,6 +46,22 @@ class Dataset:
     rows: int
     schema: pa.Schema
     manifest: Manifest | None = None
+
+    @property
+    def splits(self) -> dict[str, Dataset]:
+        """The files of each split as a dataset."""
+        if self.manifest is None:
+            return {TRAIN: self}
+        named = list(zip(self.files, self.manifest.files, strict=True))
+        return {
+            name: replace(self, files=[path for path, file in named if file.split == name], rows=rows)
+            for name, rows in self.manifest.splits.items()
+        }
+
+    @property
+    def training(self) -> Dataset:
+        """The same without the splits that are held out of training."""
+        return self.splits.get(TRAIN, self)
 
 
 def open_published(directory: Path) -> Dataset:
@@ -147,6 +164,10 @@ def _whole(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
     if Path(name).name != name:
         raise InputError(f"the manifest names a file outside of it: {name}", directory)
+    if path.suffix != ".parquet":
+        raise InputError(
+            "a corpus that was exported as text", path, remedy="Name the corpus that it is from."
+        )
     try:
         found = path.stat().st_size
         with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,14 @@ MANIFEST_NAME = "_manifest.json"
 OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
 FORMAT = 1
 KEPT, REJECTED = "corpus", "rejected"
+TRAIN = "train"
+# The step of a corpus that others were merged to.
+MERGE = "merge"
+
+
+def stem_of(name: str) -> str:
+    """What a file's name begins with: ``test`` of ``test-00000.parquet``."""
+    return name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,11 @@ class PublishedFile:
     rows: int
     bytes: int
     sha256: str
+
+    @property
+    def split(self) -> str:
+        """``train`` of ``shard-00000.parquet``, or what else the name begins with, e.g. ``test``."""
+        return {"shard": TRAIN}.get(stem_of(self.path), stem_of(self.path))
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,7 @@ class Manifest:
         empty in older corpora.
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
     wrong_pairs: the file of wrong pairs; None where there is none, as next to the rejected pairs.
+    part_of: the name of the corpus that this was exported from; empty where it was published.
     """
 
     content: str
@@ -61,6 +76,7 @@ class Manifest:
     publication: str = ""
     verdict: dict[str, Any] = field(default_factory=dict)
     wrong_pairs: PublishedFile | None = None
+    part_of: str = ""
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -68,6 +84,14 @@ class Manifest:
     def rows(self) -> int:
         """Rows of all files."""
         return sum(file.rows for file in self.files)
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Rows of each split, in the files' order."""
+        rows: Counter[str] = Counter()
+        for file in self.files:
+            rows[file.split] += file.rows
+        return dict(rows)
 
     @property
     def expected_rows(self) -> int:
@@ -95,6 +119,10 @@ class Manifest:
             "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
             "files": [vars(file) for file in self.files],
         }
+        if MERGE in self.steps:
+            value["merged"] = True
+        if self.part_of:
+            value["part_of"] = self.part_of
         value["sha256"] = hash_json(value)
         return value
 
@@ -132,6 +160,7 @@ def read_manifest(directory: Path) -> Manifest:
             publication=str(value.get("publication", "")),
             verdict=dict(value.get("verdict") or {}),
             wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
+            part_of=str(value.get("part_of", "")),
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )

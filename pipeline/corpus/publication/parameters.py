@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -9,6 +11,11 @@ from pydantic import Field, field_validator
 from paraforge.base.section import Section
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")]
+
+# Of a source without a licence, where another one's would cover it.
+NOT_STATED = "not stated"
+# The rest is for training, in files called shard-*; `datasets` reads "all" as every split.
+_TAKEN = ("train", "shard", "rejected", "all")
 
 
 class PublishParameters(Section):
@@ -24,14 +31,36 @@ class PublishParameters(Section):
     )
     licences: dict[str, str] = Field(
         default_factory=dict,
-        description="licence of each source; SOURCE also covers SOURCE.FILE and SOURCE-PART",
+        description="licence of each source, before its own `licence`; SOURCE also covers SOURCE.FILE and "
+        "SOURCE-PART",
     )
     languages: list[Language] = Field(
         default_factory=lambda: ["en", "cs"], min_length=1, description="of the text, English first"
     )
     tags: list[str] = Field(default_factory=lambda: ["paraphrase", "back-translation"])
+    group_score: float | None = Field(
+        0.8,
+        ge=0,
+        le=1,
+        description="paraphrase score from which a shared translation makes a `group`, as a shared "
+        "reference does; null: no groups",
+    )
+    splits: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict,
+        description="pairs held out of training by name, e.g. {validation: 5000, test: 5000}",
+    )
+    seed: int = Field(1, ge=0, description="random seed of the splits")
     rows_per_file: int = Field(50_000, ge=1, description="approximate maximum of pairs in a published file")
     examples: int = Field(2, ge=0, le=100, description="pairs that the card shows of each score band")
+
+    def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
+        """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
+        found = {}
+        for source in sorted(sources):
+            named = [one for one in self.licences if f"{source}.".startswith((f"{one}.", f"{one}-"))]
+            if named:
+                found[source] = self.licences[max(named, key=len)]
+        return found
 
     @field_validator("licences")
     @classmethod
@@ -40,3 +69,14 @@ class PublishParameters(Section):
         if blank:
             raise ValueError(f"no licence is given for {', '.join(blank)}")
         return licences
+
+    @field_validator("splits")
+    @classmethod
+    def _split_names(cls, splits: dict[str, int]) -> dict[str, int]:
+        wrong = [name for name in splits if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name) or name in _TAKEN]
+        if wrong:
+            raise ValueError(
+                f"{', '.join(map(repr, wrong))}: a split's name has small letters, digits and underscores, "
+                f"and is none of {', '.join(_TAKEN)}"
+            )
+        return splits

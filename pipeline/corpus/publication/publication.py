@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, sha256_file, write_whole
+from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.step import check_bytes
-from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
+from paraforge.base.shards.store import ShardRecord, ShardView, ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directories
-from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, dataset_card, file_configs
+from paraforge.corpus.publication.card import write_description
+from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
@@ -33,7 +34,6 @@ from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_p
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.passes import inputs_digest
-from paraforge.versions import PUBLISH
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ class PublishReport:
         files = len(self.corpus.files)
         size = sum(file.bytes for file in self.corpus.files) / 1e6
         parts = [f"{self.corpus.rows:,} pairs in {files:,} file{'s' * (files != 1)}, {size:,.1f} MB"]
+        held = [f"{rows:,} for {name}" for name, rows in self.corpus.splits.items()]
+        parts += held[1:]
         if self.rejected.rows:
             parts.append(f"{self.rejected.rows:,} rejected")
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
@@ -105,11 +107,18 @@ def publish(
     view = ShardView(*inputs, selected)
     _check_selection(view, inputs, selected)
     with ExitStack() as stack:
-        stack.enter_context(WorkDirectory(STEP, resources.work).lock())
+        work = WorkDirectory(STEP, resources.work)
+        stack.enter_context(work.lock())
         check_bytes(view)
+        workers = threads_for(resources, view.total_rows)
+        scratch = work.path / "groups"
+        remove_directory(scratch)  # of a run that was killed
+        scratch.mkdir()
+        stack.callback(remove_directory, scratch)
+        grouping = find_grouping(view, parameters, scratch, workers)
         kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
         directories = {KEPT: kept_directory, REJECTED: rejected_directory}
-        publication = _Publication(parameters, view, directories, threads_for(resources, view.total_rows))
+        publication = _Publication(parameters, view, directories, workers, grouping)
         kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
         logger.warning("the published corpus is empty: no pair was kept")
@@ -128,12 +137,14 @@ def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) ->
 
 @dataclass(frozen=True)
 class _Written:
-    """What one plan wrote: files of both datasets and the statistics of its rows."""
+    """What one plan wrote: files of both datasets and the statistics of its rows; and rows of other splits,
+    by the split's place, which are not written yet."""
 
     kept: list[ShardRecord]
     refused: list[ShardRecord]
     sizes: dict[str, int]
     statistics: Statistics
+    held_out: list[tuple[int, pa.Table]]
 
 
 class _Publication:
@@ -143,13 +154,16 @@ class _Publication:
         view: ShardView,
         directories: dict[str, Path],
         workers: int,
+        grouping: Grouping,
     ) -> None:
         self.parameters = parameters
         self.view = view
         self.selected = view.directories[-1].description
         self.directories = directories
         self.workers = workers
-        present = [name for name in view.column_names if name not in _UNPUBLISHED]
+        self.grouping = grouping
+        self.read = [name for name in view.column_names if name not in (*_UNPUBLISHED, GROUP)]
+        present = self.read if grouping.groups is None else [*self.read, GROUP]
         self.columns = [name for name in COLUMNS if name in present]
         self.columns += [name for name in present if name not in COLUMNS]
         self.schema = self._schema()
@@ -157,16 +171,29 @@ class _Publication:
     def _schema(self) -> pa.Schema:
         found = {column.name: column for directory in self.view.directories for column in directory.schema}
         # Without the footer keys of the steps, which say nothing about the corpus.
-        return pa.schema([COLUMNS.get(name, found[name]) for name in self.columns])
+        return pa.schema([COLUMNS[name] if name in COLUMNS else found[name] for name in self.columns])
 
     def run(self) -> tuple[Manifest, Manifest, Statistics]:
-        plans = plan_files(self.view.rows, self._kept_rows(), self.parameters.rows_per_file)
+        held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
+        accepted = [stop - start for start, stop in pairwise(self.grouping.starts)]
+        plans = plan_files(
+            [rows - held for rows, held in zip(self.view.rows, held_out, strict=True)],
+            [rows - held for rows, held in zip(accepted, held_out, strict=True)],
+            self.parameters.rows_per_file,
+        )
+        splits = [
+            ShardWriter(self.directories[KEPT], self.schema, self.parameters.rows_per_file, stem=name)
+            for name in self.grouping.names
+        ]
         written = []
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
             for plan, done in zip(
                 plans, in_order(lambda i: self._write(plans[i]), len(plans), self.workers), strict=True
             ):
                 bar.update(sum(self.view.rows[index] for index in plan.shards))
+                for place, rows in done.held_out:
+                    splits[place].write(rows)
+                done.held_out.clear()
                 written.append(done)
         statistics = merge((one.statistics for one in written), self.parameters.examples)
         if statistics.counts.rows_in != self.view.total_rows:
@@ -176,6 +203,10 @@ class _Publication:
         statistics.counts.check(STEP)
         sizes = {name: size for one in written for name, size in one.sizes.items()}
         kept = [record for one in written for record in one.kept]
+        for split in splits:
+            for record in split.close():
+                kept.append(record)
+                sizes[f"{KEPT}/{record.file}"] = (split.directory / record.file).stat().st_size
         refused = [record for one in written for record in one.refused]
         publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
         return (
@@ -184,31 +215,33 @@ class _Publication:
             statistics,
         )
 
-    def _kept_rows(self) -> list[int]:
-        fate = [name for name in ("rejected", "failed") if name in self.view.column_names]
-        count = len(self.view)
-        masks = in_order(lambda index: int(kept_mask(self.view.read(index, fate)).sum()), count, self.workers)
-        return list(masks)
-
     def _write(self, plan: FilePlan) -> _Written:
         """Write the files of one plan; reads one shard after the other."""
         kept_parts: list[pa.Table] = []
         records: list[ShardRecord] = []
         statistics = []
         sizes: dict[str, int] = {}
+        held_out: list[tuple[int, pa.Table]] = []
         for run in plan.refused_files:
             refused_parts = []
             for index in run.shards:
-                rows = self.view.read(index, self.columns).cast(self.schema)
-                statistics.append(describe(rows, self.parameters.examples))
+                rows = self.view.read(index, self.read)
                 mask = kept_mask(rows)
-                kept_parts.append(rows if mask.all() else rows.filter(pa.array(mask)))
+                if GROUP in self.columns:
+                    rows = rows.append_column(GROUP, self.grouping.group(index, mask))
+                rows = rows.select(self.columns).cast(self.schema)
+                statistics.append(describe(rows, self.parameters.examples))
+                kept = rows if mask.all() else rows.filter(pa.array(mask))
+                split = self.grouping.split(index)
+                kept_parts.append(kept.filter(pa.array(split == 0)) if split.any() else kept)
+                for place in np.unique(split[split > 0]).tolist():
+                    held_out.append((place, kept.filter(pa.array(split == place))))
                 if not mask.all():
                     refused_parts.append(rows.filter(pa.array(~mask)))
             if run.number is not None:
                 records.append(self._write_file(REJECTED, run.number, refused_parts, sizes))
-        kept = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts, sizes)]
-        return _Written(kept, records, sizes, merge(statistics, self.parameters.examples))
+        files = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts, sizes)]
+        return _Written(files, records, sizes, merge(statistics, self.parameters.examples), held_out)
 
     def _write_file(
         self, content: str, number: int, parts: list[pa.Table], sizes: dict[str, int]
@@ -248,7 +281,7 @@ class _Publication:
             files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
             columns=describe_columns(self.schema),
             steps=steps,
-            licences=_licences_of(statistics.sources, self.parameters.licences),
+            licences=self.parameters.licences_of(statistics.sources),
             publication=publication,
             verdict=self.selected.get("verdict") or {},
             wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,
@@ -258,12 +291,7 @@ class _Publication:
                 f"{STEP}: the files of {content} have {manifest.rows:,} rows, by the counts it is "
                 f"{manifest.expected_rows:,}"
             )
-        manifest.write(directory)
-        write_whole(directory / CARD_NAME, dataset_card(manifest, statistics, self.parameters))
-        write_whole(directory / CONFIGS_NAME, yaml_text(file_configs(manifest)))
-        documents = {name: sha256_file(directory / name) for name in (CARD_NAME, CONFIGS_NAME)}
-        index = {"step": STEP, "version": PUBLISH, "schema_version": SCHEMA_VERSION}
-        write_index(directory, records, {**index, "documents": documents})
+        write_description(directory, manifest, statistics, self.parameters)
         return manifest
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
@@ -273,13 +301,3 @@ class _Publication:
             return None
         path = store_wrong_pairs(pairs, directory)
         return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))
-
-
-def _licences_of(sources: Iterable[str], licences: Mapping[str, str]) -> dict[str, str]:
-    """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
-    found = {}
-    for source in sorted(sources):
-        named = [name for name in licences if source == name or source.startswith((f"{name}.", f"{name}-"))]
-        if named:
-            found[source] = licences[max(named, key=len)]
-    return found

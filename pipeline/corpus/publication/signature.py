@@ -45,6 +45,14 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     return "|".join(f"{key}:{value}" for key, value in fields)
 
 
+def with_condition(line: str, where: str) -> str:
+    """The signature of the pairs that a condition in SQL holds for: ``where:CONDITION:HASH`` before the
+    version, the condition in short form."""
+    shown = re.sub(r"[|:\s]+", "-", where.strip())[:60]
+    before, version = line.rsplit("|", 1)
+    return f"{before}|where:{shown}:{hash_json(where)[:_DIGITS]}|{version}"
+
+
 def short_fingerprint(description: Description, name: str) -> str:
     """First eight hexadecimal digits of one of a step's fingerprints; empty where there is none."""
     fingerprint = str((description.get("fingerprints") or {}).get(name) or "").removeprefix("sha256:")

@@ -188,6 +188,8 @@ def _check_file(
     problems = list(_check_bytes(path, file))
     if Path(file.path).name != file.path or not path.is_file():
         return problems, None
+    if path.suffix != ".parquet":
+        return problems, None  # an export as text
     try:
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows

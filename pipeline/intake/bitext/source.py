@@ -54,6 +54,9 @@ class NamedSource(Section):
     name: str = Field(
         pattern=r"^[\w][\w.+-]*$", max_length=100, description="what the column 'source' says; unique"
     )
+    licence: str | None = Field(
+        None, pattern=r"\S", max_length=200, description="of its text, e.g. CC-BY-4.0, for manifest and card"
+    )
 
     @abstractmethod
     def column_names(self) -> set[str]:

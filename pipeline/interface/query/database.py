@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import socket
 import tempfile
@@ -28,7 +29,10 @@ logger = logging.getLogger(__name__)
 MOST_THREADS = 8
 MEMORY = "600MB"
 SPILL_LIMIT = "200GB"
+# Seconds that a database has for closing.
+_CLOSING = 2.0
 _GLOB = frozenset("*?[")
+_BARE_GROUP = re.compile(r'(?<!")\bgroup\b(?!\s+by\b|")', re.IGNORECASE)
 
 
 @contextmanager
@@ -83,7 +87,10 @@ def open_database(
             with _interruptible(connection):
                 yield connection
         finally:
-            connection.close()
+            # DuckDB 1.5 may wait for ever for the tasks of a statement that was interrupted.
+            closing = threading.Thread(target=connection.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSING)
 
 
 @contextmanager
@@ -195,6 +202,8 @@ def explained(remedy: str | None = None) -> Iterator[None]:
     except duckdb.Error as error:
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
+        if isinstance(error, duckdb.ParserException) and _BARE_GROUP.search(str(error)):
+            remedy = 'GROUP is a word of SQL: the column is "group", in quotation marks.'
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 

@@ -93,7 +93,7 @@ def sample_pairs(
     wanted = list(columns) if columns else dataset.schema.names
     with open_database([dataset]) as connection:
         if where:
-            _check_condition(connection, dataset.name, where)
+            check_condition(connection, dataset.name, where)
         matching = _matching_rows(connection, dataset, condition)
         population = sum(matching)
         drawn = np.sort(
@@ -118,8 +118,9 @@ def sample_pairs(
     return Sample(pa.concat_tables(tables), population)
 
 
-def _check_condition(connection: duckdb.DuckDBPyConnection, view: str, where: str) -> None:
-    """Make sure that the condition is one, and does not end the statement and begin another."""
+def check_condition(connection: duckdb.DuckDBPyConnection, view: str, where: str) -> None:
+    """Make sure that the condition is one, and does not end the statement and begin another. Raises
+    InputError: it is not, or names a column that the view lacks."""
     from paraforge.interface.query.database import explained
 
     sql = f"SELECT 1 FROM {identifier(view)} WHERE ({where}\n) LIMIT 0"

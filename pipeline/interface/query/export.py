@@ -23,8 +23,17 @@ _BREAKS = r"[\t\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
 
 
 def text_format(path: Path) -> TextFormat:
-    """The format that a file's name asks for: JSON lines by `.jsonl` or `.jsonl.gz`, else ParaNMT's."""
-    return "jsonl" if path.name.removesuffix(".gz").endswith(".jsonl") else "paranmt"
+    """The format that a file's name asks for: JSON lines by `.jsonl` or `.jsonl.gz`, else ParaNMT's. Raises
+    InputError: it asks for another one."""
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if ending in (".csv", ".json", ".parquet"):
+        raise InputError(
+            f"the ending '{ending}' does not say which format: ParaNMT's or JSON lines",
+            path,
+            remedy=f"Write a directory (--output DIR --format {ending[1:].replace('json', 'jsonl')}), "
+            "or one file with 'paraforge query'.",
+        )
+    return "jsonl" if ending == ".jsonl" else "paranmt"
 
 
 def export_text(

@@ -8,17 +8,20 @@ import io
 import json
 import math
 import sys
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import atomic_path
+from paraforge.base.files import atomic_path, text_output, unfinished_paths
 from paraforge.base.shards.store import parquet_writer
-from paraforge.interface.query.statement import Rows
+from paraforge.interface.query.statement import ROWS_AT_ONCE, Rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,13 +47,15 @@ def chosen_format(name: str | None, output: Path | None, otherwise: str = TABLE)
         return name
     if output is None:
         return otherwise
-    if output.suffix.lower() not in SUFFIXES:
+    name = output.name.lower().removesuffix(".gz")
+    kind = SUFFIXES.get(Path(name).suffix)
+    if kind is None or (kind == PARQUET and name != output.name.lower()):
         raise InputError(
             f"the ending '{output.suffix}' does not say which format",
             output,
-            remedy=f"Use {', '.join(SUFFIXES)}, or add --format.",
+            remedy=f"Use {', '.join(SUFFIXES)} (a text with .gz, too), or add --format.",
         )
-    return SUFFIXES[output.suffix.lower()]
+    return kind
 
 
 def check_spreadsheet(kind: str, wanted: bool, *, kinds: Sequence[str] = ("csv", "tsv")) -> None:
@@ -69,15 +74,31 @@ def safe_text(text: str) -> str:
 
 
 def write_rows(rows: Rows, path: Path | None, kind: str, spreadsheet: bool = False) -> int:
-    """Write all rows to a file, whole or not at all, or as text to standard output; gives their number.
-    spreadsheet: see :func:`write_text`."""
+    """Write all rows to a file (a text as `.gz`: compressed), whole or not at all, or as text to standard
+    output; gives their number. spreadsheet: see :func:`write_text`."""
     if path is None:
         return write_text(rows, sys.stdout, kind, spreadsheet)
-    with atomic_path(path) as temporary:
-        if kind == PARQUET:
+    if kind == PARQUET:
+        with atomic_path(path) as temporary:
             return _write_parquet(rows, temporary)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            return write_text(rows, file, kind, spreadsheet)
+    with text_output(path) as file:
+        return write_text(rows, file, kind, spreadsheet)
+
+
+@contextmanager
+def parquet_as(kind: str, path: Path) -> Iterator[Path]:
+    """Give a path for a Parquet file; after the block its rows are in ``path`` in the format ``kind``."""
+    if kind == PARQUET:
+        yield path
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as place:
+        unfinished_paths.add(Path(place))
+        parquet = Path(place) / "rows.parquet"
+        yield parquet
+        with pq.ParquetFile(parquet) as file:
+            batches = file.iter_batches(ROWS_AT_ONCE, use_threads=False)
+            write_rows(Rows(file.schema_arrow, batches), path, kind)
 
 
 def write_text(rows: Rows, file: IO[str], kind: str, spreadsheet: bool = False) -> int:
@@ -88,6 +109,8 @@ def write_text(rows: Rows, file: IO[str], kind: str, spreadsheet: bool = False) 
     writes NaN as it is, and 0.7 as 0.699999988079071.
 
     spreadsheet: texts of CSV and TSV that a spreadsheet would run as a formula get an apostrophe before them.
+
+    Raises InputError: a text has the character NUL, of which Python 3.10 makes no CSV.
     """
     names = rows.schema.names
     count = 0
@@ -96,7 +119,13 @@ def write_text(rows: Rows, file: IO[str], kind: str, spreadsheet: bool = False) 
         text = safe_text if spreadsheet else str
         write([text(name) for name in names])
         for values in _tuples(rows):
-            write([text(value) if isinstance(value, str) else _field(value) for value in values])
+            try:
+                write([text(value) if isinstance(value, str) else _field(value) for value in values])
+            except csv.Error as error:
+                raise InputError(
+                    f"row {count + 1} has the character NUL: {error}",
+                    remedy="Write JSON lines, or use Python 3.11 or later.",
+                ) from error
             count += 1
         return count
     before, between, after = ("[\n ", ",\n ", "\n]\n") if kind == "json" else ("", "\n", "\n")

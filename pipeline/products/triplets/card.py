@@ -14,7 +14,7 @@ from paraforge.base.markdown import code, escape, table
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
 from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
 from paraforge.corpus.publication.datasets import Dataset
-from paraforge.corpus.publication.manifest import describe_columns
+from paraforge.corpus.publication.manifest import TRAIN, describe_columns
 from paraforge.products.triplets.layout import PARTS
 
 _USE = """## Use
@@ -35,7 +35,7 @@ def write_card(
     """
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     files = {
-        name: ("train", f"{part}-*.parquet", describe_columns(schemas[part]))
+        name: ({TRAIN: f"{part}-*.parquet"}, describe_columns(schemas[part]))
         for name, part in zip(names, PARTS, strict=True)
     }
     of_files = configs(files)
@@ -50,10 +50,10 @@ def write_card(
     }
     metadata = yaml_text(front)
     parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
-    for name, (_, pattern, columns) in files.items():
+    for name, (patterns, columns) in files.items():
         rows = [[c["name"], c["type"], c["description"]] for c in columns]
         heading = "Columns" if name == "default" else f"Columns of {name}"
-        parts.append(f"## {heading}\n\n`{pattern}`\n\n{table(['column', 'type', 'meaning'], rows)}")
+        parts.append(f"## {heading}\n\n`{patterns[TRAIN]}`\n\n{table(['column', 'type', 'meaning'], rows)}")
     body = "\n\n".join(parts)
     write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
     write_whole(directory / CONFIGS_NAME, yaml_text(of_files))

@@ -19,6 +19,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json_or_none, remove_directory, sha256_file, write_json
 from paraforge.base.progress import progress
 from paraforge.base.sealed import can_resume, write_sealed_json
+from paraforge.base.shards.clusters import find_clusters
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
@@ -29,7 +30,6 @@ from paraforge.corpus.scoring import general
 from paraforge.products.lexicon.encoding import write_npy
 from paraforge.products.triplets.card import write_card
 from paraforge.products.triplets.cells import cells_for, find_centroids, sampled_share
-from paraforge.products.triplets.clusters import find_clusters
 from paraforge.products.triplets.encoder import fingerprint, open_encoder
 from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, schemas
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
@@ -94,7 +94,7 @@ def mine_triplets(
             nothing = {"format": FORMAT, "encoder": NO_ENCODER, "triplets": 0, "files": []}
             write_json(temporary / MANIFEST, nothing)
         return TripletsReport(NO_ENCODER)
-    dataset = open_published(corpus)
+    dataset = open_published(corpus).training
     if dataset.name != KEPT:
         raise InputError("these are rejected pairs", corpus, remedy="Name the corpus, e.g. data/corpus.")
     made_of = {
@@ -239,7 +239,7 @@ class _Mining:
             return done["clusters"], done["largest"]
         with progress(total=self.rows, unit="pairs", description="triplets: clusters") as bar:
             ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
-            clusters, largest = find_clusters(self._keys(), self.rows, ranking, output, bar.update)
+            clusters, largest = find_clusters(self._keys(), self.rows, LINKS, ranking, output, bar.update)
         write_sealed_json(report, {"clusters": int(clusters), "largest": int(largest)})
         return int(clusters), int(largest)
 

@@ -17,7 +17,7 @@ from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.store import row_groups
 from paraforge.corpus.publication.datasets import Dataset, open_file
-from paraforge.corpus.selection.filters.near_duplicates import near_duplicate_keys
+from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
 
 SIDES = ("reference", "translation")
 REASONS = ("blank", "same", "no_vector", "cluster", "margin")
@@ -73,10 +73,7 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
     """
     keys = np.zeros((rows.num_rows, LINKS, 2), np.uint64)
     texts = [name for name in (*SIDES, "source_text") if name in rows.column_names]
-    for place, name in enumerate(texts):
-        column = pc.fill_null(rows[name], "")
-        keys[:, place] = near_duplicate_keys(column)
-        keys[blank(column), place] = 0
+    keys[:, : len(texts)] = sentence_keys([rows[name] for name in texts])
     if "source_text" in texts:
         keys[keys[:, 2].any(1), 2, 0] ^= np.uint64(_SALTS[0])
     if same_lines and {"source", "line"} <= set(rows.column_names):
@@ -94,12 +91,6 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
 def _first_match(name: str, patterns: Iterable[str]) -> int:
     """Number, from 1, of the first pattern that a name matches; 0 where none does."""
     return next((n for n, one in enumerate(patterns, 1) if fnmatch.fnmatchcase(name, one)), 0)
-
-
-def blank(texts: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which texts have nothing but white space."""
-    found: NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
-    return found
 
 
 def same_sides(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.files import read_json_or_none
 from paraforge.base.sealed import write_sealed_json
 from paraforge.base.shards.lineage import mixed
+from paraforge.corpus.selection.filters.near_duplicates import blank
 from paraforge.products.lexicon.encoding import write_arrow, write_npy
 from paraforge.products.triplets.cells import nearest_cells
 from paraforge.products.triplets.encoder import Vectors, has_vector, open_encoder, unit_vectors
@@ -22,7 +23,6 @@ from paraforge.products.triplets.pieces import (
     REASONS,
     SIDES,
     Piece,
-    blank,
     link_keys,
     part,
     same_sides,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from paraforge.base.compiled import compiled
 from paraforge.base.devices import torch_threads
 from paraforge.base.sealed import sealed_path
+from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import mixed
-from paraforge.products.triplets.clusters import read_clusters
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import KEPT, REASONS, part, read_array
 from paraforge.products.triplets.preparation import POSITIONS

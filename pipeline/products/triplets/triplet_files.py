@@ -17,12 +17,12 @@ from paraforge.base.errors import IncompleteError
 from paraforge.base.files import read_json_or_none, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.sealed import seal, sealed_path, write_sealed_json
+from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.store import parquet_writer
 from paraforge.corpus.scoring.meaning.made_pairs import changed
 from paraforge.products.lexicon.encoding import read_arrow
-from paraforge.products.triplets.clusters import read_clusters
 from paraforge.products.triplets.layout import PARTS, file_name, schemas
 from paraforge.products.triplets.pieces import KEPT, REASONS, SIDES, Piece, part, read_array
 from paraforge.products.triplets.search import NeighbourSearch

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from paraforge.products.lexicon.entries import cross_pmi, ordinary_pmi, pmi
 from paraforge.products.lexicon.parameters import Smoothing
-from paraforge.products.lexicon.pmi import cross_pmi, ordinary_pmi, pmi
 
 
 def array(*values: int) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from paraforge.products.paraphrasing.controls import Controls
-from paraforge.products.paraphrasing.curve import control_curve, measured
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.stage import control_curve, measured
 
 SOURCES = ["the dog runs in the park", "a cat sleeps on the mat", "one two"]
 # Three of a dog, dog and runs are shared; of the other nothing.

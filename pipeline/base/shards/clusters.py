@@ -1,4 +1,4 @@
-"""Clusters of paraphrases: pairs connected by a text, a foreign side or an image, over the whole corpus."""
+"""Clusters of rows that share keys, directly or through others, over a whole corpus and out of core."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from paraforge.base.files import check_digests, remove_directory, write_digests
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.groups import GroupRanker
-from paraforge.products.triplets.pieces import LINKS
 
 _BLOCK = 1 << 20
 Rows = NDArray[np.int64]
 
 
 def find_clusters(
-    keys: Iterable[NDArray[np.uint64]], rows: int, ranking: Path, output: Path, done: Callable[[int], None]
+    keys: Iterable[NDArray[np.uint64]],
+    rows: int,
+    links: int,
+    ranking: Path,
+    output: Path,
+    done: Callable[[int], None] = lambda _: None,
 ) -> tuple[int, int]:
     """Write the cluster of each row: the number of the first row that it is connected with.
 
-    Memory does not grow with the corpus; on disk it takes about 100 bytes per row while it runs.
+    Memory does not grow with the corpus; on disk it takes about 25 bytes per key while it runs.
 
-    keys: of blocks of rows, in order, as :func:`~paraforge.products.triplets.pieces.link_keys` makes them.
-    rows: of all blocks. ranking: directory of its own, for what is out of core.
+    keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
+    rows: of all blocks. links: keys of a row. ranking: directory of its own, for what is out of core.
     output: file of int64, a number per row. done: called with rows that have been read.
 
     Returns the number of clusters and the rows of the largest one.
@@ -48,13 +52,13 @@ def find_clusters(
         roots = _numbers(temporary, rows)
         for first in range(0, rows, _BLOCK):
             roots[first : first + _BLOCK] = np.arange(first, min(first + _BLOCK, rows))
-        for first in range(0, LINKS * rows, _BLOCK):
+        for first in range(0, links * rows, _BLOCK):
             check_interrupt()
-            stop = min(first + _BLOCK, LINKS * rows)
+            stop = min(first + _BLOCK, links * rows)
             earlier = ranker.ranks(first, stop)[1]
             own = np.arange(first, stop)
             linked = np.flatnonzero(earlier != own)
-            connect(roots, own[linked] // LINKS, earlier[linked] // LINKS)
+            connect(roots, own[linked] // links, earlier[linked] // links)
         flatten(roots)
         sizes = _numbers(output.with_name(f"{output.name}.sizes"), rows)
         found = count(roots, sizes)

@@ -1,0 +1,159 @@
+"""Part of a published corpus as a corpus of its own: some pairs, some columns, another file format."""
+
+# ruff: noqa: S608 - names are quoted, and the user's condition is checked
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import sha256_file
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.base.shards.lineage import LINEAGE
+from paraforge.base.shards.store import read_parquet, shard_name, write_shard
+from paraforge.base.shards.work import replaced_directories
+from paraforge.corpus.publication.card import card_parameters, write_description
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.manifest import KEPT, Manifest, PublishedFile, describe_columns, stem_of
+from paraforge.corpus.publication.signature import with_condition
+from paraforge.corpus.publication.statistics import Statistics, describe
+from paraforge.corpus.selection.reasons import OUTSIDE
+from paraforge.interface.query.database import fetch, open_database, rows_of
+from paraforge.interface.query.drawn_pairs import check_condition
+from paraforge.interface.query.output import PARQUET, write_rows
+from paraforge.interface.query.statement import Rows
+
+FORMATS = (PARQUET, "jsonl", "csv", "tsv")
+_ROWS_PER_FILE = 50_000
+
+
+def export_part(
+    corpus: Dataset,
+    output: Path,
+    where: str = "",
+    columns: Sequence[str] = (),
+    kind: str = PARQUET,
+    spreadsheet: bool = False,
+) -> Manifest:
+    """Write the pairs that a condition holds for into a directory, with manifest, signature and card.
+
+    output: the directory, which is replaced as a whole.
+    where: a condition in SQL on the corpus' columns; empty: all pairs. The signature has it, and the pairs
+        without it are counted as rejected by ``where``.
+    columns: those to write, beside the lineage, which is always written; all by default.
+    kind: ``parquet``, ``jsonl``, ``csv`` or ``tsv``.
+    spreadsheet: see :func:`~paraforge.interface.query.output.write_text`.
+
+    Memory has a file of the corpus and 50,000 rows. Returns the new manifest.
+    Raises InputError: rejected pairs, no such column, a wrong condition, a damaged file.
+    """
+    manifest = corpus.manifest
+    if manifest is None or manifest.content != KEPT:
+        raise InputError(
+            "not the kept pairs of a publication",
+            corpus.directory,
+            remedy="Name data/corpus; 'paraforge query' writes rejected pairs into a file.",
+        )
+    known = corpus.schema.names
+    if unknown := [name for name in columns if name not in known]:
+        remedy = f"It has {', '.join(known)}."
+        raise InputError(f"no column {', '.join(unknown)}", corpus.directory, remedy=remedy)
+    chosen = [name for name in known if not columns or name in {*LINEAGE, *columns}]
+    parameters = card_parameters(manifest, corpus.directory)
+    with replaced_directories(output) as (directory,):
+        files, statistics = [], Statistics(parameters.examples)
+        for split in corpus.splits.values():
+            for number, rows in enumerate(_files(_matching(split, where))):
+                statistics.add(describe(rows, parameters.examples))
+                name = shard_name(number, stem_of(split.files[0].name))
+                files.append(_write(rows.select(chosen), directory / name, kind, spreadsheet))
+        exported = _manifest(manifest, where, files, statistics)
+        if exported.rows != exported.expected_rows:
+            raise IncompleteError(
+                f"export: {exported.rows:,} rows of {exported.expected_rows:,} were written"
+            )
+        fields = pq.read_schema(corpus.files[0])
+        exported = replace(exported, columns=describe_columns(fields.field(name) for name in chosen))
+        if manifest.wrong_pairs is not None:
+            shutil.copyfile(
+                corpus.directory / manifest.wrong_pairs.path, directory / manifest.wrong_pairs.path
+            )
+        write_description(directory, exported, statistics, parameters)
+    return exported
+
+
+def _manifest(manifest: Manifest, where: str, files: list[PublishedFile], statistics: Statistics) -> Manifest:
+    """The manifest of the part: what the condition left out is counted beside what was rejected before."""
+    for source, counts in manifest.sources.items():
+        found = statistics.sources.setdefault(source, type(counts)())
+        found.rejected.update(counts.rejected)
+        found.failed.update(counts.failed)
+        if outside := counts.kept - found.kept:
+            found.rejected[OUTSIDE] += outside
+        found.rows_in = counts.rows_in
+    statistics.counts.check("export")
+    earlier = manifest.steps.get("export", {}).get("parameters", {}).get("where")
+    condition = f"({earlier}) AND ({where})" if earlier and where else where or earlier
+    step = {
+        "parameters": {"where": condition},
+        "fingerprints": {"corpus": manifest.as_dict()["sha256"]},
+    }
+    return replace(
+        manifest,
+        signature=with_condition(manifest.signature, where) if where else manifest.signature,
+        counts=statistics.counts,
+        sources=statistics.sources,
+        files=files,
+        steps={**manifest.steps, "export": step},
+        publication="",
+        part_of=manifest.name,
+    )
+
+
+def _matching(corpus: Dataset, where: str) -> Iterator[pa.Table]:
+    """The rows of each file of a split that the condition holds for, in order."""
+    with (
+        open_database([corpus]) as connection,
+        progress(total=corpus.rows, unit="pairs", description="export") as bar,
+    ):
+        if where:
+            check_condition(connection, corpus.name, where)
+        for path in corpus.files:
+            check_interrupt()
+            rows = read_parquet(path)
+            if where:
+                file = rows_of([path], "file_row_number = true")
+                found = fetch(connection, f"SELECT file_row_number FROM {file} WHERE ({where}\n) ORDER BY 1")
+                yield rows.take(found["file_row_number"])
+            else:
+                yield rows
+            bar.update(rows.num_rows)
+
+
+def _files(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of about _ROWS_PER_FILE; at least one, which may be empty."""
+    pending: list[pa.Table] = []
+    written = False
+    for table in tables:
+        if pending and sum(one.num_rows for one in pending) + table.num_rows > _ROWS_PER_FILE:
+            yield pa.concat_tables(pending)
+            pending, written = [], True
+        pending = [*pending, table] if table.num_rows or not (pending or written) else pending
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def _write(rows: pa.Table, path: Path, kind: str, spreadsheet: bool) -> PublishedFile:
+    path = path.with_suffix(f".{kind}")
+    if kind == PARQUET:
+        digest = write_shard(rows.combine_chunks(), path).sha256
+    else:
+        write_rows(Rows(rows.schema, iter(rows.to_batches())), path, kind, spreadsheet)
+        digest = sha256_file(path)
+    return PublishedFile(path.name, rows.num_rows, path.stat().st_size, digest)

@@ -1,0 +1,271 @@
+"""Groups of pairs that say the same, and splits that share no sentence, against slow oracles."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
+from paraforge.base.shards.resources import Resources
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.groups import draw_splits
+from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.verification import verify
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.products.paraphrasing.pairs import prepare_pairs
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.published import publish_pairs
+from tests.products.triplets.corpora import mine
+
+SPLITS = {"validation": 60, "test": 90}
+SIDES = ("reference", "translation")
+
+
+def related_pairs(rows: int = 1_500, seed: int = 3) -> pa.Table:
+    """Random pairs of which many share a side, in another case or with other punctuation."""
+    random = np.random.default_rng(seed)
+    pairs = random_pairs(rows, seed)
+    for name in SIDES:
+        numbers = random.integers(0, 4 * rows, rows)
+        forms = random.choice(["the {} was there", "The {}  was there!", "THE {} WAS THERE"], rows)
+        texts = [form.format(f"thing{number}") for form, number in zip(forms, numbers, strict=True)]
+        place = pairs.schema.get_field_index(name)
+        mask = np.asarray(pairs[name].is_null())
+        pairs = pairs.set_column(place, pairs.schema.field(name), pa.array(texts, mask=mask))
+    return pairs
+
+
+def rows_of(directory: Path) -> list[dict[str, Any]]:
+    dataset = open_published(directory)
+    return [row for table in published_tables(dataset, dataset.schema.names) for row in table.to_pylist()]
+
+
+def by_split(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    start, rows = 0, rows_of(directory)
+    for name, number in read_manifest(directory).splits.items():
+        found[name] = rows[start : start + number]
+        start += number
+    return found
+
+
+def plain(text: str) -> str:
+    return " ".join("".join(c for c in text.lower() if c.isalnum() or c == " ").split())
+
+
+def joined(keys: list[list[str]]) -> list[int]:
+    """For each row the first one that it is connected with through keys; slow."""
+    roots = list(range(len(keys)))
+    holders = defaultdict(list)
+    for row, some in enumerate(keys):
+        for key in some:
+            holders[key].append(row)
+    changed = True
+    while changed:
+        changed = False
+        for rows in holders.values():
+            lowest = min(roots[row] for row in rows)
+            for row in rows:
+                changed |= roots[row] != lowest
+                roots[row] = lowest
+    return roots
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.6, 1.0])
+def test_pairs_of_one_group_are_those_that_are_connected(limit: float, tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), group_score=limit)
+    rows = rows_of(tmp_path / "corpus")
+    keys = [
+        [plain(row["reference"])] + [plain(row["translation"])] * (row["paraphrase_score"] >= limit)
+        for row in rows
+    ]
+    expected = joined(keys)
+    assert [row["group"] for row in rows] == expected
+    assert 0.3 * len(rows) < len(set(expected)) < 0.95 * len(rows)
+    assert {row["group"] for row in rows_of(tmp_path / "rejected")} == {None}
+
+
+def test_nobody_has_to_have_groups(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), group_score=None)
+    assert "group" not in open_published(tmp_path / "corpus").schema.names
+    assert verify(tmp_path / "corpus").problems == []
+
+
+def test_no_two_splits_share_a_sentence(tmp_path: Path) -> None:
+    report = publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    assert "60 for validation, 90 for test" in report.result().replace(";", ",")
+    found = by_split(tmp_path / "corpus")
+    assert {name: len(rows) for name, rows in found.items() if name != "train"} == SPLITS
+    sentences = {
+        name: {plain(row[side]) for row in rows for side in (*SIDES, "source_text")}
+        for name, rows in found.items()
+    }
+    assert not sentences["train"] & sentences["test"]
+    assert not sentences["train"] & sentences["validation"]
+    assert not sentences["validation"] & sentences["test"]
+    groups = Counter(group for rows in found.values() for group in {row["group"] for row in rows})
+    assert set(groups.values()) == {1}
+    # Pairs that are connected are held out, too.
+    assert max(Counter(row["group"] for row in found["test"]).values()) > 1
+    assert verify(tmp_path / "corpus").problems == verify(tmp_path / "rejected").problems == []
+
+
+def test_every_pair_is_in_one_split(tmp_path: Path) -> None:
+    pairs = related_pairs()
+    publish_pairs(tmp_path / "whole", table=pairs)
+    publish_pairs(tmp_path / "split", table=pairs, splits=SPLITS)
+    identity = [
+        sorted((row["source"], row["line"], row["group"]) for row in rows_of(tmp_path / kind / "corpus"))
+        for kind in ("whole", "split")
+    ]
+    assert identity[0] == identity[1]
+    assert read_manifest(tmp_path / "split" / "corpus").counts.kept == len(identity[0])
+
+
+def test_shards_and_workers_change_no_split(tmp_path: Path) -> None:
+    pairs = related_pairs()
+    found = []
+    for workers, shard_rows in ((1, 150), (3, 150), (2, 470)):
+        root = tmp_path / f"{workers}-{shard_rows}"
+        (root / "work" / "publish" / "groups" / "groups.keys").mkdir(parents=True)  # of a run that was killed
+        publish_pairs(root, workers=workers, shard_rows=shard_rows, table=pairs, splits=SPLITS)
+        files = sorted((root / "corpus").glob("*.parquet"))
+        split = {path.name: sha256_file(path) for path in files if not path.name.startswith("shard")}
+        found.append(split)
+        assert list(split) == ["test-00000.parquet", "validation-00000.parquet"]
+        assert not (root / "work" / "publish" / "groups").exists()
+    assert found[0] == found[1] == found[2]
+
+
+def test_another_seed_draws_others(tmp_path: Path) -> None:
+    tests = []
+    for seed in (1, 2):
+        publish_pairs(tmp_path / str(seed), table=related_pairs(), splits=SPLITS, seed=seed)
+        tests.append({row["source_text"] for row in by_split(tmp_path / str(seed) / "corpus")["test"]})
+    assert len(tests[0] & tests[1]) < 45
+
+
+def test_a_split_stays_where_other_pairs_come_in(tmp_path: Path) -> None:
+    """A threshold that is moved a little must not draw every test pair anew."""
+    tests = []
+    for minimum in (0.2, 0.22):
+        filters = {"filters": [{"kind": "bounds", "score": "paraphrase_score", "minimum": minimum}]}
+        root = tmp_path / str(minimum)
+        publish_pairs(root, table=related_pairs(), splits=SPLITS, filters=filters)
+        tests.append({row["source_text"] for row in by_split(root / "corpus")["test"]})
+    assert len(tests[0] & tests[1]) > 75
+
+
+def test_large_splits_have_several_files(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), splits={"test": 130}, rows_per_file=50)
+    files = [file for file in read_manifest(tmp_path / "corpus").files if file.split == "test"]
+    assert [file.rows for file in files] == [50, 50, 30]
+
+
+def test_datasets_opens_the_splits(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    directory = tmp_path / "corpus"
+    loaded = datasets.load_dataset(str(directory), split="test", cache_dir=str(tmp_path / "cache"))
+    assert loaded["source_text"][:] == [row["source_text"] for row in by_split(directory)["test"]]
+    (directory / "_README.md").rename(directory / "README.md")  # as on the Hub
+    loaded = datasets.load_dataset(str(directory), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(rows) for name, rows in loaded.items()} == read_manifest(directory).splits
+    assert "validation has 60, test has 90" in (directory / "README.md").read_text(encoding="utf-8")
+
+
+def test_trainers_read_what_is_for_training(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    found = by_split(tmp_path / "corpus")
+    dataset = open_published(tmp_path / "corpus").training
+    assert dataset.rows == len(found["train"]) == sum(t.num_rows for t in published_tables(dataset, ["line"]))
+    blocks = TrainingData(corpora=[tmp_path / "corpus"]).blocks()
+    read = {text for block in blocks for text in block.left.to_pylist()}
+    assert read == {row["reference"] for row in found["train"]}
+    parameters = ParaphraserParameters.model_validate({"model": "train"})
+    prepared = prepare_pairs(tmp_path / "corpus", tmp_path, parameters, Resources(work=tmp_path / "work"))
+    assert prepared.report["pairs"] == dataset.rows
+    report = mine(tmp_path / "corpus", tmp_path / "triplets")
+    assert report.rows == dataset.rows
+
+
+def test_more_than_there_is(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"asks for test 2,000, and [\d,]+ pairs were kept") as error:
+        publish_pairs(tmp_path, table=related_pairs(), splits={"test": 2_000})
+    assert "smaller" in str(error.value.remedy)
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_a_split_that_cannot_be_filled_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pairs = random_pairs(600, seed=1)
+    place = pairs.schema.get_field_index("reference")
+    pairs = pairs.set_column(place, pairs.schema.field("reference"), pa.array(["one sentence"] * 600))
+    with caplog.at_level(logging.WARNING):
+        publish_pairs(tmp_path, table=pairs, splits={"test": 20})
+    assert "split test has 0 of 20 pairs" in caplog.text
+    assert set(read_manifest(tmp_path / "corpus").splits) == {"train"}
+    assert verify(tmp_path / "corpus").problems == []
+
+
+@pytest.mark.parametrize("name", ["train", "shard", "all", "rejected", "Test", "../test", "a-b", "", "_a"])
+def test_names_that_no_reader_would_take(name: str) -> None:
+    with pytest.raises(ValidationError, match="a split's name has"):
+        PublishParameters(splits={name: 10})
+
+
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=60),
+    wanted=st.lists(st.integers(1, 60), min_size=1, max_size=3),
+    seed=st.integers(0, 99),
+)
+def test_whole_clusters_are_drawn_and_none_is_too_large(
+    sizes: list[int], wanted: list[int], seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    members = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    first = {cluster: row for row, cluster in reversed(list(enumerate(members.tolist())))}
+    clusters = np.array([first[cluster] for cluster in members.tolist()])
+    keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
+    names = {f"s{number}": rows for number, rows in enumerate(wanted)}
+    roots, places = draw_splits(clusters, keys, names)
+    assert np.all(np.diff(roots) > 0) and set(roots.tolist()) <= set(first.values())
+    size = dict(zip((first[c] for c in range(len(sizes))), sizes, strict=True))
+    got = Counter(dict.fromkeys(names, 0))
+    for root, place in zip(roots.tolist(), places.tolist(), strict=True):
+        name = list(names)[place - 1]
+        got[name] += size[root]
+        assert size[root] <= max(1, names[name] // 20)
+    singles = sum(one == 1 for one in sizes)
+    for name, number in names.items():
+        assert got[name] <= number
+        assert got[name] == number or singles < sum(names.values())
+
+
+def test_draws_of_few_from_many() -> None:
+    """Only the clusters with the smallest keys are looked at; the result is that of looking at all."""
+    random = np.random.default_rng(5)
+    clusters = np.arange(200_000)
+    clusters[1::3] = clusters[0::3][: len(clusters[1::3])]
+    keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
+    roots, places = draw_splits(clusters, keys, {"validation": 200, "test": 300})
+    every = np.unique(clusters)
+    sizes = np.bincount(clusters)[every]
+    left, expected = {1: 200, 2: 300}, {}
+    for root in every[np.argsort(keys[every])].tolist():
+        for place in left:
+            if root not in expected and sizes[np.searchsorted(every, root)] <= left[place]:
+                expected[root] = place
+                left[place] -= int(sizes[np.searchsorted(every, root)])
+    assert dict(zip(roots.tolist(), places.tolist(), strict=True)) == expected

@@ -1,0 +1,119 @@
+"""``export-corpus --groups``: every pair in one group, every sentence once; and parts keep the splits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.verification import verify
+from tests.corpus.publication.test_groups import SPLITS, by_split, related_pairs, rows_of
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+from tests.project import digests
+
+
+def run(*arguments: object) -> str:
+    return str(run_command("export-corpus", *arguments).output)
+
+
+def refused(*arguments: object) -> str:
+    with pytest.raises(InputError) as error:
+        run(*arguments)
+    return f"{error.value} {error.value.remedy}"
+
+
+def expected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    members: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        members.setdefault(row["group"], []).append(row)
+    found = []
+    for group, pairs in sorted(members.items()):
+        sentences = dict.fromkeys(row[side] for side in ("reference", "translation") for row in pairs)
+        score = float(np.mean([row["paraphrase_score"] for row in pairs]))
+        found.append(
+            {"group": group, "sentences": list(sentences), "pairs": len(pairs), "paraphrase_score": score}
+        )
+    return found
+
+
+@pytest.mark.parametrize("splits", [{}, SPLITS])
+def test_a_row_for_each_group(
+    splits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.interface.query.groups.ROWS", 50)
+    publish_pairs(tmp_path, table=related_pairs(), splits=splits)
+    said = run(tmp_path / "corpus", "--groups", "-o", tmp_path / "groups")
+    rows = rows_of(tmp_path / "corpus")
+    assert f"{len({row['group'] for row in rows}):,} groups of {len(rows):,} pairs" in said
+    for name, members in by_split(tmp_path / "corpus").items():
+        stem = "shard" if name == "train" else name
+        table = pa.concat_tables(map(pq.read_table, sorted((tmp_path / "groups").glob(f"{stem}-*.parquet"))))
+        wanted = expected(members)
+        assert max(len(one["sentences"]) for one in wanted) > 2
+        for found, one in zip(table.to_pylist(), wanted, strict=True):
+            assert found.pop("paraphrase_score") == pytest.approx(one.pop("paraphrase_score"))
+            assert found == one
+
+
+def test_only_groups_are_replaced(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(200))
+    corpus, output = tmp_path / "corpus", tmp_path / "groups"
+    run(corpus, "--groups", "-o", output)
+    assert "already there" in refused(corpus, "--groups", "-o", output)
+    run(corpus, "--groups", "-o", output, "--force")
+    for other in (tmp_path / "selected", corpus):
+        before = digests(other)
+        assert "not groups" in refused(corpus, "--groups", "-o", other, "--force")
+        assert digests(other) == before
+    (output / "notes-2026.parquet").write_bytes(b"")
+    assert "notes-2026.parquet was put into it" in refused(corpus, "--groups", "-o", output, "--force")
+
+
+def test_a_corpus_without_groups(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(200), group_score=None)
+    message = refused(tmp_path / "corpus", "--groups", "-o", tmp_path / "g")
+    assert "publish.group_score" in message and not (tmp_path / "g").exists()
+    message = refused(tmp_path / "corpus", "--groups", "--where", "1", "-o", tmp_path / "g")
+    assert "--groups goes with" in message
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_part_has_the_same_splits(kind: str, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    part = tmp_path / "part"
+    condition = "paraphrase_score > 0.5"
+    run(tmp_path / "corpus", "--where", condition, "-f", kind, "-o", part)
+    wanted = {
+        name: sum(row["paraphrase_score"] > 0.5 for row in rows)
+        for name, rows in by_split(tmp_path / "corpus").items()
+    }
+    assert read_manifest(part).splits == wanted and verify(part).problems == []
+    loaded = datasets.load_dataset(str(part), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(rows) for name, rows in loaded.items()} == wanted
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query", "SELECT group FROM corpus"),
+        ("query", "SELECT count(*) FROM corpus GROUP BY group"),
+        ("sample", "--where", "group = 5"),
+    ],
+)
+def test_the_column_is_a_word_of_sql(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(200))
+    command, *more = arguments
+    with pytest.raises(InputError, match='the column is "group", in quotation marks'):
+        run_command(command, tmp_path / "corpus", *more)
+    with pytest.raises(InputError) as error:
+        run_command("query", tmp_path / "corpus", "SELECT nothing FROM corpus GROUP BY 1")
+    assert "word of SQL" not in str(error.value)
+    run_command("query", tmp_path / "corpus", 'SELECT "group" FROM corpus')
