@@ -78,7 +78,7 @@ def real_run(
         LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         resources = Resources(scheduler=cluster.scheduler_address, devices=["cpu"], work=root / "work")
         choice = choose_engine("fake", root, engine.options(), engine.settings(), resources)

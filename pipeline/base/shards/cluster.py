@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import logging
 import math
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from paraforge.base.errors import IncompleteError, first_line
+from paraforge.base.errors import IncompleteError, InputError, first_line
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ _SECONDS_BETWEEN_COUNTS = 10.0
 # So long a run waits for a first worker, or for another when all have gone, before it stops.
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
+_CONNECTING = "30s"
 
 
 def worker_number() -> int:
@@ -98,6 +102,34 @@ def watched_connection() -> Iterator[None]:
         ) from error
 
 
+def _security(resources: Resources) -> Security | None:
+    """What the client proves itself with; None: what Dask's own settings say. Raises InputError: a file is
+    missing."""
+    from distributed import Security
+
+    if resources.tls is None:
+        return None
+    paths = {name: path.expanduser() for name, path in resources.tls}
+    for name, path in paths.items():
+        if not path.is_file():
+            raise InputError("no such file", path, remedy=f"resources.tls.{name} names it.")
+    ca, cert, key = map(str, paths.values())
+    return Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
+
+
+def _is_open(address: str) -> bool:
+    """Whether an address is neither encrypted nor of this host or a private network."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("tcp", "ws", "ucx"):
+        return False
+    host = parts.hostname or ""
+    try:
+        found = ipaddress.ip_address(host if ":" in host else socket.gethostbyname(host))
+    except (OSError, ValueError):
+        return False
+    return found.is_global
+
+
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
     """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
@@ -105,11 +137,21 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
     from distributed import Client
 
     if resources.scheduler is not None:
+        if _is_open(resources.scheduler):
+            logger.warning(
+                "%s is a public address without encryption: whoever reaches it can run code on its workers. "
+                "Use tls:// (docs/scaling.md), or an address of a private network",
+                resources.scheduler,
+            )
         try:
-            client = Client(resources.scheduler, timeout="30s", set_as_default=False)
+            client = Client(
+                resources.scheduler, timeout=_CONNECTING, set_as_default=False, security=_security(resources)
+            )
         except OSError as error:
+            or_else = "" if resources.tls is None else f", or it does not know the certificate ({error})"
             raise IncompleteError(
-                f"nobody answers at {resources.scheduler}: start one, or set resources.scheduler to null"
+                f"nobody answers at {resources.scheduler}{or_else}: start one, or set resources.scheduler to "
+                "null"
             ) from error
         with client:
             yield client

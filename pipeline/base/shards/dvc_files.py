@@ -29,6 +29,11 @@ def repair(project: Path = Path()) -> list[tuple[Path, Path]]:
     return [] if looks_whole else set_aside(project)
 
 
+def broken_links(root: Path = Path("inputs")) -> list[Path]:
+    """Links to files that are gone, over which DVC stops before a stage can say what is missing."""
+    return sorted(path for path in root.glob("*/*") if path.is_symlink() and not path.exists())
+
+
 def _is_json(path: Path) -> bool:
     try:
         json.loads(path.read_bytes())

@@ -6,12 +6,20 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
 
 # The translation memory in the work directory: no step's directory, and never pruned unasked.
 MEMORY_NAME = "memory"
+
+
+class Tls(Section):
+    """Certificates (PEM files) that a scheduler and its clients prove themselves with."""
+
+    ca: Path = Field(description="certificate of the authority that signed all of them")
+    cert: Path = Field(description="own certificate")
+    key: Path = Field(description="its private key")
 
 
 class Resources(Section):
@@ -22,6 +30,10 @@ class Resources(Section):
         None,
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
         description="address of a running Dask scheduler; null for a local cluster",
+    )
+    tls: Tls | None = Field(
+        None,
+        description="of a scheduler tls://HOST:PORT: the files ca, cert and key; null: Dask's own settings",
     )
     devices: list[str] = Field(
         default_factory=lambda: ["auto"],
@@ -70,6 +82,12 @@ class Resources(Section):
         description="keep in the work directory what earlier parameters left, as far as it is quick to make "
         "again; what took long is kept until 'paraforge work prune'",
     )
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Resources:
+        if self.tls is not None and not (self.scheduler or "").startswith("tls://"):
+            raise ValueError("tls is for a scheduler tls://HOST:PORT")
+        return self
 
     def memory_directory(self) -> Path:
         """The translation memory."""

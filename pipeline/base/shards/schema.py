@@ -49,6 +49,8 @@ _DECLARED = [
     column("empty_output", pa.bool_(), "the hypothesis has no text"),
     column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
     column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
+    # publication
+    column("group", pa.int64(), "the same number in pairs that say the same, that of the first of them"),
     # fate
     column("rejected", pa.string(), "name of the first filter that rejected the pair; null if none did"),
     column("failed", pa.string(), "why the pair could not be translated; null if it was"),

@@ -33,9 +33,9 @@ class ShardRecord:
     sha256: str
 
 
-def shard_name(index: int) -> str:
+def shard_name(index: int, stem: str = "shard") -> str:
     """File name of shard ``index``, e.g. ``shard-00007.parquet``."""
-    return f"shard-{index:05d}.parquet"
+    return f"{stem}-{index:05d}.parquet"
 
 
 def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL) -> None:
@@ -296,14 +296,16 @@ class ShardWriter:
         schema: pa.Schema,
         rows_per_shard: int = ROWS_PER_SHARD,
         level: int = _LEVEL,
+        stem: str = "shard",
     ) -> None:
-        """level: of compression."""
+        """level: of compression. stem: what the files' names begin with."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
         self.schema = schema
         self.rows_per_shard = rows_per_shard
         self.level = level
+        self.stem = stem
         self.records: list[ShardRecord] = []
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
@@ -324,7 +326,8 @@ class ShardWriter:
         rest = merged.slice(rows)
         self._pending = [rest] if rest.num_rows else []
         self._pending_rows = rest.num_rows
-        self.records.append(write_shard(shard, self.directory / shard_name(len(self.records)), self.level))
+        path = self.directory / shard_name(len(self.records), self.stem)
+        self.records.append(write_shard(shard, path, self.level))
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
         """Write what is left and, if a description is given, ``_shards.json``."""

@@ -1,13 +1,15 @@
-"""All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory."""
+"""All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory;
+and the step that gives every row its own."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +18,17 @@ from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.schema import COLUMNS, schema_of
+from paraforge.base.shards.step import Step
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.ragged import ranges, text_bytes
 from paraforge.intake.bitext.cleaning import composed
 from paraforge.translation.memory.distinct import mapped_array
-from paraforge.translation.memory.hypotheses import HYPOTHESES
+from paraforge.translation.memory.hypotheses import HYPOTHESES, HYPOTHESIS_COLUMNS
 from paraforge.translation.memory.recall import Recalled
+from paraforge.translation.stage.remembering import Remembered
+from paraforge.translation.stage.sentences import EngineChoice
+from paraforge.versions import TRANSLATE
 
 # Rows of a record batch: what is opened to fetch one row.
 _BATCH_ROWS = 65_536
@@ -160,3 +167,66 @@ def _digest_into(digest: hashlib._Hash, table: pa.Table) -> None:
 def _blocks(table: pa.Table, rows: int = 4096) -> Iterator[pa.Table]:
     for begin in range(0, table.num_rows, rows):
         yield table.slice(begin, rows)
+
+
+def rows_step(choice: EngineChoice, hypotheses: Hypotheses | None, remembered: Remembered | None) -> Step:
+    """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
+
+    choice: engine with options and model. hypotheses: of all sentences; None where there is none.
+    remembered: what translated the sentences, and how many were known, for the index; None likewise.
+    """
+    notes = {}
+    if remembered is not None:
+        notes["sentences"] = len(remembered.recalled.places)
+        notes["sentences_from_memory"] = remembered.known_before
+    return Step(
+        name="translate",
+        version=TRANSLATE,
+        parameters={**choice.parameters(), "hypotheses": hypotheses.digest if hypotheses else "none"},
+        fingerprints={"model": choice.weights},
+        build=build_rows,
+        arguments={"hypotheses": hypotheses},
+        aligned=False,
+        inherited=remembered.versions() if remembered else {},
+        notes=notes,
+    )
+
+
+def build_rows(hypotheses: Hypotheses | None) -> Callable[[pa.Table], pa.Table]:
+    """Gives the function from rows with ``sentence`` to complete rows."""
+
+    def complete(table: pa.Table) -> pa.Table:
+        number = table.column("sentence")
+        waits = number.is_valid().to_numpy()
+        wanted, own = np.unique(number.drop_null().to_numpy(), return_inverse=True)
+        if hypotheses is None:
+            found, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
+        else:
+            found, counts = hypotheses.fetch(wanted)
+        # A row that is not translated stays one row; its place in the hypotheses is void (-1).
+        left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
+        left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]
+        rows = np.repeat(np.arange(table.num_rows), count)
+        return _joined(table.drop_columns("sentence"), rows, found, ranges(left, count))
+
+    return complete
+
+
+def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    repeated = base if len(rows) == base.num_rows else base.take(pa.array(rows))
+    voids = places < 0
+    taken = found.take(pa.array(places, mask=voids))
+    void = pa.array(voids)
+    columns: dict[str, Any] = {name: repeated.column(name) for name in repeated.column_names}
+    for name in HYPOTHESIS_COLUMNS:
+        column = taken.column(name)
+        if name in ("translation", "translation_score"):
+            if name in columns:  # a row that came with a translation keeps it
+                column = pc.if_else(void, columns[name], column)
+        elif name != "failed":
+            column = pc.fill_null(column, 0 if name == "rank" else False)
+        columns[name] = column.cast(COLUMNS[name].type)
+    order = [name for name in COLUMNS if name in columns]
+    extra = [repeated.schema.field(name) for name in columns if name not in COLUMNS]
+    schema = schema_of(order, extra)
+    return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -18,10 +18,9 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import RowCounts, find_distinct
 from paraforge.translation.stage.calibration.check import Calibration, calibrated
-from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble
+from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.remembering import Remembered, finish_tasks, open_memory, translate_unknown
-from paraforge.translation.stage.rows import rows_step
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 
 logger = logging.getLogger(__name__)

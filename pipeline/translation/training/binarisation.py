@@ -38,7 +38,8 @@ class PreparedBitext:
     """What :func:`prepare_bitext` made of a bitext; everything is in one directory.
 
     pairs: accepted rows of the bitext. trained: pairs that are trained on. held_out: pairs for validation.
-    set_aside: pairs in neither, because their source is held out, could be, or is too long to be.
+    set_aside: pairs in neither, because their source is held out, could be, is too long to be, or was not
+    drawn where there are more pairs than ``maximum_pairs``.
     too_long: pairs with more pieces on a side than allowed, or none.
     source_tokens, target_tokens: of the trained pairs, end of sentence included.
     parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
@@ -98,8 +99,16 @@ def prepare_bitext(
     return prepared
 
 
-def _training_rows(table: pa.Table, threshold: float) -> pa.Table:
-    return table.filter(pa.array(table["drawn"].to_numpy() >= threshold))
+def _training_rows(table: pa.Table, threshold: float, share: float) -> pa.Table:
+    """The rows that are not held out, or a share of them: all pairs of a source or none, wherever it is."""
+    rows = table.filter(pa.array(table["drawn"].to_numpy() >= threshold))
+    # The low half of the key: the high half decides what is held out.
+    return rows if share >= 1 else rows.filter(pa.array(_low_half(rows["source_text"]) < share))
+
+
+def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row of texts."""
+    return text_keys(*columns)[:, 1].astype(np.float64) / 2.0**64
 
 
 def _train_vocabularies(
@@ -111,15 +120,13 @@ def _train_vocabularies(
     symbols: Sequence[str],
 ) -> None:
     settings = parameters.vocabulary
-    share = min(1.0, settings.sample / accepted)
+    share = min(1.0, settings.sample / min(accepted, parameters.maximum_pairs))
 
     def sample(columns: tuple[str, ...]) -> Iterator[str]:
         for table in accepted_pairs(bitext, parameters):
-            rows = _training_rows(table, threshold)
+            rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
             if share < 1.0:
-                # The low half of the key: independent of the high half, which decides what is held out.
-                chosen = text_keys(rows["source_text"], rows["target"])[:, 1].astype(np.float64) / 2.0**64
-                rows = rows.filter(pa.array(chosen < share))
+                rows = rows.filter(pa.array(_low_half(rows["source_text"], rows["target"]) < share))
             for column in columns:
                 yield from rows[column].to_pylist()
 
@@ -246,7 +253,7 @@ def _binarise(
     tokens = [0, 0]
     with progress(total=accepted, unit="pairs", description="binarise") as bar:
         for table in accepted_pairs(bitext, parameters):
-            rows = _training_rows(table, threshold)
+            rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
             below += table.num_rows - rows.num_rows
             for start in range(0, rows.num_rows, PAIRS_PER_BLOCK):
                 check_interrupt()

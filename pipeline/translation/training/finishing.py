@@ -20,6 +20,9 @@ from paraforge.translation.training.validation import Scores, evaluate
 
 logger = logging.getLogger(__name__)
 
+# BLEU of a model whose output has little to do with its input.
+_HARDLY = 3.0
+
 
 def finish_model(
     directory: Path,
@@ -39,6 +42,13 @@ def finish_model(
     """
     languages = (parameters.source_language, parameters.target_language)
     state, chosen, scores = _choose_weights(directory, parameters, result.history, threads)
+    if scores.bleu < _HARDLY:
+        logger.warning(
+            "BLEU %.1f on %d held-out rows: the model has hardly learnt anything. Train it longer or "
+            "on more pairs, or take a ready one (docs/models.md)",
+            scores.bleu,
+            result.prepared.held_out,
+        )
     entries = write_fairseq_model(
         state,
         {language: directory / f"dict.{language}.txt" for language in languages},

@@ -160,6 +160,11 @@ class NmtParameters(Section):
     architecture: ArchitectureParameters = Field(default_factory=ArchitectureParameters)
     training: NmtTrainingParameters = Field(default_factory=NmtTrainingParameters)
     validation: NmtValidationParameters = Field(default_factory=NmtValidationParameters)
+    maximum_pairs: int = Field(
+        20_000_000,
+        ge=1000,
+        description="of more pairs about so many are trained on, drawn by their source sentence",
+    )
     maximum_tokens: int = Field(
         250,
         ge=2,

@@ -102,13 +102,15 @@ def training_key(
     parameters: with the precision that is meant; see
     :func:`~paraforge.translation.training.training.with_precision`.
     """
-    # References and transformers are in no key, so that trainings from before there were other targets and
-    # architectures are found again.
+    # References, transformers and the default number of pairs are in no key, so that trainings from before
+    # there were others are found again.
     values = parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"})
     if parameters.target == "reference":
         del values["target"]
     if parameters.architecture.kind == "transformer":
         del values["architecture"]["kind"]
+    if parameters.maximum_pairs == NmtParameters.model_fields["maximum_pairs"].default:
+        del values["maximum_pairs"]
     return hash_json(
         {
             "step": step,

@@ -83,7 +83,7 @@ def test_workers_killed_at_random_times(undisturbed: Path, tmp_path: Path, mode:
             silence_logs=logging.CRITICAL,
             memory_limit="1GB",
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         before = set(client.run(os.getpid).values())
         stop = threading.Event()

@@ -52,18 +52,15 @@ def run(work: Callable[[int], int]) -> list[int]:
     return list(in_processes(work, range(20), nothing, (), 2))
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_ctrl_c_is_left_to_the_parent() -> None:
     assert run(squared_in_spite_of_ctrl_c) == [number**2 for number in range(20)]
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_a_process_that_dies_is_one_line() -> None:
     with pytest.raises(IncompleteError, match=r"a worker process died.*--workers"):
         run(dies_at_seven)
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_a_process_that_dies_of_an_interrupt_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     stop.set()

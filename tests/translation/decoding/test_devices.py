@@ -153,7 +153,7 @@ def test_auto_on_a_cluster_asks_its_workers(gpus_of_worker: int) -> None:
         found = plan_workplace("ctranslate2", resources, 10**6)
         assert found.devices == (("cuda",) if gpus_of_worker else ("cpu",))
         assert sentences_step(CHOICE, found).device == found.devices[0]
-        with Client(cluster) as client:
+        with Client(cluster, set_as_default=False) as client:
             assert client.submit(threads_and_device, found).result() == (3, found.devices[0])
         assert not plan_workplace("fake", resources, 10**6).on_gpu
         named = Resources(scheduler=cluster.scheduler_address, devices=["cuda"], threads=2)

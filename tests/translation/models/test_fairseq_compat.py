@@ -36,7 +36,8 @@ except ValueError:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "as before\n"
+    # Python 3.10 refuses lists, dictionaries and sets only.
+    assert done.stdout == ("as before\n" if sys.version_info >= (3, 11) else "")
     assert done.stderr == ""
 
 

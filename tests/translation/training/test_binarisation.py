@@ -90,6 +90,29 @@ def test_counts_add_up_and_sides_are_disjoint(tmp_path: Path) -> None:
     assert prepared.target_tokens == sum(map(len, read_part(part, "train", "en")))
 
 
+def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> None:
+    rows = [
+        (f"{cs} {number % 1500}", f"{en} {number}", None) for number, (cs, en) in enumerate(2 * bitext(1500))
+    ]
+    found = {}
+    for maximum, order in ((10**6, 1), (1000, 1), (1000, -1)):
+        work = tmp_path / f"{maximum}{order}"
+        shards = write_shards(tmp_path / f"shards{maximum}{order}", rows[::order])
+        prepared = prepare_bitext(shards, work, parameters(maximum_pairs=maximum))
+        assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == 3000
+        (part,) = (work / part for part in prepared.parts)
+        processor = load_processor(work / "source.spm")
+        sources = sorted({row[0] for row in rows})
+        encoded = [tuple(row.tolist()) for row in binarisation.encode_sentences(processor, sources)]
+        source_of = dict(zip(encoded, sources, strict=True))
+        found[maximum, order] = {source_of[tuple(row)] for row in read_part(part, "train", "cs")}
+        if maximum == 1000:
+            assert 850 < prepared.trained < 1150
+            assert len(found[maximum, order]) < 0.8 * prepared.trained, "all pairs of a source, or none"
+            assert found[maximum, order] < found[10**6, 1]
+    assert found[1000, 1] == found[1000, -1]
+
+
 def test_the_result_does_not_depend_on_the_shards_cut(tmp_path: Path) -> None:
     for name, rows_per_shard in (("a", 50), ("b", 1000)):
         prepare_bitext(

@@ -33,7 +33,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingRes
 
 @pytest.mark.parametrize(
     ("scores", "weights"),
-    [((5.0, 4.0), "update 8"), ((4.0, 5.0), "average of updates 8, 12"), ((4.0, 4.0), "update 8")],
+    [
+        ((5.0, 4.0), "update 8"),
+        ((4.0, 5.0), "average of updates 8, 12"),
+        ((4.0, 4.0), "update 8"),
+        ((0.5, 2.9), "average of updates 8, 12"),
+    ],
 )
 def test_the_better_of_best_and_average(
     tmp_path: Path,
@@ -41,6 +46,7 @@ def test_the_better_of_best_and_average(
     monkeypatch: pytest.MonkeyPatch,
     scores: tuple[float, float],
     weights: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     directory, result = trained
     given = iter(scores)
@@ -52,6 +58,7 @@ def test_the_better_of_best_and_average(
     monkeypatch.setattr(finishing, "evaluate", evaluate)
     (tmp_path / "nmt").mkdir()
     description = finish_model(directory, tmp_path / "nmt", parameters(), result, threads=1)
+    assert ("has hardly learnt anything" in caplog.text) == (max(scores) < 3)
     assert description["trained_on"]["weights"] == weights
     assert description["trained_on"]["updates"] == 12
     assert description["metrics"] == {
