@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -93,15 +92,6 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "finished", make_finished)
 
 
-@pytest.fixture
-def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that embed are forked from this one, which has imported what they need."""
-    from paraforge.base.shards import pool
-
-    context = multiprocessing.get_context("fork")
-    monkeypatch.setattr(pool, "multiprocessing", SimpleNamespace(get_context=lambda method: context))
-
-
 @pytest.fixture(scope="session")
 def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     from tests.chromium import chromium
@@ -142,6 +132,14 @@ def _own_log() -> Iterator[None]:
     yield
     if logs.remove_handlers():
         logging.getLogger().setLevel(logging.WARNING)
+
+
+@pytest.fixture(autouse=True)
+def _no_default_scheduler() -> Iterator[None]:
+    """A client of Dask that was the default may leave its name behind, and readers by Dask then fail."""
+    yield
+    if "dask" in sys.modules:
+        assert sys.modules["dask"].config.get("scheduler", None) is None, "give Client set_as_default=False"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.project import digests, read_parameters, run
+from paraforge.corpus.publication.manifest import read_manifest
+from tests.project import digests, read_parameters, run, write_parameters
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 CHOICES = "# choices: translation=fake corpus=sample\n"
@@ -18,8 +20,7 @@ OVERLAP = "select.filters.trigram_overlap.maximum"
 
 
 def git(project: Path, *arguments: str) -> None:
-    name = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    subprocess.run(["git", *name, *arguments], cwd=project, check=True, capture_output=True)
+    subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
 
 
 def maximum(project: Path) -> float:
@@ -45,7 +46,9 @@ def project(finished_project: Path, tmp_path_factory: pytest.TempPathFactory) ->
     stages["stages"] = {name: stage for name, stage in stages["stages"].items() if name in have_run}
     (project / "dvc.yaml").write_text(yaml.safe_dump(stages, sort_keys=False), encoding="utf-8")
     (project / "params.yaml").write_text(CHOICES + (project / "params.yaml").read_text())
-    for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "first"]):
+    # 'dvc exp apply' asks for both, and a fresh machine has none.
+    name = ["config", "user.name", "a"], ["config", "user.email", "a@b.c"]
+    for command in (["init", "-q", "-b", "main"], *name, ["add", "-A"], ["commit", "-qm", "first"]):
         git(project, *command)
     run("dvc", "exp", "run", "-n", "closer", "-S", f"{OVERLAP}=0.5", "publish", cwd=project)
     assert maximum(project) == 0.5 and choices_are_kept(project)
@@ -105,6 +108,20 @@ def test_params_diff_metrics_diff_and_plots(project: Path) -> None:
     run("dvc", "plots", "show", "plots/scores.csv", "-o", "shown", cwd=project)
     assert (project / "shown" / "index.html").is_file()
     assert choices_are_kept(project)
+
+
+def test_the_licence_of_a_source_runs_what_says_it_and_nothing_else(project: Path) -> None:
+    parameters = read_parameters(project)
+    parameters["ingest"]["sources"][0]["licence"] = "CC-BY-4.0"
+    parameters["publish"]["licences"] = {"sample-news": "CC0-1.0"}
+    write_parameters(project, parameters)
+    said = run("dvc", "repro", "publish", cwd=project).stdout
+    assert set(re.findall("Running stage '(.*?)'", said)) == {"ingest", "publish"}
+    manifest = read_manifest(project / "data/corpus")
+    assert {manifest.licences[name] for name in manifest.sources if name != "sample-news"} == {"CC-BY-4.0"}
+    assert manifest.licences["sample-news"] == "CC0-1.0"
+    card = (project / "data/corpus/_README.md").read_text(encoding="utf-8")
+    assert "| sample-captions | CC-BY-4.0 |" in card
 
 
 def test_checkout_after_a_switch_of_branches(project: Path, finished_project: Path) -> None:

@@ -62,6 +62,7 @@ WORK = {
     "triplets": ["data/corpus", "out", "--encoder", MODEL],
     "evaluate": [MODEL, "--sts", "sts.tsv"],
     "sif": [TABLE, "out", "-c", "data/corpus"],
+    "fit-words": [TABLE, "out.txt", "--synonyms", "synonyms.txt"],
     "export": [MODEL, "out", "--format", "safetensors"],
     "init": ["new"],
     "work": ["list"],
@@ -95,6 +96,7 @@ def make_finished(project: Path) -> None:
     (project / SENTENCES).write_text("\n".join(lines) + "\n")
     pairs = [f"{one}\t{other}" for one, other in itertools.pairwise(lines)]
     (project / PAIRS).write_text("\n".join(pairs) + "\n")
+    (project / "synonyms.txt").write_text("man person\nhouse building\n", encoding="utf-8")
     (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
 
 

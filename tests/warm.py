@@ -181,6 +181,8 @@ def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
     received = b""
     while len(received) < int(length):
         received += connection.recv(1 << 16) or os._exit(1)
+    # Debian's Python has one of its own; a program's is another.
+    sys.modules.pop("sitecustomize", None)
     name, directory, group, count, *words = map(os.fsdecode, received.split(b"\0"))
     arguments, settings = words[: int(count)], words[int(count) :]
     os.setpgid(0, int(group))

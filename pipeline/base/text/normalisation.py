@@ -11,12 +11,16 @@ import unicodedata
 from functools import cache
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 # Patterns for RE2 and for Python: the characters themselves, as each spells those above U+007F differently.
 BREAKS = "[\t\n\x0b\x0c\r]+"
 CONTROLS = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+
+# Texts for which it is not worth while to look for those of ASCII alone.
+_FEW = 1000
 
 
 def without_controls(text: str) -> str:
@@ -30,6 +34,22 @@ def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     ``"It’s  5 o'clock!"`` gives ``"it s 5 o clock"``. Nulls stay null; a text without a letter or digit
     gives ``""``.
     """
+    if isinstance(texts, pa.ChunkedArray):
+        return pa.chunked_array([normalise(chunk) for chunk in texts.chunks], texts.type)
+    if len(texts) < _FEW or texts.type not in (pa.string(), pa.large_string()):
+        return _words(texts)
+    from paraforge.base.text.ascii_words import ascii_words  # takes half a second
+
+    plain = pc.fill_null(pc.string_is_ascii(texts), False).to_numpy(zero_copy_only=False)
+    found = ascii_words(texts.filter(pa.array(plain)))
+    if plain.all():
+        return found
+    others = _words(texts.filter(pa.array(~plain)))
+    place = np.where(plain, np.cumsum(plain), plain.sum() + np.cumsum(~plain)) - 1
+    return pa.concat_arrays([found, others]).take(pa.array(place))
+
+
+def _words(texts: pa.Array) -> pa.Array:
     lowered = pc.utf8_lower(normalise_unicode(texts, "NFKC"))
     # Combining marks belong to their letter where NFKC has no composed form.
     words = pc.replace_substring_regex(lowered, pattern=r"[^\pL\pN\pM]+", replacement=" ")

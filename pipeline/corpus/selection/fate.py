@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.shards.schema import alive_rows
+from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 
 
 @dataclass
@@ -73,7 +73,7 @@ def _ranked(counts: Counter[str]) -> dict[str, int]:
 
 def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Whether each row is kept: neither rejected nor failed."""
-    return alive_rows(rows).to_numpy()
+    return np.asarray(alive_rows(rows))
 
 
 def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:
@@ -88,14 +88,12 @@ def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa
 
 
 def count_rows(rows: pa.Table) -> Counts:
-    """Count a shard by the columns ``rejected`` and, where there is one, ``failed``. Raises IncompleteError:
-    a row is both rejected and failed, so it would be counted twice."""
-    counts = Counts(
-        rows_in=rows.num_rows,
-        kept=int(kept_mask(rows).sum()),
-        rejected=_by_value(rows.column("rejected")),
-        failed=_by_value(rows.column("failed")) if "failed" in rows.column_names else Counter(),
+    """Count a shard by the columns ``rejected`` and ``failed``, where there are these. Raises
+    IncompleteError: a row is both rejected and failed, so it would be counted twice."""
+    rejected, failed = (
+        _by_value(rows.column(name)) if name in rows.column_names else Counter() for name in FATE_COLUMNS
     )
+    counts = Counts(rows.num_rows, int(kept_mask(rows).sum()), rejected, failed)
     counts.check("a shard")
     return counts
 

@@ -18,6 +18,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.language import LANGUAGES
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _MADE_BY = {
     **dict.fromkeys(LANGUAGES, "language identification in the section 'score'"),
     "cosine": "the sentence-transformers cosine in the section 'score'",
+    "cross_encoder": "the cross-encoder in the section 'score'",
 }
 
 
@@ -83,6 +85,14 @@ def _most_frequent(counts: Counts) -> str:
     return f"'{reasons[0][0]}' rejects {reasons[0][1]:,} of {counts.rows_in:,}" if reasons else "none came in"
 
 
+def _remedy(column: str, present: Sequence[str]) -> str:
+    if column in _MADE_BY:
+        return f"Turn on {_MADE_BY[column]}."
+    if column in COLUMNS:
+        return "An earlier version made this corpus: run 'dvc repro', which adds it."
+    return f"It has {', '.join(present)}."
+
+
 def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
     """Make sure that the corpus has every column that selection reads. Raises ConfigurationError: columns are
     missing; every one is named, with the parameter that reads it."""
@@ -91,8 +101,7 @@ def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
     readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}
     readers |= {f"select.filters.{one.reason}": one.columns() for one in parameters.filters}
     problems = [
-        f"{reader}: the corpus has no column '{column}'. "
-        + (f"Turn on {_MADE_BY[column]}." if column in _MADE_BY else f"It has {', '.join(present)}.")
+        f"{reader}: the corpus has no column '{column}'. {_remedy(column, present)}"
         for reader, columns in readers.items()
         for column in columns
         if column not in present

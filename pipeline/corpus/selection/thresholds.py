@@ -28,7 +28,10 @@ logger = logging.getLogger(__name__)
 
 MAIN_SCORE = "paraphrase_score"
 _NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
-_NO_PAIRS = "no wrong pairs can be made of this corpus, as no two rows differ on both sides: give a number"
+_NO_PAIRS = (
+    "no wrong pairs can be made of this corpus, as no two rows differ on both sides (a model that has learnt "
+    "nothing says the same of all sentences): train it longer, or give a number"
+)
 
 
 def settle(

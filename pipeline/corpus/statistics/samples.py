@@ -19,8 +19,7 @@ from paraforge.base.text.idf import Background, entropy, sentence_means
 from paraforge.base.text.tokens import TokenColumn, tokenize_column
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import Moments, by_source, rounded
-from paraforge.corpus.statistics.pairs import Paths, read_pairs
-from paraforge.corpus.statistics.parses import Row
+from paraforge.corpus.statistics.pairs import Paths, Row, read_pairs
 
 
 @dataclass

@@ -34,9 +34,16 @@ from paraforge.corpus.statistics.counts import (
     decile_figures,
     figures_of,
 )
-from paraforge.corpus.statistics.pairs import Keys, Paths, limit_of, read_pairs, shard_paths, smallest
+from paraforge.corpus.statistics.pairs import (
+    Keys,
+    Paths,
+    limit_of,
+    read_pairs,
+    read_parses,
+    shard_paths,
+    smallest,
+)
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters, located
-from paraforge.corpus.statistics.parses import read_parses
 from paraforge.corpus.statistics.samples import describe_sample, parse_rest, sample_references
 
 # Sampling for the background must not follow the sampling for Table 1.

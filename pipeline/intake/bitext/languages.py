@@ -87,8 +87,12 @@ def language_problem(
     source, reference = texts["source_text"], texts["reference"]
     go_on = f"set {languages.section}.check_languages=false"
     share = swapped_share(source, reference, languages.target)
+    # Labels of rows may look like a language one by one, and not as a whole.
+    whole = {side: identified(texts[side]) for side in texts}
+    if share is not None and share >= _SWAPPED and len(set(whole.values())) == 1:
+        share = None
     if share is not None and share >= _SWAPPED:
-        seen = [f"{places[side]} ({side}) is in {identified(texts[side])!r}" for side in texts]
+        seen = [f"{places[side]} ({side}) is in {whole[side]!r}" for side in texts]
         return f"{', '.join(seen)}: swapped? Give {exchanged}, or {go_on}"
     if share is not None and share >= _MIXED:
         return (

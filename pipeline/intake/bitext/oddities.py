@@ -9,6 +9,8 @@ from dataclasses import dataclass
 # Of fewer rows nothing is said.
 _ROWS = 20
 _MOST = 0.9
+# Rows for each text of a column of labels.
+_REPEATED = 20
 _SHOWN = 40
 _NUMBER = re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*")
 _HEADINGS = re.compile(
@@ -31,7 +33,7 @@ class Oddity:
 
 
 def oddities(rows: Mapping[str, Sequence[str | None]], places: Mapping[str, str]) -> list[Oddity]:
-    """A side that is the same or a number in every row, two sides that are the same, a header as a row.
+    """A side that is one text, a label or a number in every row, two equal sides, a header as a row.
 
     rows: the first rows of each side, a null as None. places: what a reader calls each side's place.
     """
@@ -51,11 +53,13 @@ def oddities(rows: Mapping[str, Sequence[str | None]], places: Mapping[str, str]
 
 
 def oddity(texts: Sequence[str]) -> str | None:
-    """What a column of at least 20 texts is instead of sentences: one text, or numbers."""
+    """What a column of at least 20 texts is instead of sentences: one text, labels, or numbers."""
     if len(texts) < _ROWS:
         return None
     if len(set(texts)) == 1:
         return f"is {texts[0][:_SHOWN]!r} in every row" if texts[0] else "is empty in every row"
+    if len(set(texts)) <= len(texts) / _REPEATED:
+        return f"has {len(set(texts))} texts in {len(texts)} rows, {texts[0][:_SHOWN]!r} for one"
     numbers = sum(_NUMBER.fullmatch(text) is not None for text in texts)
     return (
         f"has a number in {numbers / len(texts):.0%} of the rows" if numbers >= _MOST * len(texts) else None

@@ -65,7 +65,7 @@ class SourceFile:
 
     def reading(self) -> dict[str, Any]:
         """What the rows depend on beside the bytes of the files."""
-        ignored = {"name", "path", "paths", "drop_rows"}
+        ignored = {"name", "licence", "path", "paths", "drop_rows"}
         return self.source.model_dump(mode="json", exclude=ignored)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,8 +14,6 @@ from typing import Any
 from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
 
 from paraforge.base.errors import InputError
-from paraforge.interface.annotation.guidelines import FLUENCY, PARAPHRASE
-from paraforge.interface.annotation.order import presentation_order
 from paraforge.interface.annotation.store import (
     LONGEST_COMMENT,
     LONGEST_NAME,
@@ -191,3 +192,76 @@ def _answer_of_form() -> Answer:
     if len(comment) > LONGEST_COMMENT:
         abort(400, f"A comment has at most {LONGEST_COMMENT:,} characters.")
     return Answer(grades[0], grades[1], comment)
+
+
+def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[int]:
+    """Indices of the pairs in the order in which an annotator grades them.
+
+    Depends on the seed and the name alone, so that it is the same after a restart and another one for
+    everybody. Who stops after a share of the pairs has graded that share of every band, to within one pair.
+
+    bands: band of each pair. annotator: name.
+    """
+
+    def key(index: int) -> bytes:
+        return hashlib.blake2b(f"{seed}\0{annotator}\0{index}".encode(), digest_size=16).digest()
+
+    strata: dict[int, list[int]] = defaultdict(list)
+    for index, band in enumerate(bands):
+        strata[band].append(index)
+    places = {}
+    for members in strata.values():
+        for place, index in enumerate(sorted(members, key=key)):
+            places[index] = (place + 0.5) / len(members)
+    return sorted(range(len(bands)), key=lambda index: (places[index], key(index)))
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One of the three answers: its short name, and what it means."""
+
+    value: int
+    label: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a pair.
+
+    name: of the field. title: as people read it. asked: the question in full.
+    """
+
+    name: str
+    title: str
+    asked: str
+    grades: tuple[Grade, Grade, Grade]
+
+
+PARAPHRASE = Question(
+    "paraphrase",
+    "Paraphrase strength",
+    "Do the two sentences mean the same?",
+    (
+        Grade(1, "Not equivalent", "The sentences are not equivalent, even if they share minor details."),
+        Grade(
+            2,
+            "Roughly equivalent",
+            "The sentences are roughly equivalent, with some important information missing or that differs "
+            "slightly.",
+        ),
+        Grade(
+            3, "Same meaning", "The sentences have the same meaning, but some unimportant details can differ."
+        ),
+    ),
+)
+FLUENCY = Question(
+    "fluency",
+    "Fluency of the translation",
+    "Is the back-translation, on its own, good English?",
+    (
+        Grade(1, "Poor", "It has more than two grammatical errors or is not a natural English sentence."),
+        Grade(2, "Some errors", "It has one to two grammatical errors."),
+        Grade(3, "Fluent", "It has no grammatical errors."),
+    ),
+)

@@ -72,7 +72,7 @@ def serve(
     """
     from paraforge.base.interrupts import graceful_interrupts
     from paraforge.corpus.statistics.counts import BANDS
-    from paraforge.interface.annotation.serving import open_evaluation
+    from paraforge.interface.annotation.store import open_evaluation
     from paraforge.interface.web.serving import require_packages, serve_app
 
     # Before anything is drawn: what is missing then is missing later.

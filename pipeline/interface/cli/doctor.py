@@ -12,7 +12,10 @@ _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "n
 def doctor(
     as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
     repair: bool = typer.Option(
-        False, "--repair", help="only rename DVC's files that a kill cut off, so that 'dvc repro' continues"
+        False,
+        "--repair",
+        help="only rename DVC's files that a kill cut off and remove inputs/ links to files that are gone, "
+        "so that 'dvc repro' continues",
     ),
     install_fairseq: bool = typer.Option(
         False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
@@ -33,18 +36,21 @@ def doctor(
 
         raise typer.Exit(0 if install() else 1)
     if repair:
-        from paraforge.base.shards.dvc_files import set_aside
+        from paraforge.base.shards.dvc_files import broken_links, set_aside
         from paraforge.interface.project.upgrade import adopt_lock
 
         for path, aside in set_aside():
             typer.echo(
                 f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
             )
+        for path in broken_links():
+            typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which is gone")
+            path.unlink()
         if adopt_lock():
             typer.echo("dvc.lock: stages have the names that dvc.yaml has now; nothing runs again for that")
         return
     from paraforge.interface.configuration.diagnosis import diagnose
-    from paraforge.interface.project.staleness import project_findings
+    from paraforge.interface.project.upgrade import project_findings
 
     findings = [*diagnose(), *project_findings(Path())]
     if as_json:

@@ -32,8 +32,7 @@ def init(
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
     from paraforge.base.errors import InputError
-    from paraforge.interface.project.bitext import look_at
-    from paraforge.interface.project.creation import make_project
+    from paraforge.interface.project.creation import look_at, make_project
 
     if upgrade:
         if sample or bitext:
@@ -60,8 +59,7 @@ def init(
 
 
 def _upgrade(project: Path) -> None:
-    from paraforge.interface.project.staleness import what_runs
-    from paraforge.interface.project.upgrade import upgrade
+    from paraforge.interface.project.upgrade import upgrade, what_runs
 
     done = upgrade(project)
     for title, paths in (("new", done.new), ("updated", done.updated), ("yours, kept", done.kept)):

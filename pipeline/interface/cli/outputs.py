@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import gzip
 import json
 import os
 import re
@@ -51,6 +52,7 @@ class DirectoryKind:
 
 
 _TENSORS = "model.safetensors"
+_NUMBER = "[0-9]" * 5
 LEXICON = DirectoryKind("a lexicon", "lexicon.json", ("entries", "files"), ("*.parquet",))
 TRAINED_MODEL = DirectoryKind(
     "a trained model",
@@ -60,6 +62,16 @@ TRAINED_MODEL = DirectoryKind(
 )
 DECODERS = DirectoryKind(
     "trained decoders", "decoders.json", ("parameters", "vocabulary"), (_TENSORS, "*vocabulary.json")
+)
+CORPUS_PART = DirectoryKind(
+    "an exported corpus",
+    "_manifest.json",
+    ("part_of", "files"),
+    (f"*-{_NUMBER}.*", "_shards.json", "_README.md", ".huggingface.yaml", "_wrong_pairs.arrow"),
+)
+MERGED_CORPUS = DirectoryKind("a merged corpus", "_manifest.json", ("merged", "files"), CORPUS_PART.others)
+GROUPS = DirectoryKind(
+    "groups of a corpus", "_shards.json", ("groups", "shards"), (f"*-{_NUMBER}.parquet", ".huggingface.yaml")
 )
 TRIPLETS = DirectoryKind(
     "triplets", "_triplets.json", ("encoder", "files"), ("*.parquet", "_README.md", ".huggingface.yaml")
@@ -134,10 +146,14 @@ def table(what: str, form: str, columns: Sequence[str]) -> FileKind:
             import pyarrow.parquet as pq
 
             return set(columns) <= set(pq.read_schema(path).names)
-        if form == "json":
-            rows = json.loads(path.read_text(encoding="utf-8"))
-            return isinstance(rows, list) and all(_has_keys(row, columns) for row in rows[:1])
-        with path.open(encoding="utf-8", newline="") as file:
+        with (
+            gzip.open(path, "rt", encoding="utf-8", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8", newline="") as file
+        ):
+            if form == "json":
+                rows = json.load(file)
+                return isinstance(rows, list) and all(_has_keys(row, columns) for row in rows[:1])
             if form == "jsonl":
                 return _has_keys(json.loads(file.readline(_READ_BYTES)), columns)
             separator = "\t" if form == "tsv" else ","

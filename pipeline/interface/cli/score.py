@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.spelling import DEVICE_HELP
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ def score(
     input_path: Path = typer.Argument(
         metavar="INPUT", help="TSV or CSV (plain, gz, bz2, xz, zst) or Parquet"
     ),
-    output: Path = typer.Argument(metavar="OUTPUT", help="Parquet file to write"),
+    output: Path = typer.Argument(
+        metavar="OUTPUT", help="file to write: .parquet, .csv, .tsv, .json, .jsonl; texts as .gz, too"
+    ),
     vectors: Path | None = typer.Option(
         None,
         help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
@@ -54,6 +56,9 @@ def score(
     by: str = typer.Option("paraphrase_score", help="the score that pairs are rejected by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
+    form: str | None = typer.Option(
+        None, "--format", "-f", help="parquet, csv, tsv, json or jsonl; by default OUTPUT's ending"
+    ),
     force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
 ) -> None:
     """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
@@ -69,7 +74,7 @@ def score(
     \b
     Examples:
       paraforge score pairs.tsv.gz scored.parquet
-      paraforge score pairs.tsv.gz scored.parquet --wrong-pairs 0.01
+      paraforge score pairs.tsv.gz scored.csv --wrong-pairs 0.01
       paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
@@ -87,11 +92,15 @@ def score(
     from paraforge.corpus.selection.reasons import explain_filters
     from paraforge.corpus.selection.thresholds import MAIN_SCORE
     from paraforge.interface.cli.outputs import check_output_file, table
+    from paraforge.interface.query.output import TABLE, chosen_format, parquet_as
     from paraforge.products.loading import load_fixed
 
     bounds = _bounds(by, minimum, wrong_pairs)
     require_regular(input_path)
-    check_output_file(output, force, table("a table", "parquet", ["paraphrase_score", "overlap_3"]))
+    kind = chosen_format(form, output)
+    if kind == TABLE:
+        raise InputError("scores are not written as a table", remedy="Use parquet, csv, tsv, json or jsonl.")
+    check_output_file(output, force, table("a table", kind, ["paraphrase_score", "overlap_3"]))
     if is_parquet(input_path):
         columns: dict[str, int | str] = {
             "reference": reference or "reference",
@@ -113,10 +122,10 @@ def score(
         markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
         return markings[0].marked if bounds else None
 
-    with graceful_interrupts():
+    with graceful_interrupts(), parquet_as(kind, output) as parquet:
         scored = score_file(
             input_path,
-            output,
+            parquet,
             {
                 "vectors": directory,
                 "open_model": load_fixed,

@@ -207,6 +207,9 @@ def _places(summary: Summary) -> RenderableType:
     size = f"{files:,} Parquet {'file' if files == 1 else 'files'}, {summary.megabytes:,.1f} MB"
     corpus = _escaped(str(summary.root / "data" / "corpus"))
     table.add_row("corpus", f"{corpus}  ({size}; with _README.md and _manifest.json)")
+    held = [f"{name} {rows:,}" for name, rows in summary.corpus.splits.items()]
+    if len(held) > 1:
+        table.add_row("splits", ", ".join(held))
     table.add_row(
         "rejected", f"{_escaped(str(summary.root / 'data' / 'rejected'))}  (each row with its reason)"
     )

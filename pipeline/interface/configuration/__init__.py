@@ -85,5 +85,8 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
         return f"{place}: missing"
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     value = repr(problem["input"])
-    shown = value if len(value) <= 80 else f"{value[:77]}..."
-    return f"{place}: {shown}: {message[:1].lower()}{message[1:]}"
+    if problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
+        shown = ""  # it says itself what it is about
+    else:
+        shown = f": {value if len(value) <= 80 else f'{value[:77]}...'}"
+    return f"{place}{shown}: {message[:1].lower()}{message[1:]}"

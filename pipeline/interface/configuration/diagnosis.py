@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paraforge.base.errors import ParaforgeError, install_command
 from paraforge.base.parsing.parser import parser_module, parser_names
-from paraforge.base.shards.dvc_files import damaged
+from paraforge.base.shards.dvc_files import broken_links, damaged
 from paraforge.base.shards.resources import available_cores
 
 NEEDED = (
@@ -163,6 +163,9 @@ def _project() -> Iterator[Finding]:
     remedy = "a kill cut it off: 'paraforge doctor --repair' renames it, and finished work is found again"
     for path, wrong in damaged().items():
         yield Finding("project", str(path), "broken", wrong, remedy)
+    for path in broken_links():
+        remedy = "'paraforge doctor --repair' removes the link; 'paraforge configure' names what is missing"
+        yield Finding("project", str(path), "broken", f"a link to {path.readlink()}, which is gone", remedy)
     if shutil.which("dvc") is None:
         yield Finding("project", "dvc on PATH", "note", "not found", _ACTIVATE)
     # What dvc.yaml starts the stages with.

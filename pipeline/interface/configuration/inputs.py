@@ -108,7 +108,7 @@ def unreadable_files(parameters: Parameters) -> list[str]:
 def marked_fields(annotation: Any, key: str = "", above: tuple[type, ...] = ()) -> Iterator[str]:
     """The keys of all fields below a type that are marked as files; `*` stands for any index or name. A type
     within itself (encoders of encoders) is not entered again."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and not typing.get_args(annotation) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items() if annotation not in above else ():
             inner = f"{key}.{name}" if key else name
             if _marker(field.metadata) is not None:

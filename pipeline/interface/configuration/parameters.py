@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.shards.resources import Resources
-from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
 from paraforge.corpus.scoring.general import is_english
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -40,6 +40,17 @@ class Parameters(Section):
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)
+
+    @property
+    def licences(self) -> dict[str, str]:
+        """``publish.licences`` and each source's own, which its name there replaces. A source without either
+        has none, whatever the source is called that does."""
+        own = {source.name: source.licence for source in self.ingest.sources}
+        if not any(own.values()):
+            return self.publish.licences
+        named = self.publish.licences_of(own)
+        stated = {name: text or named.get(name, NOT_STATED) for name, text in own.items()}
+        return {**stated, **self.publish.licences}
 
     @model_validator(mode="after")
     def _scorer_of_the_language(self) -> Parameters:

@@ -108,7 +108,7 @@ def _type_name(annotation: Any) -> str:
         return f"map to {_type_name(arguments[1])}"
     if annotation is type(None):
         return "null"
-    names = {int: "integer", float: "number", str: "text", bool: "yes/no"}
+    names = {int: "integer", float: "number", str: "text", bool: "yes/no", Any: "anything"}
     if annotation in names:
         return names[annotation]
     if isinstance(annotation, type):

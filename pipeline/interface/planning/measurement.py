@@ -137,8 +137,11 @@ def measure(
             # The first request to a server also opens the connection.
             timed = times[1:] if paid and len(times) > 1 else times
             rate = estimate(timed, size)
-            bar.status(f"{1 / rate.seconds:.1f} sentences/s, ±{_half(rate):.1%}")
-            enough = rate.blocks >= _LEAST_BLOCKS and (paid or _half(rate) <= precision)
+            spread = f", ±{_half(rate):.1%}" if math.isfinite(rate.high) else ""
+            bar.status(f"{1 / rate.seconds:.1f} sentences/s{spread}")
+            # To know it better than from as many sentences as there are would take longer than the work.
+            known = paid or rate.sentences >= population.sentences or _half(rate) <= precision
+            enough = rate.blocks >= _LEAST_BLOCKS and known
             late = clock() - begun > seconds and rate.blocks > 1  # one block says nothing of the spread
             if enough or late or rate.blocks >= _MOST_BLOCKS:
                 break

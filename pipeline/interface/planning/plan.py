@@ -16,12 +16,11 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
-from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, Forecast, forecast
+from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, Forecast, Tokens, forecast, tokens_of
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
 from paraforge.interface.planning.preemption import Cluster, best_task_size, compare_task_sizes
 from paraforge.interface.planning.progress import Progress, progress_of, unknown_among
 from paraforge.interface.planning.record import save_plan
-from paraforge.interface.planning.tokens import Tokens, tokens_of
 from paraforge.translation.decoding.remote.settings import Server
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote

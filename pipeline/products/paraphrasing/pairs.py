@@ -66,7 +66,7 @@ def prepare_pairs(
 
     Raises InputError: no published corpus, no usable pair in it, or a test file or parser is missing.
     """
-    dataset = open_published(corpus)
+    dataset = open_published(corpus).training
     tests = {
         file.path: list(read_test_sentences(file.location(), file.format, file.columns, file.header))
         for file in parameters.test_files

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.shards.lineage import sampling_keys
-from paraforge.corpus.selection.sampling import draw_sample
+from paraforge.corpus.selection.filters.sample import draw_sample
 
 
 def lineage(rows: int, source: str = "tatoeba") -> pa.Table:

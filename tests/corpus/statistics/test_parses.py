@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.corpus.statistics.pairs import read_parses
 from paraforge.corpus.statistics.parameters import ParseFile
-from paraforge.corpus.statistics.parses import read_parses
 
 
 def test_a_file_parallel_to_a_source(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 CZECH_ENGLISH = Languages("cs", "en")
+GERMAN = [f"Der Hund Nummer {place} läuft im Park unter den alten Bäumen." for place in range(60)]
+ENGLISH = [f"The dog number {place} runs in the park below the old trees." for place in range(60)]
 
 
 def _parameters(path: object, columns: dict[str, int], **options: object) -> IngestParameters:
@@ -68,15 +70,12 @@ def test_a_file_that_is_swapped_in_part_is_mixed(samples: list[Path]) -> None:
         (["The dog runs in the park."] * 5, ["Pes běží v parku u řeky."] * 5, "en"),  # a tiny file
         (["The dog runs in the park."] * 50, ["A dog is running in a park."] * 50, "en"),  # one language
         (["Pes běží v parku u řeky."] * 50, ["The dog runs in the park."] * 50, "eng_Latn"),  # unknown code
+        (ENGLISH, ["opus-test-2020+tatoeba-2021", "manythings-2019+opus-test"] * 30, "en"),  # labels
         ([], [], "en"),
     ],
 )
 def test_what_cannot_be_judged_is_no_problem(source: list[str], target: list[str], language: str) -> None:
     assert _problem(source, target, Languages(None, language)) is None
-
-
-GERMAN = [f"Der Hund Nummer {place} läuft im Park unter den alten Bäumen." for place in range(60)]
-ENGLISH = [f"The dog number {place} runs in the park below the old trees." for place in range(60)]
 
 
 def test_another_language_than_configured_is_named_with_the_option() -> None:

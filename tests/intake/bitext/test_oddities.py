@@ -28,6 +28,7 @@ ODD: dict[str, tuple[list[str], list[str], str]] = {
     "constant": (["general"] * 40, OTHERS, "column 0 is 'general' in every row"),
     "empty": (SENTENCES, [""] * 40, "column 1 is empty in every row"),
     "numbers": ([f"{place / 7:.3f}" for place in range(40)], OTHERS, "column 0 has a number in 100%"),
+    "labels": (SENTENCES, ["news", "web"] * 20, "column 1 has 2 texts in 40 rows, 'news' for one"),
     "identical": (SENTENCES, SENTENCES, "column 0 and column 1 are the same in 100%"),
     "header": (["sentence1", *SENTENCES], ["sentence2", *OTHERS], "looks like a header"),
 }
@@ -97,6 +98,7 @@ def test_score_says_it_and_names_the_columns_of_text(
         "constant": "Try --reference 1 --translation 2",
         "empty": "Try --reference 0 --translation 2",
         "numbers": "Try --reference 1 --translation 2",
+        "labels": "Try --reference 0 --translation 2",
         "identical": "--reference and --translation",
         "header": "Give --header",
     }

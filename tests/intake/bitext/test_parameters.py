@@ -78,6 +78,7 @@ def test_a_paraphrase_corpus() -> None:
         ({"colums": {}}, "Extra inputs are not permitted"),
         ({"name": "a b"}, "String should match pattern"),
         ({"path": []}, "at least 1 item"),
+        ({"licence": " "}, "String should match pattern"),
     ],
 )
 def test_not_allowed(change: dict[str, Any], said: str) -> None:

@@ -202,7 +202,7 @@ def test_the_key_of_a_file_depends_on_what_its_rows_depend_on(tmp_path: Path) ->
         return file_key(source.files[0], settings, "bitext", 1, source.files[0].digests())
 
     same = key()
-    assert key(name="renamed") == same
+    assert key(name="renamed") == key(licence="MIT") == same
     assert key(cleaning={"duplicates": False}) == same
     assert key(drop_rows=str(write(tmp_path / "rows", "0\n"))) == same
     others = [key("a\tc\n"), key(cleaning={"max_words": 7}), key(columns={"source_text": 0, "reference": 1})]

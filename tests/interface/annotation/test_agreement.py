@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from paraforge.interface.annotation.agreement import cohen_kappa
+from paraforge.interface.annotation.results import cohen_kappa
 
 # Ten items. Equal: 6. First gives 1, 2, 3: 3, 3, 4 times; second: 3, 4, 3 times.
 FIRST = [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]

@@ -14,7 +14,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from paraforge.interface.annotation.order import presentation_order
+from paraforge.interface.annotation.server import presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from tests.chromium import Page
 from tests.interface.annotation.evaluations import ServerProcess, small_draw

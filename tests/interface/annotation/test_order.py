@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.interface.annotation.order import presentation_order
+from paraforge.interface.annotation.server import presentation_order
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9), st.text(max_size=5))

@@ -15,9 +15,7 @@ pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
 
-from paraforge.interface.annotation.guidelines import FLUENCY, PARAPHRASE
-from paraforge.interface.annotation.order import presentation_order
-from paraforge.interface.annotation.server import create_app
+from paraforge.interface.annotation.server import FLUENCY, PARAPHRASE, create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from paraforge.interface.web.security import HostPolicy
 from tests.interface.annotation.evaluations import NASTY, small_draw

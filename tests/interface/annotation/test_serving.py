@@ -19,8 +19,7 @@ pytest.importorskip("waitress")
 
 from paraforge.base.errors import InputError
 from paraforge.interface.annotation.server import create_app
-from paraforge.interface.annotation.serving import open_evaluation
-from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store, open_evaluation
 from paraforge.interface.web.serving import Listening, serve_app
 from tests.corpus.selection.published import publish_pairs
 from tests.interface.annotation.evaluations import PlainBrowser, ServerProcess, small_draw

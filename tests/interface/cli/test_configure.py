@@ -14,9 +14,10 @@ import yaml
 
 from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.interface.configuration import load_parameters
+from paraforge.interface.configuration.checks import value_at
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
-from paraforge.interface.project.staleness import project_findings
+from paraforge.interface.project.upgrade import project_findings
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run
@@ -155,7 +156,7 @@ def test_what_will_run(project: Path) -> None:
             values["embeddings.models.word"] = parameters["embeddings"]["models"]["word"]
             name = "embeddings@word"
         else:
-            values = {key: parameters[key] for key in keys}
+            values = {key: value_at(parameters, key) for key in keys}
         ran[name] = {"cmd": "as in dvc.yaml", "params": {"params.yaml": values}}
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "'dvc repro' has nothing to run for this." in configure()
@@ -290,7 +291,7 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
     configure("select.filters.trigram_overlap=null")
     assert written()["select"]["filters"]["trigram_overlap"] is None
-    with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp' but runaway.*needs its kind"):
+    with pytest.raises(ParaforgeError, match=r"filters: there is no filter 'trigram_overlp' but.*kind"):
         configure("select.trigram_overlp.maximum=0.7")
     with pytest.raises(ParaforgeError, match=r"length\.maxmum: .*did you mean 'maximum'\?"):
         configure("select.length.maxmum=7")

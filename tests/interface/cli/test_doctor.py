@@ -67,9 +67,16 @@ def test_a_missing_file_is_to_be_written(project: Path) -> None:
 def test_repair(project: Path) -> None:
     (project / ".dvc" / "tmp").mkdir(parents=True)
     (project / ".dvc" / "tmp" / "rwlock").write_text("{")
-    assert ".dvc/tmp/rwlock" in findings()
-    assert "rwlock was cut off" in run_command("doctor", "--repair").output
-    assert ".dvc/tmp/rwlock" not in findings()
+    links = project / "inputs" / "ingest"
+    links.mkdir(parents=True, exist_ok=True)
+    (links / "001-gone.yaml").symlink_to(project / "gone.yaml")
+    (links / "002-here.yaml").symlink_to(project / "params.yaml")
+    broken = {".dvc/tmp/rwlock", "inputs/ingest/001-gone.yaml"}
+    assert broken <= findings().keys()
+    said = run_command("doctor", "--repair").output
+    assert "rwlock was cut off" in said and "001-gone.yaml: removed" in said
+    assert not broken & findings().keys()
+    assert (links / "002-here.yaml").is_symlink()
 
 
 @pytest.mark.slow

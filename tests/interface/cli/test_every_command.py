@@ -32,6 +32,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "sample": ("sample", "corpus", "-o", "OUT"),
     "sample as text": ("sample", "corpus", "-f", "pairs", "-o", "OUT"),
     "export-corpus": ("export-corpus", "corpus", "OUT"),
+    "merge": ("merge", "corpus", "corpus", "-o", "OUT"),
     "diff": ("diff", "corpus", "corpus", "-o", "OUT"),
     "diff as JSON": ("diff", "corpus", "corpus", "-f", "json", "-o", "OUT"),
     "annotate report": ("annotate", "report", "missing", "-o", "OUT"),
@@ -45,6 +46,7 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "triplets": ("triplets", "missing", "OUT"),
     "evaluate": ("evaluate", "missing", "-o", "OUT"),
     "sif": ("sif", "missing", "OUT"),
+    "fit-words": ("fit-words", "missing", "OUT", "--synonyms", "missing"),
     "expand": ("expand", "missing", "missing", "OUT"),
     "export": ("export", "missing", "OUT", "--format", "sentence-transformers"),
     "export as text": ("export", "missing", "OUT", "--format", "word2vec"),
@@ -56,6 +58,7 @@ READERS = {
         "model show",
         "model check",
         "verify",
+        "push",
         "summary",
         "browse",
         "neighbours",
@@ -177,7 +180,7 @@ def test_no_part_of_a_published_corpus_is_replaced(name: str, place: Path, corpu
 @pytest.mark.parametrize(
     ("name", "endings"),
     [
-        ("query", ("tsv", "csv", "json", "jsonl", "parquet", "txt")),
+        ("query", ("tsv", "csv", "csv.gz", "json", "json.gz", "jsonl", "jsonl.gz", "parquet", "txt")),
         ("sample", ("tsv", "csv", "json", "jsonl", "parquet")),
         ("sample as text", ("txt",)),
         ("export-corpus", ("tsv", "tsv.gz", "jsonl", "jsonl.gz")),

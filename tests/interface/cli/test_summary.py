@@ -28,6 +28,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_splits_are_counted(project: Path) -> None:
+    assert "  splits " not in run_command("summary", project).stdout
+    publish_pairs(project / "data", splits={"test": 30})
+    assert " test 30" in run_command("summary", project).stdout
+
+
 def test_what_is_shown(project: Path) -> None:
     result = run_command("summary", project)
     text = result.stdout

@@ -56,7 +56,6 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
     assert cosines[1:] == ["0.000000", "1.000000"]
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_several_processes_embed_alike(tmp_path: Path) -> None:
     from paraforge.embeddings.inference import embed
     from paraforge.embeddings.unrolling.model import DecoderModel

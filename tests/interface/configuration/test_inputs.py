@@ -119,6 +119,7 @@ NO_FILES = {
     "publish.name": "a title",
     "publish.licence": "a licence",
     "publish.licences": "licences",
+    "ingest.sources.licence": "a licence",
     "publish.languages": "languages",
     "publish.tags": "tags",
     "lexicon.language": "a language",
@@ -126,6 +127,9 @@ NO_FILES = {
     "paraphraser.language": "a language",
     "paraphraser.test_files.columns": "columns",
     "triplets.same_lines": "patterns of sources",
+    "resources.tls.ca": "of the cluster, no stage's input",
+    "resources.tls.cert": "of the cluster, no stage's input",
+    "resources.tls.key": "of the cluster, no stage's input",
     "decoders.sources": "patterns of sources",
     "embeddings.names": "names",
     "embeddings.models.training.loss": "a name",
@@ -188,7 +192,14 @@ NAMED = {
     "select": {"filters": [{"kind": "decontamination", "files": [{"path": "%"}]}]},
     "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
     "embeddings": {
-        "models": {"word": {"vectors": "%", "sentencepiece_model": "%"}},
+        "models": {
+            "word": {
+                "vectors": "%",
+                "sentencepiece_model": "%",
+                "teacher": "%",
+                "training": {"loss": "distil"},
+            }
+        },
         "pair_files": [{"path": "%"}],
         "development": ["%"],
         "test_sets": ["%"],

@@ -73,6 +73,16 @@ def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
     assert engine.calls[2] == 64  # six seconds would be fewer
 
 
+@pytest.mark.parametrize("sentences", [2, 40, 400, 4000])
+def test_measuring_takes_hardly_longer_than_the_work(sentences: int, tmp_path: Path) -> None:
+    population = survey(write_corpus(tmp_path / "in", [f"{number} {'y' * 9}" for number in range(sentences)]))
+    clock = Clock()
+    engine = Engine(clock, noise=0.9)
+    measure(lambda: engine, population, seconds=9999, precision=1e-9, sentences_per_task=100, clock=clock)
+    # Twice 32 to warm up, and five blocks, which have all sentences where there are fewer than in a block.
+    assert sum(engine.calls) <= max(sentences + 100, 5 * sentences) + 64
+
+
 def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: Path) -> None:
     """A second for each call and 5,000 sentences a second: 32 sentences say nothing of 4,000."""
     population = survey(write_corpus(tmp_path / "in", [f"sentence {number}" for number in range(5000)]))

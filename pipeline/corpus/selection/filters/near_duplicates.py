@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -26,6 +26,22 @@ def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uin
         return np.empty((0, 2), np.uint64)
     normalised = normalise(texts)
     return text_keys(pc.if_else(pc.equal(normalised, ""), texts, normalised))
+
+
+def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
+    """:func:`near_duplicate_keys` of each row's texts, (rows, columns, 2); 0, 0 where there is none."""
+    keys = np.zeros((len(columns[0]), len(columns), 2), np.uint64)
+    for place, column in enumerate(columns):
+        texts = pc.fill_null(column, "")
+        keys[:, place] = near_duplicate_keys(texts)
+        keys[blank(texts), place] = 0
+    return keys
+
+
+def blank(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which texts have nothing but white space."""
+    found: npt.NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
+    return found
 
 
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:

@@ -67,6 +67,8 @@ def _parse(
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             if strict:
                 told = f"no field {error}" if isinstance(error, LookupError) else str(error)
+                if isinstance(error, RecursionError):
+                    told = "nested too deeply"  # Python says it in other words in each version
                 raise InputError(
                     f"not a JSON object as expected: {told}", path, block.first + row, REJECT_MALFORMED
                 ) from error

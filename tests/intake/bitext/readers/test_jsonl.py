@@ -64,7 +64,7 @@ def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
         ('["a", "b"]', "not an object"),
         ('{"cs": "a"}', "no field 'en'"),
         ('{"cs": "a", "en": 3}', "reference is int, not a string"),
-        ("[" * 100_000, "recursion"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"cs": "a", "en": ' + "9" * 5000 + "}", ""),
         ('{"cs": "\\ud800", "en": "b"}', "lone surrogate"),
         ('{"cs": "a", "en": "b"} x', "Extra data"),
