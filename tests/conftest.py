@@ -139,7 +139,8 @@ def _no_default_scheduler() -> Iterator[None]:
     """A client of Dask that was the default may leave its name behind, and readers by Dask then fail."""
     yield
     if "dask" in sys.modules:
-        assert sys.modules["dask"].config.get("scheduler", None) is None, "give Client set_as_default=False"
+        left = sys.modules["dask"].config.config.pop("scheduler", None)
+        assert left is None, "give Client set_as_default=False"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -49,6 +49,8 @@ WORK = {
     "sample": ["data/corpus", "-n", "1000"],
     "export-corpus": ["data/corpus", "out.tsv.gz"],
     "diff": ["data/corpus", "data/corpus"],
+    "merge": ["data/corpus", "data/corpus", "-o", "out"],
+    "push": ["data/corpus", "me/corpus", "--dry-run"],
     "annotate": ["data/corpus", "-n", "10", "--port", "0"],
     "browse": ["data/corpus", "--port", "0"],
     "lexicon": ["extract", PAIRS, "out", "--all-scores"],

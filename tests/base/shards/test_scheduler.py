@@ -161,6 +161,7 @@ class Shown:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
     from distributed import Client, LocalCluster
 
     shown: dict[str, Shown] = {}
@@ -180,6 +181,8 @@ def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.
             assert found == dict.fromkeys(range(6), rows)
 
     with (
+        # Two threads that each set Dask's scheduler for a moment may leave it set.
+        dask.config.set(scheduler=None),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
