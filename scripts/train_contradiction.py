@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -30,6 +31,7 @@ from paraforge.corpus.scoring.meaning.made_pairs import RULES
 from paraforge.corpus.scoring.meaning.model import SIGNS
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.word_scorer import WordScorer
+from scripts.derive_antonyms import synsets
 from scripts.train_scorer import wordnet_pairs
 
 TRAINED_ON: Final = [
@@ -56,6 +58,8 @@ _OF_RULES: Final = {
     "person": 0.6,
     "name": 0.5,
     "exchange": 1.0,
+    "denial": 0.4,
+    "other word": 0.2,
 }
 """What the contradictions of a rule weigh, all together, of each origin."""
 _UNITS: Final = 16
@@ -70,6 +74,22 @@ _CONTRACTIONS: Final = {
 }  # fmt: skip
 _DIGITS: Final = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
                   "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+_DENIALS: Final = (
+    (r"\b(will|would|should|must|may|might|shall) (?=[a-z])(?!not\b|never\b|be\b|have\b)",
+     (r"\1 fail to ", r"\1 refuse to ", r"\1 avoid to ")),
+    (r"\bcan (?=[a-z])(?!not\b|never\b)", ("is unable to ", "fails to ")),
+    (r"\bcould (?=[a-z])(?!not\b|never\b)", ("was unable to ", "failed to ")),
+    (r"\b(was|were) (?=[a-z]+e[dn]\b)", ("failed to be ", r"\1 prevented from being ", "stopped being ")),
+    (r"\b(is|are) (?=[a-z]+e[dn]\b)", ("fails to be ", r"\1 prevented from being ", "refuses to be ")),
+    (r"\bto (?=[a-z]+ (?:the|an?|his|him|her|their|them|my|me|your|our|us|it)\b)(?!the\b|all\b|an?\b)",
+     ("to avoid to ", "to refuse to ", "to stop to ")),
+    (r"\b(?:many|most|all)\b", ("few",)),
+    (r"\b(?:much|everything)\b", ("little",)),
+)  # fmt: skip
+"""What is denied without a negation, and how."""
+_COMMON: Final = 20
+"""How often a word that takes another's place is in the texts, at least."""
+_WORD: Final = re.compile(r"\b[a-z]{3,}\b")
 _IDLE: Final = {"the", "very", "that", "so", "just", "really", "also", "then", "now", "a"}
 _NEGATED: Final = re.compile(r"\b(is|are|was|were|be) (not )?(?=[a-z]+\b)")
 
@@ -119,6 +139,42 @@ def doubly_negated(text: str, rng: random.Random) -> str | None:
     return " ".join([text[: one.start()] + one[1], *([] if one[2] else ["not"]), opposite, *after])
 
 
+def denied(text: str, rng: random.Random) -> str | None:
+    """With what denies without a negation: `failed to be found`; None where none fits."""
+    found = [(pattern, others) for pattern, others in _DENIALS if re.search(pattern, text)]
+    if not found:
+        return None
+    pattern, others = rng.choice(found)
+    return re.sub(pattern, rng.choice(others), text, count=1)
+
+
+def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
+    """For each common word those of the same kind, as `gold` and `silver` are, in the first sense of both."""
+    counts = Counter(word for text in texts for word in _WORD.findall(text))
+    found: dict[str, list[str]] = {}
+    for part in ("noun", "verb"):
+        sets = {place: (words, pointers) for place, words, pointers in synsets(wordnet, part)}
+        senses = {}
+        for line in (wordnet / f"index.{part}").read_text(encoding="utf-8").split("\n"):
+            word, *fields = line.split() or [""]
+            if counts[word] >= _COMMON:
+                senses[word] = [field for field in fields if field in sets]
+        below: dict[str, list[str]] = {}
+        above = {
+            word: [kind for symbol, kind, _ in sets[places[0]][1] if symbol == "@"]
+            for word, places in senses.items()
+        }
+        for word, kinds in above.items():
+            for kind in kinds:
+                below.setdefault(kind, []).append(word)
+        for word, kinds in above.items():
+            others = [other for kind in kinds for other in below[kind]]
+            found.setdefault(word, []).extend(
+                other for other in others if not set(senses[other]) & set(senses[word])
+            )
+    return {word: others for word, others in found.items() if others}
+
+
 def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
     """Pairs of one meaning, by origin."""
     rng = random.Random(1)
@@ -149,12 +205,21 @@ def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
     return found
 
 
-def contradictions(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
-    """Of good pairs, by rule, the pairs whose second side is changed."""
+def contradictions(pairs: Sequence[Pair], sisters: Mapping[str, Sequence[str]]) -> dict[str, list[Pair]]:
+    """Of good pairs, by rule, the pairs whose second side is changed: by the rules of the verdict, a denial,
+    or another word of its kind in the place of a word."""
+
+    def other_word(text: str, rng: random.Random) -> str | None:
+        places = [found for found in _WORD.finditer(text) if found[0] in sisters]
+        if not places:
+            return None
+        place = rng.choice(places)
+        return f"{text[: place.start()]}{rng.choice(sisters[place[0]])}{text[place.end() :]}"
+
     rng = random.Random(2)
     return {
         rule: [(one, made) for one, other in pairs if (made := change(other, rng)) and made != other]
-        for rule, change in RULES.items()
+        for rule, change in {**RULES, "denial": denied, "other word": other_word}.items()
     }
 
 
@@ -167,10 +232,12 @@ def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
         return evidence.signs(Pairs.of(pa.array(first), pa.array(second)))[0]
 
     found = {}
-    for origin, pairs in good_pairs(wordnet).items():
+    good = good_pairs(wordnet)
+    sisters = sister_words(wordnet, (other for pairs in good.values() for _, other in pairs))
+    for origin, pairs in good.items():
         found[origin, "good"] = signs(pairs)
         if origin in _WEIGHTS:
-            for rule, changed in contradictions(pairs).items():
+            for rule, changed in contradictions(pairs, sisters).items():
                 found[origin, rule] = signs(changed)
     return found
 

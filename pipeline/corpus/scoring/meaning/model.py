@@ -16,6 +16,7 @@ from paraforge.corpus.scoring.meaning.signs import NAMES
 WEIGHTS: Final = Path(__file__).parent / "weights.json"
 SIGNS: Final = (*NAMES, *NAME_SIGNS)
 """The signs that the model reads, in order."""
+_AROUND: Final = SIGNS.index("left_over")
 _DIGITS: Final = 6
 
 
@@ -38,9 +39,10 @@ class Contradiction:
         return cls(*(about[name] for name in ("hidden", "hidden_bias", "output", "bias")))
 
     def __call__(self, signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """0 to 1 for each pair, (pairs,), of its signs, (pairs, SIGNS); 0 without any sign."""
+        """0 to 1 for each pair, (pairs,), of its signs, (pairs, SIGNS); 0 without any sign: that other words
+        are left over is none by itself."""
         found = np.zeros(len(signs), np.float32)
-        rows = np.flatnonzero(signs.any(axis=1))
+        rows = np.flatnonzero(np.delete(signs, _AROUND, axis=1).any(axis=1))
         found[rows] = (self._probability(signs[rows]) - self._least) / (1 - self._least)
         return np.maximum(found, 0)
 

@@ -31,9 +31,9 @@ NAMES: Final = (
     "antonyms_in_place", "flipped", "flipped_twice", "denials", "numbers_replaced", "numbers_alone",
     "gender", "gender_in_place",
     "person", "person_in_place", "exchange", "exchange_linked", "exchange_passive", "replaced_in_place",
-    "replaced_near", "replacements", "places_exchanged", "exchanged_places",
+    "replaced_near", "replacements", "places_exchanged", "exchanged_places", "left_over",
 )  # fmt: skip
-"""The signs, in the order of their columns."""
+"""The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
 _LAST: Final = 255
 _BEGIN, _END = -2, -3
 
@@ -180,11 +180,12 @@ def _signs(
         _matches(stems_a, stems_b, to_b, to_a, heads, following)
         people[:] = 0
         negations = denials = affixed = near = 0
-        total_a = total_b = 0
+        total_a = total_b = left_a = left_b = 0
         for i in range(len(a)):
             kind = properties[a[i]]
             people[persons[a[i]]] += 1
             total_a += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+            left_a += kind & CONTENT > 0 and to_b[i] < 0
             if kind & NEGATION:
                 negations += 1
                 if to_b[i] < 0:
@@ -195,6 +196,7 @@ def _signs(
             kind = properties[b[j]]
             people[persons[b[j]]] -= 1
             total_b += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+            left_b += kind & CONTENT > 0 and to_a[j] < 0
             if kind & NEGATION:
                 negations -= 1
                 if to_a[j] < 0:
@@ -295,6 +297,7 @@ def _signs(
             person_in_place,
         )
         sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
+        sign[24] = min(left_a, left_b, 8) / 4
         counts[row, 0], counts[row, 1] = total_a, total_b
         counts[row, 2] = far + close + in_place
         counts[row, 4] = gender + person

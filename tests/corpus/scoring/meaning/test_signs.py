@@ -175,6 +175,9 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
             both = int(words.properties[i] & words.properties[len(a) + j])
             if near and both & CONTENT and not both & NUMBER:
                 distances[near].append(1 - float(vectors[i] @ vectors[len(a) + j]))
+    loose = (Counter(a) - Counter(b), Counter(b) - Counter(a))
+    content = {stems[place] for place in range(len(stems)) if words.properties[place] & CONTENT}
+    found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4  # type: ignore[assignment]
     found["replacements"] = sum(one > 0.6 for one in distances[2])
     found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])  # type: ignore[assignment]
     return {name: min(count, 2) for name, count in found.items() if count}
@@ -183,7 +186,7 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
 def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
     names = {
         "affixes", "antonyms_far", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
-        "replacements", "replaced_near", "replaced_in_place",
+        "replacements", "replaced_near", "replaced_in_place", "left_over",
     }  # fmt: skip
     (seen,) = signs((" ".join(one), " ".join(other)))
     seen = {name: value for name, value in seen.items() if name in names}
