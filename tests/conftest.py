@@ -39,8 +39,7 @@ os.fsync = lambda fd: None
 
 
 # What workers of Dask and processes that are killed run.
-ROOMS = ("bitext", "lexicon", "scoring", "shards", "statistics", "translation", "triplets")
-FORKED = tuple(f"paraforge.{room}." for room in ROOMS)
+FORKED = tuple(f"paraforge.{wing}." for wing in ("base", "intake", "translation", "corpus", "products"))
 
 
 @pytest.fixture(scope="session")

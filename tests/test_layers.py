@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
+from tests.conftest import FORKED
 from tests.project import ROOT, run
 
 DECLARED = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -61,3 +64,30 @@ def test_the_picture_has_the_same_order() -> None:
     assert list(shown) == WINGS
     for wing, names in shown.items():
         assert names == [name for name in rooms(wing) if name in packages(ROOT / "pipeline" / wing)]
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module's or that of something in one; any name of an absent library."""
+    parts = name.split(".")
+    if importlib.util.find_spec(parts[0]) is None:
+        return True
+    for count in range(1, len(parts) + 1):
+        found = importlib.util.find_spec(".".join(parts[:count]))
+        if found is None or found.submodule_search_locations is None:
+            break
+    module = ".".join(parts[: count if found else count - 1])
+    value: object = None if module == name else importlib.import_module(module)
+    for part in parts[module.count(".") + 1 :]:
+        value = getattr(value, part, None)
+    return module == name or value is not None
+
+
+def test_names_of_modules_in_text_exist() -> None:
+    """What is imported ahead of time, patched or referred to: a wrong name there would only make slow."""
+    of_wing = re.compile(rf"\bparaforge\.(?:{'|'.join(LAYERS)})(?:\.[a-z_]\w*)+")
+    names = {*warm.HEAVY, *warm.PROGRAMS, *(prefix.rstrip(".") for prefix in FORKED)}
+    for place in ("pipeline", "stages", "tests", "scripts", "benchmarks", "experiments", "docs"):
+        for file in (ROOT / place).rglob("*"):
+            if file.suffix in {".py", ".md", ".toml"}:
+                names |= set(of_wing.findall(file.read_text(encoding="utf-8")))
+    assert [name for name in sorted(names) if not exists(name)] == []
