@@ -108,6 +108,14 @@ class WordVectors:
         rows[places.drop_null().to_numpy()] = found
         return rows[wanted.indices.to_numpy()]
 
+    def of_words(self, words: Sequence[str]) -> FloatArray:
+        """Vectors of the words, (words, dimension) float32; where one has none, the unknown word's, or
+        zeros."""
+        rows = self.rows(words)
+        vectors = np.array(self.vectors[np.maximum(rows, 0)])
+        vectors[rows < 0] = 0
+        return vectors
+
     @classmethod
     def from_text(cls, path: str | Path) -> WordVectors:
         """Read a vector file (text of word2vec, GloVe, paragram; plain or compressed) into memory.

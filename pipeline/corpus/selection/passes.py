@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import hash_json
@@ -19,6 +20,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
 from paraforge.corpus.selection.filters import Filter, Mask, apply_filters, numbers
 from paraforge.corpus.selection.filters.bounds import ScoreFilter
@@ -90,11 +92,14 @@ class Selection:
         workers: int,
         bar: Progress,
         judge: Callable[[Mapping[str, Sequence[float]]], dict[str, Any]],
+        open_model: OpenModel | None = None,
     ) -> None:
         self.parameters = parameters
         self.judge = judge
+        self.open_model = open_model
         self.view = view
         self.directory = scratch
+        self.unfinished = scratch.with_name("unfinished")
         self.column_names = view.column_names
         self.workers = workers
         self.bar = bar
@@ -104,6 +109,7 @@ class Selection:
         self.phase = STEP
         self.reasons: list[str] = []
         self.pending: list[Filter] = []
+        self.repeated: dict[int, Callable[[int], list[str]]] = {}
 
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
@@ -118,6 +124,8 @@ class Selection:
                 self._judge_pending()
                 self.phase = one.reason
             built = one.prepare(self)
+            if repeated := getattr(built, "repeated", None):
+                self.repeated[1 + len(self._all_reasons())] = repeated
             self.pending.append(built)
             if fingerprint := getattr(built, "fingerprint", None):
                 fingerprints[one.reason] = fingerprint
@@ -150,6 +158,9 @@ class Selection:
         return rows.filter(pa.array(self._alive(index, rows))).select(list(columns))
 
     # -- judging ---------------------------------------------------------------------------------
+
+    def _all_reasons(self) -> list[str]:
+        return self.reasons + [reason for one in self.pending for reason in one.reasons]
 
     def _codes_file(self, index: int) -> Path:
         return self.directory / f"codes-{index:05d}.npy"
@@ -190,13 +201,13 @@ class Selection:
 
         for _ in self._each(judge):
             pass
-        self.reasons += [reason for one in self.pending for reason in one.reasons]
+        self.reasons = self._all_reasons()
         self.pending = []
         self.judged = True
 
     def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
         self.phase = "writing"
-        names = self.reasons + [reason for one in self.pending for reason in one.reasons]
+        names = self._all_reasons()
         counts = Counts()
         records: list[ShardRecord] = []
         with replaced_directory(output) as directory:
@@ -237,6 +248,12 @@ class Selection:
             [reasons, *(rows.column(one.name) for one in tenths)],
             schema=pa.schema([COLUMNS["rejected"], *tenths]),
         )
+        if self.repeated:
+            repeats = pa.nulls(len(codes), pa.string())
+            for code, of in self.repeated.items():
+                given = pa.array(of(index), pa.string())
+                repeats = pc.replace_with_mask(repeats, codes == code, given)
+            table = table.append_column(COLUMNS["repeats"], repeats)
         fate = {"rejected": table.column("rejected")}
         if "failed" in rows.column_names:
             fate["failed"] = rows.column("failed")

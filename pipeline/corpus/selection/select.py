@@ -19,6 +19,7 @@ from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.language import LANGUAGES
@@ -38,7 +39,11 @@ _MADE_BY = {
 
 
 def select(
-    parameters: SelectParameters, inputs: Sequence[Path], output: Path, resources: Resources
+    parameters: SelectParameters,
+    inputs: Sequence[Path],
+    output: Path,
+    resources: Resources,
+    open_model: OpenModel | None = None,
 ) -> SelectReport:
     """Judge every pair and write ``rejected`` and the columns of tenths, row-aligned with the input.
 
@@ -47,6 +52,7 @@ def select(
         them give the minima that are a share of the wrong pairs.
     output: directory to write, replaced as a whole.
     resources: threads, and the work directory for what is kept between passes.
+    open_model: opens the model that a filter compares sentences with; without it, only word vectors.
 
     Raises:
         ConfigurationError: a filter reads a column that the corpus does not have, or needs wrong pairs that
@@ -72,8 +78,10 @@ def select(
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
-        selection = Selection(parameters, view, scratch, threads_for(resources, view.total_rows), bar, judge)
+        workers = threads_for(resources, view.total_rows)
+        selection = Selection(parameters, view, scratch, workers, bar, judge, open_model)
         report = selection.run(output)
+        remove_directory(selection.unfinished)
     seconds = time.monotonic() - started
     if not report.counts.kept:
         logger.warning("no pair is kept: %s", _most_frequent(report.counts))

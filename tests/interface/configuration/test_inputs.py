@@ -189,7 +189,12 @@ NAMED = {
     "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
     "paragram": {"vectors": "%", "pair_files": [{"path": "%"}]},
     "score": {"sentence_transformer": "%", "cross_encoder": "%"},
-    "select": {"filters": [{"kind": "decontamination", "files": [{"path": "%"}]}]},
+    "select": {
+        "filters": [
+            {"kind": "decontamination", "files": [{"path": "%"}]},
+            {"kind": "near_repeats", "model": "%"},
+        ]
+    },
     "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
     "embeddings": {
         "models": {
@@ -247,7 +252,9 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
         for stage in stages_with_files():
             named = list(named_files(parameters, stage))
             keys |= {
-                re.sub(r"\.(\d+|word|decontamination|source_text|reference)(?=\.|$)", ".*", one.key)
+                re.sub(
+                    r"\.(\d+|word|decontamination|near_repeat|source_text|reference)(?=\.|$)", ".*", one.key
+                )
                 for one in named
             }
             paths = {Path(one.text) for one in named if one.text not in ("train", "none")}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.text.tokens import TokenColumn
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scorer import Column, Scale, Scorer, ScorerChoice, SentenceEncoder
 from paraforge.corpus.scoring.cosine import cosine_of_rows, encoded_cosine
@@ -58,14 +57,10 @@ class ParaphraseScore(Scorer):
             return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
         if not isinstance(self._vectors, WordVectors):
             return {"paraphrase_score": encoded_cosine(self._vectors.encode, pairs)}
-        rows = self._vectors.rows(pairs.reference_tokens.vocabulary)
-        # The shard's own part of the table, with a row of zeros for tokens to leave out: small and in memory.
-        table_rows, compact = np.unique(rows, return_inverse=True)
-        table = np.array(self._vectors.vectors[np.maximum(table_rows, 0)])
-        table[table_rows < 0] = 0
-        sides = [TokenColumn(compact[side.ids].astype(np.int32), side.offsets, []) for side in tokens]
+        # The shard's own part of the table: small and in memory.
+        table = self._vectors.of_words(pairs.reference_tokens.vocabulary)
         score = np.full(len(pairs), np.nan, dtype=np.float32)
         for first in range(0, len(pairs), _BLOCK_ROWS):
             last = min(first + _BLOCK_ROWS, len(pairs))
-            score[first:last] = cosine_of_rows(*(side.slice(first, last).sums(table) for side in sides))
+            score[first:last] = cosine_of_rows(*(side.slice(first, last).sums(table) for side in tokens))
         return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.verdict import Minimum
+
+if TYPE_CHECKING:
+    from paraforge.corpus.scoring.score import OpenModel
 
 Mask = npt.NDArray[np.bool_]
 Verdicts = npt.NDArray[np.uint8]
@@ -43,7 +46,8 @@ _SHORT_NAMES = {
 
 class Filter(Protocol):
     """What rejects pairs. A verdict is a small number: 0 accepts the row, k > 0 rejects it for ``reasons[k -
-    1]``."""
+    1]``. One that rejects pairs for others' sake has ``repeated(shard)``: for each row that it rejected, what
+    the column ``repeats`` says."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -103,6 +107,18 @@ class AcceptedPairs(Protocol):
     @property
     def directory(self) -> Path:
         """For files that are needed until the selection ends."""
+
+    @property
+    def unfinished(self) -> Path:
+        """For files, each sealed, that the next run finds again if this one is killed."""
+
+    @property
+    def workers(self) -> int:
+        """Threads."""
+
+    @property
+    def open_model(self) -> OpenModel | None:
+        """Opens a trained model's directory."""
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
         """Apply a function to the accepted rows of every shard; results in order of the shards."""

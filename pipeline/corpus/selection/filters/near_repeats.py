@@ -1,0 +1,195 @@
+"""Filter ``near_repeats``: of sentences that say nearly the same by their vectors, the best-scored pair."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, field_validator
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_directory, sha256_file
+from paraforge.base.sealed import is_sealed, sealed_path
+from paraforge.base.shards.lineage import LINEAGE
+from paraforge.base.text.paths import FilePath, expand
+from paraforge.base.text.tokens import tokenize_column
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.corpus.selection.filters import (
+    AcceptedPairs,
+    Filter,
+    FilterParameters,
+    NamedFilter,
+    Verdicts,
+    check_score,
+    short_name,
+)
+
+if TYPE_CHECKING:
+    from paraforge.corpus.scoring.score import OpenModel
+
+Encode = Callable[[Any], npt.NDArray[np.int8]]
+_PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
+
+
+@dataclass(frozen=True)
+class NearRepeats(NamedFilter):
+    """Rejects a pair that repeats another one of those that earlier filters accepted.
+
+    name: the reason. fingerprint: of the model. starts: for each shard how many such pairs earlier shards
+    have, and the number of all. found: for each the one that it repeats, or -1.
+    places: of each, as the lineage's numbers. sources: their names.
+    """
+
+    fingerprint: str
+    starts: list[int]
+    found: npt.NDArray[np.int64]
+    places: npt.NDArray[np.void]
+    sources: list[str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None that hold a value of use: all were read while preparing."""
+        return ("rejected",)
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
+        return (self._of(shard) >= 0).astype(np.uint8)
+
+    def repeated(self, shard: int) -> list[str]:
+        """The pair that each of the shard's rejected rows repeats: see the column ``repeats``."""
+        found = self._of(shard)
+        return [
+            f"{self.sources[source]}:{line}" + (f":{rank}" if rank else "")
+            for source, line, rank in self.places[found[found >= 0]].tolist()
+        ]
+
+    def _of(self, shard: int) -> npt.NDArray[np.int64]:
+        return self.found[self.starts[shard] : self.starts[shard + 1]]
+
+
+def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> tuple[Encode, str]:
+    """What gives texts (pyarrow) their :func:`~paraforge.corpus.selection.near_vectors.rounded` vectors, and
+    the model's fingerprint.
+
+    directory: for vectors of a trained model, which take long, so that a run that was killed has them again.
+
+    Raises InputError: missing, damaged, or vectors of too many numbers.
+    """
+    from paraforge.corpus.scoring.score import open_vectors
+    from paraforge.corpus.selection.near_vectors import rounded  # numba takes a second to import
+
+    _, opened = open_vectors(model, open_model)
+    if isinstance(opened, WordScorer | WordVectors):
+        table = opened.vectors if isinstance(opened, WordScorer) else opened
+
+        def averaged(texts: Any) -> npt.NDArray[np.int8]:
+            tokens = tokenize_column(texts)
+            return rounded(tokens.sums(table.of_words(tokens.vocabulary)))
+
+        return averaged, opened.fingerprint
+    fingerprint = sha256_directory(model) if model.is_dir() else sha256_file(model)
+    lock = Lock()  # models compute with all cores, and their tokenisers cannot be shared
+
+    def encoded(texts: Any) -> npt.NDArray[np.int8]:
+        if not len(texts):
+            return np.zeros((0, 0), np.int8)
+        digest = hashlib.sha256(fingerprint.encode())
+        for text in texts.to_pylist():
+            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        path = directory / f"{digest.hexdigest()}.npy"
+        with lock:
+            if not is_sealed(path):
+                directory.mkdir(parents=True, exist_ok=True)
+                with sealed_path(path) as temporary, temporary.open("wb") as file:
+                    np.save(file, rounded(opened.encode(texts)), allow_pickle=False)
+        vectors: npt.NDArray[np.int8] = np.load(path, allow_pickle=False)
+        return vectors
+
+    return encoded, fingerprint
+
+
+class NearRepeatsParameters(FilterParameters):
+    """No pair whose reference says nearly what that of a better pair says, by the cosine of their vectors."""
+
+    kind: Literal["near_repeats"]
+    cosine: float = Field(0.95, ge=0.8, le=1, description="from which a sentence repeats another")
+    side: Literal["reference", "translation"] = Field("reference", description="whose sentences are compared")
+    score: Annotated[str, Field(description="any numeric column")] = Field(
+        "paraphrase_score", description="the pair with the highest is kept; of equal ones the first"
+    )
+    model: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="vector file, or directory of word vectors, of a trained model, or of a "
+        "sentence-transformers model; null for the built-in scorer's vectors",
+    )
+
+    needs_all_pairs: ClassVar[bool] = True
+
+    _known = field_validator("score")(check_score)
+
+    def default_name(self) -> str:
+        """``near_repeat``."""
+        return "near_repeat"
+
+    def columns(self) -> tuple[str, ...]:
+        """The sentence, the score, and what a pair is known by."""
+        return (self.side, self.score, *LINEAGE[:2])
+
+    def refusal(self) -> str:
+        """E.g. ``reference nearly as that of a better pair (cosine 0.95)``."""
+        return f"{self.side} nearly as that of a better pair (cosine {self.cosine:g})"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``nrep:0.95:3fa9c1d2``; with the side and the score where these are not the usual ones."""
+        side = "" if self.side == "reference" else f":{self.side}"
+        score = "" if self.score == "paraphrase_score" else f":{short_name(self.score)}"
+        return "nrep", f"{self.cosine:g}{side}{score}:{(fingerprint or 'none')[:8]}"
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Compare the sentences of the pairs."""
+        from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors
+
+        model = general.DIRECTORY if self.model is None else Path(expand(self.model))
+        encode, fingerprint = open_encoder(model, pairs.open_model, pairs.unfinished)
+        lineage = [name for name in LINEAGE if name in pairs.column_names]
+
+        def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], pa.Table]:
+            vectors = encode(pc.fill_null(rows[self.side], "").combine_chunks())
+            scores = rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
+            return vectors, scores, rows.select(lineage)
+
+        directory = pairs.directory / self.reason
+        near, starts, sources = NearVectors(directory, self.cosine), [0], dict[str, int]()
+        with (directory / "lineage").open("wb") as file:
+            for vectors, scores, rows in pairs.each(read, [self.side, self.score, *lineage]):
+                if vectors.shape[1] > MOST_NUMBERS:
+                    raise InputError(f"vectors of {vectors.shape[1]:,}: at most {MOST_NUMBERS:,}", model)
+                near.add(vectors, scores)
+                file.write(_places(rows, sources).data)
+                starts.append(near.rows)
+        found = near.find(pairs.workers)
+        places = np.memmap(file.name, _PLACE, "r") if near.rows else np.zeros(0, _PLACE)
+        return NearRepeats(self.reason, fingerprint, starts, found, places, list(sources))
+
+
+def _places(rows: pa.Table, sources: dict[str, int]) -> npt.NDArray[np.void]:
+    """Lineage as numbers; names of sources that are new get the next ones."""
+    names = pc.fill_null(rows["source"].combine_chunks(), "").dictionary_encode()
+    numbers = [sources.setdefault(name, len(sources)) for name in names.dictionary.to_pylist()]
+    found = np.zeros(rows.num_rows, _PLACE)
+    found["source"] = np.array(numbers, np.int32)[names.indices.to_numpy()] if len(names) else 0
+    for name in LINEAGE[1:]:
+        if name in rows.column_names:
+            found[name] = pc.fill_null(rows[name], 0).to_numpy()
+    return found

@@ -1,0 +1,240 @@
+"""Finds rows of which a better one has nearly the same vector, over a whole corpus and out of core.
+
+Vectors are rounded to eight bits. The signs of a few projections of a vector are its bucket (Charikar 2002,
+section 3), in each of several bands; only rows that share a bucket are compared, exactly. All is whole
+numbers, so that neither the processor nor the number of threads changes anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.compiled import compiled
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.lineage import mix
+from paraforge.base.shards.pool import in_order
+from paraforge.corpus.selection.quantiles import ordered_keys
+
+# Share of the pairs of just the cosine asked for that have a bucket in common; of higher cosines it is more.
+_RECALL: Final = 0.96
+_LARGEST: Final = 127
+# More numbers than this, and the sum of a projection could be one that float32 has not.
+MOST_NUMBERS: Final = 4096
+# Rows that are sorted at once.
+_PART_ROWS: Final = 1 << 22
+_BLOCK: Final = 1 << 16
+_EDGES: Final = 1 << 20
+# A row is compared with so many of the best of a bucket, and of those near it so many are remembered.
+_MOST_COMPARED: Final = 4096
+_MOST_NEAR: Final = 4
+_OPEN, _BLOCKED, _KEPT, _REPEATED = range(4)
+
+
+def bands_for(cosine: float, rows: int) -> tuple[int, int]:
+    """Bits of a bucket's number, and bands, so that 96 % of pairs with this cosine share a bucket.
+
+    Two vectors at an angle a agree in the sign of a projection with probability 1 - a / pi. rows: the more,
+    the smaller are the buckets.
+    """
+    bits = min(max(rows.bit_length() - 3, 8), 24)
+    agree = (1 - math.acos(cosine) / math.pi) ** bits
+    return bits, math.ceil(math.log(1 - _RECALL) / math.log(max(1 - agree, 1e-9)))
+
+
+def projections(dimension: int, bits: int, band: int) -> NDArray[np.float32]:
+    """(dimension, bits) whole numbers drawn from a binomial distribution around 0, nearly a normal one."""
+    numbers = np.arange(dimension * bits, dtype=np.uint64) + np.uint64(band << 32)
+    drawn = mix(mix(numbers + np.uint64(1))).view(np.uint8).reshape(-1, 8)
+    ones = np.unpackbits(drawn, axis=1).sum(1, dtype=np.int64)
+    return (ones - 32).reshape(dimension, bits).astype(np.float32)
+
+
+def rounded(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
+    """Vectors as numbers of eight bits, the largest of each 127; zeros for one that is not finite."""
+    vectors = np.where(np.isfinite(vectors).all(1, keepdims=True), vectors, 0).astype(np.float32)
+    largest = np.abs(vectors).max(1, keepdims=True, initial=0)
+    return np.rint(vectors / np.where(largest > 0, largest, 1) * np.float32(_LARGEST)).astype(np.int8)
+
+
+class NearVectors:
+    """Collects rows, then finds for each a better one that it repeats.
+
+    Rows are judged from the best to the worst: one is kept unless a kept one has at least the cosine. So each
+    repeated row is that near to a kept one. Of equal scores the first row is the better.
+
+    Memory does not grow with the corpus; a row takes its vector's numbers and 20 bytes on disk, and each near
+    pair 16 bytes.
+    """
+
+    def __init__(self, directory: Path, cosine: float) -> None:
+        """directory: new or empty. cosine: from which a row repeats another, above 0."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.cosine = cosine
+        self.rows = 0
+        self.dimension = 0
+
+    def add(self, vectors: NDArray[np.int8], scores: NDArray[np.float32]) -> None:
+        """Further rows.
+
+        vectors: (n, dimension), see :func:`rounded`; zeros are near nothing. At most 4,096 numbers.
+        scores: of each row; NaN for none, which is the worst.
+        """
+        if not len(vectors):
+            return
+        self.dimension = vectors.shape[1]
+        # The best has the smallest place.
+        places = ~ordered_keys(np.where(np.isnan(scores), -np.inf, scores).astype(np.float32))
+        squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int32)
+        for name, numbers in (("vectors", vectors), ("squares", squares), ("places", places)):
+            with (self.directory / name).open("ab") as file:
+                file.write(np.ascontiguousarray(numbers).data)
+        self.rows += len(vectors)
+
+    def find(self, workers: int = 1) -> NDArray[np.int64]:
+        """For each row the kept one that it repeats, the best there is, or -1: n rows, mapped."""
+        if not self.rows:
+            return np.zeros(0, np.int64)
+        vectors = self._mapped("vectors", np.int8).reshape(-1, self.dimension)
+        squares, places = self._mapped("squares", np.int32), self._mapped("places", np.uint32)
+        bits, bands = bands_for(self.cosine, self.rows)
+
+        def compare(band: int) -> None:
+            directory = self.directory / f"band-{band}"
+            directory.mkdir()
+            drawn = projections(self.dimension, bits, band)
+            with (self.directory / f"near-{band}").open("wb") as file:
+                for entries in _parts(vectors, squares, places, drawn, directory):
+                    order = np.argsort(entries[:, 0], kind="stable")
+                    rows, buckets = entries[order, 1].astype(np.int64), entries[order, 0] >> np.uint64(32)
+                    file.write(near_pairs(vectors, squares, rows, buckets, self.cosine**2, band == 0).data)
+            directory.rmdir()
+
+        for _ in in_order(compare, bands, workers):
+            pass
+        return self._settled(places, bands)
+
+    def _mapped(self, name: str, kind: Any, mode: Any = "r") -> Any:
+        return np.memmap(self.directory / name, kind, mode, shape=None if mode == "r" else (self.rows,))
+
+    def _near(self, bands: int) -> Iterator[NDArray[np.int64]]:
+        """Near pairs, block by block: worse row, better row."""
+        for band in range(bands):
+            with (self.directory / f"near-{band}").open("rb") as file:
+                while block := file.read(16 * _EDGES):
+                    check_interrupt()
+                    yield np.frombuffer(block, np.int64).reshape(-1, 2)
+
+    def _settled(self, places: NDArray[np.uint32], bands: int) -> NDArray[np.int64]:
+        states = self._mapped("states", np.uint8, "w+")
+        while True:
+            for pairs in self._near(bands):
+                reject(pairs, states)
+            if not keep(states):
+                break
+        found = self._mapped("found", np.int64, "w+")
+        for first in range(0, self.rows, _EDGES):
+            found[first : first + _EDGES] = -1
+        for pairs in self._near(bands):
+            choose(pairs, states, places, found)
+        return np.asarray(found)
+
+
+def _parts(
+    vectors: NDArray[np.int8],
+    squares: NDArray[np.int32],
+    places: NDArray[np.uint32],
+    drawn: NDArray[np.float32],
+    directory: Path,
+) -> Iterator[NDArray[np.uint64]]:
+    """All rows of each bucket together, buckets in parts that fit into memory: n x 2, bucket and place of a
+    row as one number, and the row; rows rising."""
+    parts = -(-len(vectors) // _PART_ROWS)
+    weights = (1 << np.arange(drawn.shape[1])).astype(np.uint64)
+    paths = [directory / str(part) for part in range(parts)]
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("wb")) for path in paths]
+        for first in range(0, len(vectors), _BLOCK):
+            check_interrupt()
+            block = slice(first, first + _BLOCK)
+            rows = first + np.flatnonzero(squares[block])
+            buckets = (vectors[rows].astype(np.float32) @ drawn > 0) @ weights
+            entries = np.stack([buckets << np.uint64(32) | places[rows], rows.astype(np.uint64)], 1)
+            part = mix(buckets) % np.uint64(parts)
+            for number, file in enumerate(files):
+                file.write(np.ascontiguousarray(entries[part == number]).data)
+    for path in paths:
+        yield np.fromfile(path, np.uint64).reshape(-1, 2)
+        path.unlink()
+
+
+@compiled
+def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: float, parallel: bool) -> Any:
+    """Pairs of a worse and a better row of one bucket whose cosine's square is at least ``square``, n x 2.
+
+    rows: bucket by bucket, the best first. buckets: of each. parallel: whether to give pairs of the cosine 1,
+    too: these are together in every band.
+    """
+    found, count, start = np.empty((1024, 2), np.int64), 0, 0
+    for place in range(1, len(rows)):
+        if buckets[place] != buckets[place - 1]:
+            start = place
+        row, near = rows[place], 0
+        for other in range(start, min(place, start + _MOST_COMPARED)):
+            better, dot = rows[other], np.int32(0)
+            for k in range(vectors.shape[1]):
+                dot += np.int32(vectors[row, k]) * np.int32(vectors[better, k])
+            product = np.float64(squares[row]) * np.float64(squares[better])
+            if dot > 0 and np.float64(dot) * np.float64(dot) >= square * product:
+                near += 1
+                if parallel or np.float64(dot) * np.float64(dot) < product:
+                    if count == len(found):
+                        found = np.concatenate((found, np.empty_like(found)))
+                    found[count] = row, better
+                    count += 1
+                if near == _MOST_NEAR:
+                    break
+    return found[:count].copy()
+
+
+@compiled
+def reject(pairs: Any, states: Any) -> None:
+    """Mark the worse rows of pairs whose better one is kept, and those where that is still open."""
+    for place in range(len(pairs)):
+        worse, better = pairs[place]
+        if states[worse] < _KEPT:
+            if states[better] == _KEPT:
+                states[worse] = _REPEATED
+            elif states[better] < _KEPT:
+                states[worse] = _BLOCKED
+
+
+@compiled
+def keep(states: Any) -> int:
+    """Keep the open rows that nothing better can reject any more; the number that stay open."""
+    left = 0
+    for row in range(len(states)):
+        if states[row] == _OPEN:
+            states[row] = _KEPT
+        elif states[row] == _BLOCKED:
+            states[row] = _OPEN
+            left += 1
+    return left
+
+
+@compiled
+def choose(pairs: Any, states: Any, places: Any, found: Any) -> None:
+    """Write for each repeated row the best of the kept rows near it."""
+    for number in range(len(pairs)):
+        worse, better = pairs[number]
+        if states[worse] == _REPEATED and states[better] == _KEPT:
+            last = found[worse]
+            if last < 0 or (places[better], better) < (places[last], last):
+                found[worse] = better

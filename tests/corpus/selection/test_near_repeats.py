@@ -1,0 +1,244 @@
+"""Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.text.tokens import tokenize_column
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.publication.card import CARD_NAME
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.corpus.selection import near_vectors
+from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, write_corpus
+from tests.corpus.selection.published import publish_pairs
+from tests.corpus.selection.test_select import fates, run
+
+PAIRS = random_pairs(600, seed=5)
+FILTER = {"kind": "near_repeats", "cosine": 0.9}
+
+
+def expected(vectors: Any, scores: Any, cosine: float) -> list[int]:
+    """For each row the kept one that it repeats, of the four best near it; slow and exact."""
+    numbers = rounded(vectors).astype(np.float64)
+    lengths = np.sqrt((numbers**2).sum(1))
+    found = [-1] * len(numbers)
+    order = sorted(range(len(numbers)), key=lambda row: (-np.nan_to_num(scores[row], nan=-9), row))
+    for place, row in enumerate(order):
+        better = [other for other in order[:place] if lengths[row] and lengths[other]]
+        cosines = {other: numbers[row] @ numbers[other] / (lengths[row] * lengths[other]) for other in better}
+        near = [other for other in better if cosines[other] >= cosine - 1e-12][:4]
+        found[row] = next((other for other in near if found[other] < 0), -1)
+    return found
+
+
+def clustered(rows: int, seed: int = 1) -> tuple[Any, Any]:
+    """Vectors around a few directions, some of them zero or not finite, and scores with ties and gaps."""
+    random = np.random.default_rng(seed)
+    centres = random.standard_normal((rows // 8, 40))
+    spread = random.choice([0, 0.1, 0.3, 0.5], (rows, 1))
+    vectors = centres[random.integers(0, len(centres), rows)] + spread * random.standard_normal((rows, 40))
+    vectors[::50], vectors[7] = 0, np.nan
+    scores = np.round(random.random(rows), 1)
+    scores[::30] = np.nan
+    return vectors.astype(np.float32), scores.astype(np.float32)
+
+
+def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: int, workers: int = 1) -> Any:
+    near = NearVectors(directory, cosine)
+    for first in range(0, len(vectors), block):
+        near.add(rounded(vectors[first : first + block]), scores[first : first + block])
+    return near.find(workers).tolist()
+
+
+def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (0, 1))
+    vectors, scores = clustered(800)
+    assert found_in(tmp_path / "near", vectors, scores, 0.9, 300) == expected(vectors, scores, 0.9)
+
+
+def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, scores = clustered(2_000)
+    found = found_in(tmp_path / "one", vectors, scores, 0.95, 700)
+    exact = expected(vectors, scores, 0.95)
+    repeated = {row for row, other in enumerate(exact) if other >= 0}
+    assert len(repeated) > 500
+    assert len(repeated - {row for row, other in enumerate(found) if other >= 0}) <= 0.05 * len(repeated)
+    numbers = rounded(vectors).astype(np.float64)
+    for row, other in enumerate(found):
+        if other >= 0:  # near a row that is kept, and better
+            one, two = numbers[row], numbers[other]
+            assert one @ two >= 0.95 * np.sqrt((one @ one) * (two @ two)) - 1e-6
+            assert found[other] < 0
+    # Neither threads nor the size of what is sorted at once change anything.
+    monkeypatch.setattr(near_vectors, "_PART_ROWS", 300)
+    monkeypatch.setattr(near_vectors, "_BLOCK", 90)
+    monkeypatch.setattr(near_vectors, "_EDGES", 7)
+    assert found_in(tmp_path / "two", vectors, scores, 0.95, 400, workers=3) == found
+
+
+def test_bands() -> None:
+    for cosine in (0.8, 0.95, 1.0):
+        for rows in (1, 10**4, 10**7, 10**10):
+            bits, bands = bands_for(cosine, rows)
+            share = (1 - np.arccos(cosine) / np.pi) ** bits
+            assert 1 - (1 - share) ** bands >= 0.96 and 8 <= bits <= 24
+            assert bands == 1 or 1 - (1 - share) ** (bands - 1) < 0.96
+    drawn = projections(300, 20, 3)
+    assert np.array_equal(drawn, np.rint(drawn)) and abs(drawn.mean()) < 0.2 and 3.9 < drawn.std() < 4.1
+    assert abs(np.corrcoef(drawn.T) - np.eye(20)).max() < 0.25
+    assert abs(np.corrcoef(drawn[:, 0], projections(300, 20, 4)[:, 0])[0, 1]) < 0.25
+
+
+def test_nothing_and_single_rows(tmp_path: Path) -> None:
+    assert found_in(tmp_path / "none", np.zeros((0, 4), np.float32), np.zeros(0, np.float32), 0.9, 1) == []
+    assert found_in(tmp_path / "one", np.ones((1, 4), np.float32), np.zeros(1, np.float32), 0.9, 1) == [-1]
+    zeros = np.zeros((3, 4), np.float32)
+    assert found_in(tmp_path / "zeros", zeros, np.zeros(3, np.float32), 0.9, 3) == [-1, -1, -1]
+
+
+def averages(texts: list[str], words: Any = None) -> Any:
+    tokens = tokenize_column(pa.array(texts))
+    words = words or WordScorer.open(DIRECTORY).vectors
+    return tokens.sums(words.of_words(tokens.vocabulary))
+
+
+@pytest.mark.parametrize(("side", "score"), [("reference", "paraphrase_score"), ("translation", "overlap_1")])
+def test_a_selection(tmp_path: Path, side: str, score: str) -> None:
+    """The fate of each row, and what it repeats, are those of the oracle; rows add up."""
+    one = {**FILTER, "side": side, "score": score}
+    filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
+    report = run({"filters": filters}, PAIRS, tmp_path, cut(600, 90))
+    rows = PAIRS.to_pylist()
+    found = fates(tmp_path / "selected", PAIRS)
+    stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
+    vectors = averages([rows[place][side] for place in stood])
+    other = expected(vectors, [np.nan if rows[p][score] is None else rows[p][score] for p in stood], 0.9)
+    missed = sum((found[p] == "near_repeat") != (other[n] >= 0) for n, p in enumerate(stood))
+    assert missed <= 0.04 * sum(place >= 0 for place in other)
+    repeats = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables(["repeats"]))[
+        "repeats"
+    ].to_pylist()
+    assert [name is not None for name in repeats] == [fate == "near_repeat" for fate in found]
+    names = {f"{rows[place]['source']}:{rows[place]['line']}": place for place in stood}
+    for place, name in enumerate(repeats):
+        if name is not None:
+            assert found[names[name]] in (None, "sample")
+            assert (rows[names[name]][score] or -9) >= (rows[place][score] or -9)
+    assert report.counts.rejected["near_repeat"] > 50
+    assert report.counts.rows_in == 600 == report.counts.kept + report.counts.left_out
+
+
+def test_workers_and_shards_change_nothing(tmp_path: Path) -> None:
+    found = []
+    for workers, shard_rows in ((1, 100), (3, 100), (1, 600)):
+        root = tmp_path / f"{workers}-{shard_rows}"
+        run({"filters": [FILTER]}, PAIRS, root, cut(600, shard_rows), workers)
+        found.append(pa.concat_tables(ShardDirectory(root / "selected").tables()).to_pylist())
+    assert found[0] == found[1] == found[2]
+
+
+def test_published(tmp_path: Path) -> None:
+    report = publish_pairs(tmp_path, filters={"filters": [FILTER]})
+    tables = published_tables(open_published(tmp_path / "rejected"), ["rejected", "repeats"])
+    rejected = pa.concat_tables(tables).to_pylist()
+    assert all((row["rejected"] == "near_repeat") == (row["repeats"] is not None) for row in rejected)
+    fingerprint = WordScorer.open(DIRECTORY).fingerprint[:8]
+    assert f"|nrep:0.9:{fingerprint}|" in report.corpus.signature
+    card = (tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8")
+    assert "reference nearly as that of a better pair (cosine 0.9)" in card
+
+
+def word_table(directory: Path) -> WordVectors:
+    vectors = np.random.default_rng(2).standard_normal((len(WORDS), 20)).astype(np.float32)
+    WordVectors(WORDS, vectors).save(directory)
+    return WordVectors.open(directory)
+
+
+def test_word_vectors_of_a_directory(tmp_path: Path) -> None:
+    table = word_table(tmp_path / "table")
+    one = {**FILTER, "model": str(tmp_path / "table")}
+    run({"required": [], "filters": [one]}, PAIRS, tmp_path, [600])
+    texts = PAIRS["reference"].to_pylist()
+    stood = [p for p, fate in enumerate(fates(tmp_path / "selected", PAIRS)) if fate in (None, "near_repeat")]
+    scores = np.array([PAIRS["paraphrase_score"].to_pylist()[place] for place in stood], float)
+    other = expected(averages([texts[place] for place in stood], table), scores, 0.9)
+    found = [fates(tmp_path / "selected", PAIRS)[place] == "near_repeat" for place in stood]
+    assert sum(one != (two >= 0) for one, two in zip(found, other, strict=True)) <= 0.04 * sum(found)
+    with pytest.raises(InputError, match="no such"):
+        run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path / "b", [600])
+
+
+class Model:
+    """Sums of word vectors, which break after some calls."""
+
+    def __init__(self, table: WordVectors, calls: int) -> None:
+        self.table, self.calls = table, calls
+
+    def encode(self, texts: Any) -> Any:
+        if self.calls == 0:
+            raise RuntimeError("out of memory")
+        self.calls -= 1
+        return averages(texts.to_pylist(), self.table)
+
+
+def test_vectors_of_a_model_are_not_computed_twice(tmp_path: Path) -> None:
+    table, directory = word_table(tmp_path / "table"), tmp_path / "model"
+    directory.mkdir()
+    (directory / "weights").write_bytes(b"1")
+    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
+    parameters = SelectParameters.model_validate({"filters": [{**FILTER, "model": str(directory)}]})
+
+    def selected(model: Model, root: Path) -> Any:
+        select(parameters, inputs, root / "selected", resources(root), lambda path: model)
+        return pa.concat_tables(ShardDirectory(root / "selected").tables()).to_pylist()
+
+    with pytest.raises(RuntimeError):
+        selected(Model(table, 4), tmp_path)
+    assert selected(Model(table, 2), tmp_path) == selected(Model(table, 6), tmp_path / "again")
+    assert not (tmp_path / "work" / "select" / "unfinished").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from paraforge.corpus.selection import near_vectors, passes
+from tests.corpus.selection.test_near_repeats import FILTER, PAIRS, cut, run
+
+def killed(module, name, calls):
+    function = getattr(module, name)
+    def called(*arguments, left=[calls]):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments)
+    setattr(module, name, called)
+
+killed(*{"rows": (near_vectors, "rounded", 3), "bands": (near_vectors, "near_pairs", 2),
+         "kept": (near_vectors, "keep", 2), "shards": (passes, "write_shard", 4)}[sys.argv[2]])
+run({"filters": [FILTER]}, PAIRS, Path(sys.argv[1]), cut(600, 100))
+"""
+
+
+@pytest.mark.parametrize("moment", ["rows", "bands", "kept", "shards"])
+def test_killed(tmp_path: Path, moment: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment]
+    assert subprocess.run(command, check=False).returncode == -9
+    digests = []
+    for root in (tmp_path / "killed", tmp_path / "whole"):
+        run({"filters": [FILTER]}, PAIRS, root, cut(600, 100))
+        digests.append([record.sha256 for record in ShardDirectory(root / "selected").records])
+    assert digests[0] == digests[1]
