@@ -64,7 +64,8 @@ def _prune(resources: Resources) -> None:
     with contextlib.suppress(OSError, ParaforgeError):  # the stage is done, whatever becomes of this
         published = [path for path in map(Path, PUBLISHED) if path.is_dir()]
         for step in list_work(resources.work, published):
-            if step.name in _QUICK and step.of("old"):
+            name = step.path.name if step.name.startswith("pivot-") else step.name
+            if name in _QUICK and step.of("old"):
                 prune(resources.work, published, step, ["old"])
 
 

@@ -6,16 +6,24 @@ from pathlib import Path
 
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.stages.common import parameters_of, run_stage
-from paraforge.stages.metrics import write_metrics
+from paraforge.stages.metrics import of_pivots, write_metrics
+from paraforge.translation.stage.pivots import shared_references
 from paraforge.translation.training.parameters import languages_of
 
 
 def main() -> None:
-    """Ingest the sources into data/ingested."""
+    """Ingest the sources into data/ingested, and those of other pivots into data/ingested/pivots."""
     parameters = parameters_of("ingest")
-    languages = languages_of(parameters.nmt)
-    report = ingest(parameters.ingest, Path("data/ingested"), parameters.resources, languages)
-    write_metrics("ingest", report.metrics())
+    output = Path("data/ingested")
+    found = {
+        name: ingest(one.ingest, output / place, one.resources, languages_of(one.nmt)).metrics()
+        for name, place, one in parameters.by_pivot()
+    }
+    metrics = of_pivots("ingest", found)
+    if parameters.pivots:
+        places = {name: output / place for name, place, _ in parameters.by_pivot()}
+        metrics["references"] = shared_references(places, parameters.resources)
+    write_metrics("ingest", metrics)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,44 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
 }
 
 
+# What adds up over pivots; of the rest the whole has what the first one has.
+_ADDED: Final = {
+    "ingest": "rows kept rejected changes shards sources seconds",
+    "nmt": "seconds",
+    "translate": "rows translated given rejected failed hypotheses sentences sentences_from_memory "
+    "sentences_translated sentences_failed marks reused_tasks tasks seconds",
+}
+
+
+def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics of a stage that ran for each pivot: of one alone as they are, of several their sums, and each
+    one's own as ``pivots``.
+
+    Args:
+        stage: its name in dvc.yaml.
+        metrics: a dataclass, a pydantic model or a dictionary, by pivot.
+    """
+    each = {name: dict(plain(one)) for name, one in metrics.items()}
+    first, *others = each.values()
+    if not others:
+        return first
+    total = dict(first)
+    for name in _ADDED[stage].split():
+        for other in others:
+            total[name] = _sum(total[name], other[name])
+    return {**total, "pivots": each}
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Of numbers, or of mappings key by key."""
+    if not isinstance(one, Mapping):
+        return one + other
+    return {
+        key: _sum(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+        for key in dict.fromkeys([*one, *other])
+    }
+
+
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a stage that 'dvc metrics show' shows; what there is none of is left out.
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from paraforge.stages.common import parameters_of, run_stage
-from paraforge.stages.metrics import write_metrics
+from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.training.stage import build_nmt
 
 
 def main() -> None:
-    """Read parameters, build ``models/nmt``, write metrics."""
+    """Read parameters, build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, write metrics."""
     parameters = parameters_of("nmt")
-    report = build_nmt(
-        parameters.nmt,
-        ingested=Path("data/ingested"),
-        output=Path("models/nmt"),
-        plot=Path("plots/nmt.csv"),
-        resources=parameters.resources,
-    )
-    write_metrics("nmt", report)
+    reports = {}
+    for name, place, one in parameters.by_pivot():
+        output = Path("models/nmt") / place
+        reports[name] = build_nmt(
+            one.nmt,
+            ingested=Path("data/ingested") / place,
+            output=output,
+            plot=output / "nmt.csv" if place.parts else Path("plots/nmt.csv"),
+            resources=one.resources,
+        )
+    write_metrics("nmt", of_pivots("nmt", reports))
 
 
 if __name__ == "__main__":

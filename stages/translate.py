@@ -7,22 +7,36 @@ from pathlib import Path
 
 from paraforge.interface.planning.record import compare_plan
 from paraforge.stages.common import parameters_of, run_stage
-from paraforge.stages.metrics import write_metrics
+from paraforge.stages.metrics import of_pivots, write_metrics
+from paraforge.translation.stage.pivots import STEP, join_pivots, lineage_of
 from paraforge.translation.stage.translate import translate
 
 
 def main() -> None:
-    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``."""
+    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``; of several pivots each by
+    itself, and then joined."""
     parameters = parameters_of("translate")
-    report = translate(
-        parameters.translate,
-        Path("data/ingested"),
-        Path("models/nmt"),
-        Path("data/translated"),
-        parameters.resources,
-    )
-    plan = compare_plan(parameters.resources.work, report.run)
-    write_metrics("translate", {**asdict(report), "plan": None if plan is None else asdict(plan)})
+    output = Path("data/translated")
+    made = {}
+    found = {}
+    for name, place, one in parameters.by_pivot():
+        made[name] = output
+        if parameters.pivots:
+            made[name] = parameters.resources.work / STEP / "translated" / name
+        report = translate(
+            one.translate,
+            Path("data/ingested") / place,
+            Path("models/nmt") / place,
+            made[name],
+            one.resources,
+            lineage_of(name, parameters.publish.pairs) if parameters.pivots else {},
+        )
+        plan = compare_plan(one.resources.work, report.run)
+        found[name] = {**asdict(report), "plan": None if plan is None else asdict(plan)}
+    metrics = of_pivots("translate", found)
+    if parameters.pivots:
+        metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)
+    write_metrics("translate", metrics)
 
 
 if __name__ == "__main__":

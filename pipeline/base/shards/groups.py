@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +11,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path, remove_directory
-from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.queries import run_query
 
 logger = logging.getLogger(__name__)
 
 _HELD_ROWS = 2_000_000
-_MEMORY = "1GB"
-_MOST_THREADS = 8
 _REPEATED = """
     SELECT row, row_number() OVER same - 1 AS earlier, first_value(row) OVER same AS first
     FROM entries
@@ -177,30 +172,9 @@ def _rank(parts: list[Path], spilled: Path, output: Path) -> None:
 
     parts: Parquet files of ``high``, ``low`` and ``row``. spilled: directory for what exceeds the memory.
     """
-    import duckdb  # here, as it takes a tenth of a second
-
-    result = spilled / "ranks.parquet"
-    remove_directory(spilled)
-    spilled.mkdir()
-    target = str(result).replace("'", "''")
-    settings: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": str(spilled)}
     schema = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "row": pa.int64()})
-    with duckdb.connect(config=settings) as connection, ThreadPoolExecutor(1) as pool:
-        cores = int(connection.execute("SELECT current_setting('threads')").fetchall()[0][0])
-        connection.execute(f"SET threads = {min(cores, _MOST_THREADS)}")
-        # An Arrow dataset, as DuckDB would take some characters of a path for a pattern.
-        connection.register("entries", ds.dataset([str(part) for part in parts], schema, format="parquet"))
-        ranking = pool.submit(connection.execute, f"COPY ({_REPEATED}) TO '{target}' (FORMAT parquet)")
-        try:
-            while not ranking.done():  # DuckDB does not look for signals
-                check_interrupt()
-                wait([ranking], timeout=0.2)
-            ranking.result()
-        except duckdb.Error as error:
-            raise InputError(f"equal keys cannot be found: {first_line(error)}", spilled.parent) from error
-        except BaseException:
-            connection.interrupt()
-            raise
+    entries = ds.dataset([str(part) for part in parts], schema, format="parquet")
+    result = run_query(_REPEATED, {"entries": entries}, spilled, "equal keys cannot be found")
     with pq.ParquetFile(result) as file:
         ranked = np.lib.format.open_memmap(output, "w+", np.int64, (3, file.metadata.num_rows))
         begin = 0

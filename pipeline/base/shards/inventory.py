@@ -18,7 +18,14 @@ from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.shards.work import CURRENT_NAME, LOCK_NAME
 
 # Directories of a project below which the stages' outputs are.
-PUBLISHED = ("data", "models", "models/decoders", "models/embeddings")
+PUBLISHED = (
+    "data",
+    "data/ingested/pivots",
+    "models",
+    "models/decoders",
+    "models/embeddings",
+    "models/nmt/pivots",
+)
 State = Literal["current", "unfinished", "old"]
 # A directory of a step that holds results by key, as the step's own directory does.
 _CONTAINER = "files"

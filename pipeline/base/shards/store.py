@@ -21,7 +21,7 @@ _LEVEL = 1
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
-DICTIONARY_COLUMNS = ("source", "rejected", "failed", "reference_language", "translation_language")
+DICTIONARY_COLUMNS = ("source", "pivot", "rejected", "failed", "reference_language", "translation_language")
 
 
 @dataclass(frozen=True)

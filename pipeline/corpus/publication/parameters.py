@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -50,17 +50,28 @@ class PublishParameters(Section):
         description="pairs held out of training by name, e.g. {validation: 5000, test: 5000}",
     )
     seed: int = Field(1, ge=0, description="random seed of the splits")
+    pairs: Literal["reference", "all"] = Field(
+        "reference",
+        description="with pivots: all also pairs the translations of one reference from each two languages",
+    )
     rows_per_file: int = Field(50_000, ge=1, description="approximate maximum of pairs in a published file")
     examples: int = Field(2, ge=0, le=100, description="pairs that the card shows of each score band")
 
     def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
         """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
-        found = {}
-        for source in sorted(sources):
-            named = [one for one in self.licences if f"{source}.".startswith((f"{one}.", f"{one}-"))]
-            if named:
-                found[source] = self.licences[max(named, key=len)]
-        return found
+        found = {source: self._licence_of(source) for source in sorted(sources)}
+        return {source: licence for source, licence in found.items() if licence}
+
+    def _licence_of(self, source: str) -> str:
+        """Of ``A+B``, whose sides are of two sources, that of both; empty where one has none."""
+        named = [one for one in self.licences if f"{source}.".startswith((f"{one}.", f"{one}-"))]
+        if named:
+            return self.licences[max(named, key=len)]
+        for place in [place for place, letter in enumerate(source) if letter == "+"]:
+            both = [self._licence_of(one) for one in (source[:place], source[place + 1 :])]
+            if all(both):
+                return " and ".join(dict.fromkeys(both))
+        return ""
 
     @field_validator("licences")
     @classmethod

@@ -65,6 +65,7 @@ class PublishReport:
         """What ``metrics/publish.json`` holds."""
         counts = self.corpus.counts
         size = sum(file.bytes for file in self.corpus.files)
+        pivots = {name: one.as_dict() for name, one in sorted(self.statistics.pivots.items())}
         return {
             "pairs": counts.kept,
             "rejected": counts.rejected.total(),
@@ -79,6 +80,7 @@ class PublishReport:
             },
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(counts.rows_in / self.seconds) if self.seconds else 0,
+            **({"pivots": pivots} if pivots else {}),
         }
 
 

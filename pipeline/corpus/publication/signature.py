@@ -35,6 +35,8 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     fields = [("src", _sources(sources)), ("mt", _translator(translate))]
     if known := translate.get("sentences_from_memory"):
         fields.append(("mem", f"{known}/{translate.get('sentences')}"))
+    if "translation_line" in options:
+        fields.append(("pairs", "all"))
     given = [key for key in ("beam", "nbest") if options.get(key) is not None]
     fields += [(key, format(options[key], ".10g")) for key in given]
     fields.append(("tok", TOKENISER))
@@ -66,7 +68,9 @@ def short_fingerprint(description: Description, name: str) -> str:
 
 
 def _translator(description: Description) -> str:
-    """The model's fingerprint; what is no model says so."""
+    """The model's fingerprint, and of several pivots that of each; what is no model says so."""
+    if pivots := (description.get("parameters") or {}).get("pivots"):
+        return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
     model = short_fingerprint(description, "model")
     engine = (description.get("parameters") or {}).get("engine")
     if not model or engine == "none":

@@ -44,7 +44,7 @@ class Example:
 class Statistics:
     """Sums over rows, so that the statistics of shards add up to those of the corpus.
 
-    sources: counts of each source.
+    sources: counts of each source. pivots: of each pivot, where there are several.
     kept, refused: figures of the kept pairs, and of all other rows.
     examples: for each band kept pairs to show.
     """
@@ -54,6 +54,7 @@ class Statistics:
     kept: Figures = field(default_factory=Figures)
     refused: Figures = field(default_factory=Figures)
     examples: list[list[Example]] = field(default_factory=lambda: [[] for _ in BANDS])
+    pivots: dict[str, Counts] = field(default_factory=dict)
 
     @property
     def counts(self) -> Counts:
@@ -67,6 +68,8 @@ class Statistics:
         """Add the statistics of other rows."""
         for source, counts in other.sources.items():
             self.sources.setdefault(source, Counts()).add(counts)
+        for pivot, counts in other.pivots.items():
+            self.pivots.setdefault(pivot, Counts()).add(counts)
         self.kept.add(other.kept)
         self.refused.add(other.refused)
         self.examples = [
@@ -115,6 +118,7 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
         count_sources(rows),
         figures_of(counted.filter(pa.array(kept))),
         figures_of(counted.filter(pa.array(~kept))),
+        pivots=count_sources(rows, "pivot") if "pivot" in rows.column_names else {},
     )
     if examples_per_band and "paraphrase_score" in rows.column_names:
         scores, missing = numbers(rows.column("paraphrase_score"))
@@ -127,10 +131,10 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     return statistics
 
 
-def count_sources(rows: pa.Table) -> dict[str, Counts]:
-    """Counts of each source among ``rows``, by the columns ``rejected`` and ``failed``."""
-    fate = rows.select([name for name in ("source", "rejected", "failed") if name in rows.column_names])
-    return {name: count_rows(part) for name, part in by_source(fate).items()}
+def count_sources(rows: pa.Table, column: str = "source") -> dict[str, Counts]:
+    """Counts of each source, or value of another column, by the columns ``rejected`` and ``failed``."""
+    fate = rows.select([name for name in (column, "rejected", "failed") if name in rows.column_names])
+    return {name: count_rows(part) for name, part in by_source(fate, column).items()}
 
 
 def _smallest(

@@ -47,6 +47,9 @@ class SampleSource(NamedSource):
 
     format: Literal["sample"]
     pairs: int = Field(20_000, ge=100, le=20_000)
+    language: Literal["cs", "art"] = Field(
+        "cs", description="art: an invented language, which a fifth of the pairs is in; a second pivot"
+    )
     seed: Literal[1] = Field(1, description="there is one sample")
 
     def column_names(self) -> set[str]:

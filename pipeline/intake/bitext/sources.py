@@ -290,7 +290,7 @@ def _stem(path: Path) -> str:
 def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
     from paraforge.intake.sample_bitext import write_sample
 
-    paths = write_sample(work / f"sample-{source.pairs}", source.pairs)
+    paths = write_sample(work / f"sample-{source.pairs}", source.pairs, source.language)
     files = []
     for path in paths:
         reader = TsvSource(

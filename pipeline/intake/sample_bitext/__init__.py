@@ -1,7 +1,8 @@
 """The embedded sample bitext: 20,000 Czech-English sentence pairs written for this project.
 
 ``data/`` has them, a file a domain, and 500 more whose Czech sentences are in none of these. The grammar that
-they were drawn from is in the history of the project.
+they were drawn from is in the history of the project. Every fifth pair also has a sentence in an invented
+language, made of the Czech one by a rule: a second pivot.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 
 PAIRS = 20_000
+# The code of languages that somebody has invented; and one pair in so many has a sentence in it.
+INVENTED = "art"
+_INVENTED_SHARE = 5
 # Shares of the generated pairs.
 _DOMAIN_SHARE = {"everyday": 0.32, "captions": 0.25, "news": 0.2, "software": 0.23}
 SOURCES = (*(f"sample-{domain}" for domain in _DOMAIN_SHARE), "sample-handwritten")
@@ -84,14 +88,21 @@ def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
     return path
 
 
-def write_sample(directory: Path, pairs: int = PAIRS) -> list[Path]:
+def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
     """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
 
-    Files are whole or not there, and a second call changes nothing. Raises InputError: there are not so many.
+    In the invented language it is one file, `sample-art.tsv`, of a fifth of the pairs. Files are whole or not
+    there, and a second call changes nothing. Raises InputError: there are not so many.
     """
-    by_source: dict[str, list[tuple[str, str]]] = {source: [] for source in SOURCES}
-    for pair in generate(pairs):
-        by_source[pair.source].append((pair.cs, pair.reference))
+    _check_size(pairs, PAIRS)
+    by_source: dict[str, list[tuple[str, str]]]
+    if language == INVENTED:
+        name = f"sample-{INVENTED}"
+        by_source = {name: [(row[0], row[1]) for row in _rows(name)[: pairs // _INVENTED_SHARE]]}
+    else:
+        by_source = {source: [] for source in SOURCES}
+        for pair in generate(pairs):
+            by_source[pair.source].append((pair.cs, pair.reference))
     directory.mkdir(parents=True, exist_ok=True)
     return [_write(directory / f"{source}.tsv", rows) for source, rows in by_source.items()]
 

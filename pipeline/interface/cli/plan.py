@@ -41,7 +41,8 @@ def plan(
     a 95 % bootstrap over its blocks. The corpus is what the parameters say now: its sources are ingested, as
     far as they have not been before, and 'dvc repro' reuses that. The plan is kept, and the stage translate
     says in the end how right it was. The plan also says how many sentences the translation memory knows
-    already, and what is left.
+    already, and what is left. Of several pivots each is planned, and their sum; --sentences, --ingested and
+    --model plan the first one alone.
 
     A server (translate.engine: server) is paid by tokens: it counts them while it translates 384 sentences,
     which go to the translation memory. With --rate nothing is asked: tokens are estimated from the texts.
@@ -64,9 +65,16 @@ def plan(
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, spot_cluster, tidied
+    from paraforge.interface.planning.plan import (
+        ingested_corpus,
+        make_plan,
+        model_path,
+        spot_cluster,
+        summed,
+        tidied,
+    )
     from paraforge.interface.planning.preemption import MOST_DEVICES, best_task_size, compare_task_sizes
-    from paraforge.interface.planning.table import plan_json, plan_text, simulation_text
+    from paraforge.interface.planning.table import plan_json, plan_text, simulation_text, total_text
     from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_model_free, is_remote
     from paraforge.translation.models.importing import usable_model
@@ -86,35 +94,47 @@ def plan(
             [f"--devices {devices}: numbers from 1 to {MOST_DEVICES:,}, separated by commas"]
         )
     numbers = sorted({int(part) for part in counts})
-    if is_remote(parameters.translate.engine):
+    pivots = list(parameters.by_pivot())
+    if any(is_remote(one.translate.engine) for _, _, one in pivots):
         numbers = [1]
-    with graceful_interrupts(), tidied(parameters.resources.work):
-        corpus = ingested_corpus(parameters) if ingested is None else ShardDirectory(ingested)
-        built = Path("models/nmt")
-        if model is None:
-            model = built if rate is not None else model_path(parameters, corpus, built)
-        elif not is_model_free(parameters.translate.engine):
-            model = usable_model(model, parameters.translate.engine)
-        found = make_plan(
-            parameters,
-            corpus,
-            model,
-            devices=numbers,
-            price=price,
-            seconds=seconds,
-            precision=precision,
-            rate=rate,
-            sentences=sentences,
-            token_prices=(input_price, output_price),
-        )
+    if sentences or ingested or model:
+        pivots = pivots[:1]
+    plans = {}
+    with graceful_interrupts():
+        for name, place, one in pivots:
+            with tidied(one.resources.work):
+                published = Path("data/ingested") / place
+                corpus = ShardDirectory(ingested) if ingested else ingested_corpus(one, published)
+                used = built = Path("models/nmt") / place
+                if model is not None:
+                    free = is_model_free(one.translate.engine)
+                    used = model if free else usable_model(model, one.translate.engine)
+                elif rate is None:
+                    used = model_path(one, corpus, built)
+                plans[name] = make_plan(
+                    one,
+                    corpus,
+                    used,
+                    devices=numbers,
+                    price=price,
+                    seconds=seconds,
+                    precision=precision,
+                    rate=rate,
+                    sentences=sentences,
+                    token_prices=(input_price, output_price),
+                )
+        found = summed(list(plans.values())) if len(plans) > 1 else plans[name]
         compared = None
         if simulate:
             cluster = spot_cluster(found.facts, max(numbers), preemption_hours)
             compared = compare_task_sizes(found.facts.sentences, cluster)
     if as_json:
-        typer.echo(json.dumps(plan_json(found, compared), indent=2))
+        printed = plan_json(found, compared)
+        if len(plans) > 1:
+            printed["pivots"] = {name: plan_json(plan, None) for name, plan in plans.items()}
+        typer.echo(json.dumps(printed, indent=2))
         return
-    typer.echo(plan_text(found, price))
+    typer.echo(total_text(plans, found, price) if len(plans) > 1 else plan_text(found, price))
     if simulate and not compared:
         typer.echo(
             "\nnothing to simulate: there are fewer than 250 sentences, or so many take longer than a device "

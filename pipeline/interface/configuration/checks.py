@@ -127,18 +127,22 @@ def reads(path: Path, made: list[Path]) -> bool:
 
 def check_files(parameters: Parameters) -> list[str]:
     """Everything wrong with files of the user's that shows without reading them whole; nothing is written."""
-    bitext = parameters.nmt.bitext
-    sources = {"ingest": parameters.ingest}
-    if isinstance(bitext, IngestParameters):
-        sources["nmt.bitext"] = bitext
-    found = [
-        f"{key}: {problem}"
-        for key, section in sources.items()
-        for problem in problems(section, languages_of(parameters.nmt, key))
-    ]
-    prefixes = tuple(f"{key}.sources." for key in sources)
-    found += [problem for problem in unreadable_files(parameters) if not problem.startswith(prefixes)]
-    return found or _model_problems(parameters.nmt.model)
+    found: list[str] = []
+    models: list[str] = []
+    looked_at: list[str] = []
+    for pivot, _, one in parameters.by_pivot():
+        above = f"pivots.{pivot}." * (pivot in parameters.pivots)
+        sources = {"ingest": one.ingest}
+        if isinstance(one.nmt.bitext, IngestParameters):
+            sources["nmt.bitext"] = one.nmt.bitext
+        for key, section in sources.items():
+            looked_at.append(f"{above}{key}.sources.")
+            found += [
+                f"{above}{key}: {each}" for each in problems(section, languages_of(one.nmt, above + key))
+            ]
+        models += [f"{above}nmt.model: {problem}" for problem in _model_problems(one.nmt.model)]
+    found += [one for one in unreadable_files(parameters) if not one.startswith(tuple(looked_at))]
+    return found or models
 
 
 def _model_problems(name: str) -> list[str]:
@@ -149,5 +153,5 @@ def _model_problems(name: str) -> list[str]:
     try:
         importer_for(path)
     except InputError as error:
-        return [f"nmt.model: {error}"]
+        return [str(error)]
     return []

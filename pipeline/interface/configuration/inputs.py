@@ -75,9 +75,10 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
 
 
 def stages_with_files() -> list[str]:
-    """The stages whose parameters can name files of the user's."""
+    """The stages whose parameters can name files of the user's; those of pivots are the stages'."""
     fields = Parameters.model_fields
-    return [name for name, field in fields.items() if next(marked_fields(field.annotation), None)]
+    named = [name for name, field in fields.items() if next(marked_fields(field.annotation), None)]
+    return [name for name in named if name != "pivots"]
 
 
 def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
@@ -89,6 +90,9 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
             update={"models": {name: section.models[name] for name in section.names}}
         )
     yield from _named(section, type(section), (), stage)
+    for name, pivot in parameters.pivots.items():
+        if (section := getattr(pivot, stage, None)) is not None:
+            yield from _named(section, type(section), (), f"pivots.{name}.{stage}")
 
 
 def unreadable_files(parameters: Parameters) -> list[str]:

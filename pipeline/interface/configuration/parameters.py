@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
 from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
@@ -18,16 +23,21 @@ from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.triplets.parameters import TripletsParameters
-from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.stage.parameters import Pivot, TranslateParameters
+from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
 
 
 class Parameters(Section):
-    """One section a stage, named as the stage, and ``resources``, which no result depends on."""
+    """One section a stage, named as the stage, ``pivots``, and ``resources``, which no result depends on."""
 
     ingest: IngestParameters
     nmt: NmtParameters
     translate: TranslateParameters
+    pivots: dict[Annotated[str, Field(pattern=LANGUAGE)], Pivot] = Field(
+        default_factory=dict,
+        description="more bitexts, of other languages than nmt.source_language, by their language; each "
+        "reference gets a translation from every language that it has a sentence in",
+    )
     paragram: ParagramParameters
     score: ScoreParameters
     select: SelectParameters
@@ -45,7 +55,7 @@ class Parameters(Section):
     def licences(self) -> dict[str, str]:
         """``publish.licences`` and each source's own, which its name there replaces. A source without either
         has none, whatever the source is called that does."""
-        own = {source.name: source.licence for source in self.ingest.sources}
+        own = {source.name: source.licence for one in self._bitexts() for source in one.sources}
         if not any(own.values()):
             return self.publish.licences
         named = self.publish.licences_of(own)
@@ -55,7 +65,7 @@ class Parameters(Section):
     @model_validator(mode="after")
     def _scorer_of_the_language(self) -> Parameters:
         languages = {"nmt.target_language": getattr(self.nmt, "target_language", None)}
-        for source in getattr(self.ingest, "sources", []):
+        for source in [source for bitext in self._bitexts() for source in getattr(bitext, "sources", [])]:
             if source.format == "tmx":
                 name = f"the language of the references of source {source.name!r}"
                 languages[name] = source.columns.get("reference")
@@ -66,3 +76,48 @@ class Parameters(Section):
                     "paragram=corpus, or give paragram.vectors or paragram.model"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _pivots(self) -> Parameters:
+        if not self.pivots:
+            return self
+        language = self.nmt.source_language
+        if language in self.pivots:
+            raise ValueError(f"pivots.{language}: nmt.source_language is {language!r}, too: name another one")
+        names = Counter(source.name for bitext in self._bitexts() for source in bitext.sources)
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ValueError(f"source name {twice[0]!r} is used twice; ingest and pivots share their names")
+        for name, one in {"": self, **self.pivots}.items():
+            key = f"pivots.{name}." * bool(name)
+            if one.ingest.kind != "bitext":
+                raise ValueError(f"{key}ingest.kind: with pivots it has to be bitext")
+            if one.nmt is None and (self.nmt.model not in ("train", "none") or self.nmt.bitext is not None):
+                raise ValueError(f"{key}nmt: missing: section nmt names a model or bitext of {language!r}")
+            if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:
+                raise ValueError(f"{key}nmt.target_language: it is {self.nmt.target_language!r} elsewhere")
+        return self
+
+    def _bitexts(self) -> list[IngestParameters]:
+        return [self.ingest, *(pivot.ingest for pivot in self.pivots.values())]
+
+    def by_pivot(self) -> Iterator[tuple[str, Path, Parameters]]:
+        """Name, place and parameters of each pivot; the first is that of section ``ingest``.
+
+        The place is where its data is below what a stage makes. Another pivot has its own sections and work
+        directory, and the same translation memory.
+        """
+        yield self.nmt.source_language, Path(), self
+        memory = self.resources.memory_directory()
+        for name, pivot in self.pivots.items():
+            work = self.resources.work / f"pivot-{name}"
+            nmt = pivot.nmt or self.nmt
+            if pivot.nmt is None or "source_language" not in nmt.model_fields_set:
+                nmt = nmt.model_copy(update={"source_language": name})
+            changed = {
+                "ingest": pivot.ingest,
+                "nmt": nmt,
+                "translate": pivot.translate or self.translate,
+                "resources": self.resources.model_copy(update={"work": work, "translation_memory": memory}),
+            }
+            yield name, Path("pivots") / name, self.model_copy(update=changed)

@@ -28,12 +28,12 @@ def parameters_markdown() -> str:
     """``docs/configuration.md``'s reference: a table a section, with type, default and meaning of each
     key."""
     lines: list[str] = []
-    for name, field in Parameters.model_fields.items():
-        section = field.annotation
-        assert isinstance(section, type) and issubclass(section, BaseModel)
+    sections = {name: models_in(field.annotation)[0] for name, field in Parameters.model_fields.items()}
+    for name, section in sections.items():
         lines += [f"## `{name}`", "", _first_paragraph(section), ""]
         lines += _table(section)
-        seen: set[type[BaseModel]] = {section}
+        # A pivot has sections that have tables already.
+        seen = set(sections.values()) if name == "pivots" else {section}
         others = encoders_with_files().values() if name == "embeddings" else ()
         for nested in [*_nested(section, seen), *others]:
             lines += [f"### {nested.__name__}", "", _first_paragraph(nested), "", *_table(nested)]

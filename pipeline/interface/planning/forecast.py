@@ -171,6 +171,19 @@ def forecast(facts: Facts, devices: Sequence[int], price: float | None, in_proce
     return Forecast(hours, low, high, tuple(walls), disk_bytes(facts), tasks, size)
 
 
+def added(forecasts: Sequence[Forecast]) -> Forecast:
+    """What translations take that run one after the other, planned for the same numbers of devices."""
+    walls = []
+    for each in zip(*(one.walls for one in forecasts), strict=True):
+        costs = [wall.cost for wall in each if wall.cost is not None]
+        hours, low, high = (sum(getattr(wall, name) for wall in each) for name in ("hours", "low", "high"))
+        walls.append(Wall(each[0].devices, hours, low, high, sum(costs) if costs else None))
+    hours, low, high = (sum(getattr(one, n) for one in forecasts) for n in ("device_hours", "low", "high"))
+    disk = {name: sum(one.disk[name] for one in forecasts) for name in forecasts[0].disk}
+    most = max(one.task_seconds for one in forecasts)
+    return Forecast(hours, low, high, tuple(walls), disk, sum(one.tasks for one in forecasts), most)
+
+
 def device_seconds(facts: Facts, seconds: float, tasks: int) -> float:
     """Seconds of all devices together while they translate."""
     load = facts.load_seconds if facts.sentences else 0.0

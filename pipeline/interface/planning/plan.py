@@ -16,7 +16,15 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
-from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, Forecast, Tokens, forecast, tokens_of
+from paraforge.interface.planning.forecast import (
+    TASK_SECONDS,
+    Facts,
+    Forecast,
+    Tokens,
+    added,
+    forecast,
+    tokens_of,
+)
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
 from paraforge.interface.planning.preemption import Cluster, best_task_size, compare_task_sizes
 from paraforge.interface.planning.progress import Progress, progress_of, unknown_among
@@ -233,6 +241,41 @@ def make_plan(
     cluster = spot_cluster(facts, max(devices))
     best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster))
     return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
+
+
+def summed(plans: Sequence[Plan]) -> Plan:
+    """The plan of several pivots, which are translated one after the other: rates are their means, and what
+    no sum has is the first one's."""
+    first = plans[0]
+    sentences = [plan.facts.sentences for plan in plans]
+    total = max(1, sum(sentences))
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(value * count for value, count in zip(values, sentences, strict=True)) / total
+
+    facts = replace(
+        first.facts,
+        rows=sum(plan.facts.rows for plan in plans),
+        sentences=sum(sentences),
+        **{key: mean([getattr(plan.facts, key) for plan in plans]) for key in ("seconds", "low", "high")},
+    )
+    done = [plan.progress or Progress(plan.facts.sentences, 0, plan.facts.rows, 0) for plan in plans]
+    names = ("sentences", "sentences_known", "rows", "rows_known")
+    tokens = [plan.tokens for plan in plans if plan.tokens is not None]
+    if len(tokens) == len(plans):
+        first_tokens = replace(
+            tokens[0], **{key: mean([getattr(one, key) for one in tokens]) for key in ("input", "output")}
+        )
+    begun = any(plan.progress for plan in plans)
+    return replace(
+        first,
+        facts=facts,
+        measurement=None,
+        forecast=added([plan.forecast for plan in plans]),
+        progress=Progress(*(sum(getattr(one, name) for one in done) for name in names)) if begun else None,
+        left=added([plan.left or plan.forecast for plan in plans]) if begun else None,
+        tokens=first_tokens if len(tokens) == len(plans) else None,
+    )
 
 
 def _unknown(population: Population, choice: EngineChoice, resources: Resources) -> Population:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -55,6 +55,25 @@ def plan_text(plan: Plan, price: float | None) -> str:
         *([] if plan.tokens else [_advice(plan)]),
     ]
     return "\n".join(lines)
+
+
+def total_text(plans: Mapping[str, Plan], total: Plan, price: float | None) -> str:
+    """The plan of each pivot, and what all of them take together."""
+    found = total.forecast
+    lines = [line for name, plan in plans.items() for line in (f"# {name}", "", plan_text(plan, price), "")]
+    lines += [
+        f"# {' + '.join(plans)}, one after the other",
+        "",
+        f"{total.facts.rows:,} rows, {total.facts.sentences:,} distinct sentences",
+        f"device hours   {hours(found.device_hours)}  ({hours(found.low)} to {hours(found.high)})",
+        f"disk           {size(found.disk['total'])}  ({_parts(found.disk)})",
+        *_tokens(total),
+        "",
+        _table(total, price),
+        "",
+        *_left(total),
+    ]
+    return "\n".join(lines).rstrip()
 
 
 def _tokens(plan: Plan) -> list[str]:

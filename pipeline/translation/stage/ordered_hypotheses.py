@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -169,11 +169,17 @@ def _blocks(table: pa.Table, rows: int = 4096) -> Iterator[pa.Table]:
         yield table.slice(begin, rows)
 
 
-def rows_step(choice: EngineChoice, hypotheses: Hypotheses | None, remembered: Remembered | None) -> Step:
+def rows_step(
+    choice: EngineChoice,
+    hypotheses: Hypotheses | None,
+    remembered: Remembered | None,
+    lineage: Mapping[str, str | None],
+) -> Step:
     """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
     choice: engine with options and model. hypotheses: of all sentences; None where there is none.
     remembered: what translated the sentences, and how many were known, for the index; None likewise.
+    lineage: further columns, with the value that all rows have.
     """
     notes = {}
     if remembered is not None:
@@ -182,17 +188,23 @@ def rows_step(choice: EngineChoice, hypotheses: Hypotheses | None, remembered: R
     return Step(
         name="translate",
         version=TRANSLATE,
-        parameters={**choice.parameters(), "hypotheses": hypotheses.digest if hypotheses else "none"},
+        parameters={
+            **choice.parameters(),
+            "hypotheses": hypotheses.digest if hypotheses else "none",
+            **lineage,
+        },
         fingerprints={"model": choice.weights},
         build=build_rows,
-        arguments={"hypotheses": hypotheses},
+        arguments={"hypotheses": hypotheses, "lineage": lineage},
         aligned=False,
         inherited=remembered.versions() if remembered else {},
         notes=notes,
     )
 
 
-def build_rows(hypotheses: Hypotheses | None) -> Callable[[pa.Table], pa.Table]:
+def build_rows(
+    hypotheses: Hypotheses | None, lineage: Mapping[str, str | None]
+) -> Callable[[pa.Table], pa.Table]:
     """Gives the function from rows with ``sentence`` to complete rows."""
 
     def complete(table: pa.Table) -> pa.Table:
@@ -207,7 +219,11 @@ def build_rows(hypotheses: Hypotheses | None) -> Callable[[pa.Table], pa.Table]:
         left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
         left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]
         rows = np.repeat(np.arange(table.num_rows), count)
-        return _joined(table.drop_columns("sentence"), rows, found, ranges(left, count))
+        table = table.drop_columns("sentence")
+        for name, value in lineage.items():
+            values = pa.repeat(pa.scalar(value, COLUMNS[name].type), table.num_rows)
+            table = table.append_column(COLUMNS[name], values)
+        return _joined(table, rows, found, ranges(left, count))
 
     return complete
 

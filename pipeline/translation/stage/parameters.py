@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, create_model, model_validator
 
 from paraforge.base.section import Section
+from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings
 from paraforge.translation.engines import ENGINES, engine_settings, is_model_free
+from paraforge.translation.training.parameters import NmtParameters
 
 
 class QuantisationParameters(Section):
@@ -93,4 +95,18 @@ else:
         __module__=__name__,
         __doc__="Section ``translate``.",
         **{name: (kind, Field(default_factory=kind)) for name, kind in engine_settings().items()},
+    )
+
+
+class Pivot(Section):
+    """One more bitext with its model: sections ``ingest``, ``nmt`` and ``translate`` of its own."""
+
+    ingest: IngestParameters
+    nmt: NmtParameters | None = Field(
+        None,
+        description="its model; null: as section nmt, from the pivot's language, where that trains or needs "
+        "no model",
+    )
+    translate: TranslateParameters | None = Field(
+        None, description="how it is translated; null: as section translate"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,7 +93,12 @@ class TranslationReport:
 
 
 def translate(
-    parameters: TranslateParameters, ingested: Path, model: Path, output: Path, resources: Resources
+    parameters: TranslateParameters,
+    ingested: Path,
+    model: Path,
+    output: Path,
+    resources: Resources,
+    lineage: Mapping[str, str | None] | None = None,
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
@@ -104,6 +110,7 @@ def translate(
     model: directory of the model; not looked at where there is nothing to translate.
     output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of hypotheses.
     resources: where to run.
+    lineage: further columns, with the value that all rows have.
 
     Raises:
         InputError: no such model, or engine, model and device do not go together.
@@ -129,7 +136,7 @@ def translate(
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             run = _run(choice, corpus, resources, workplace.workers, found, parameters.sentences_per_task)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
-        step = rows_step(choice, hypotheses, found)
+        step = rows_step(choice, hypotheses, found, lineage or {})
         run_step(step, [ingested, distinct.places], output, resources)
         finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
         work.note_used(["calibration", "distinct", "tasks"])

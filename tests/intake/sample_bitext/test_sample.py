@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.intake.sample_bitext import (
+    INVENTED,
     PAIRS,
     SOURCES,
     SamplePair,
@@ -27,6 +29,16 @@ SHA256 = {
     3000: "59320a983cecc1e6a56e031c93fc2933ef5263a67eec2334d23111e17edd08b5",
     20000: "a54f2aed0bae1c820aef1c3c6aff488af6f3e4b1da281b1db12ef6a5d50dea62",
 }
+
+
+def invented(czech: str) -> str:
+    """A Czech sentence in the invented language: words backwards, without accents, each letter the next one
+    of its kind."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", czech.lower()) if not unicodedata.combining(c))
+    for letters in ("aeiouy", "bcdfghjklmnpqrstvwxz"):
+        plain = "".join(f"{letters}{letters[0]}"[letters.find(c) + 1] if c in letters else c for c in plain)
+    words = reversed(re.findall(r"[^\W_]+", plain))
+    return f"{' '.join(words)}{czech[-1]}".capitalize()
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +104,20 @@ def test_written_files(tmp_path: Path) -> None:
     write_sample(tmp_path, pairs=900)
     assert paths[0].read_bytes().startswith(lines[0].encode())
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+
+
+@pytest.mark.parametrize("pairs", [100, 1503, PAIRS])
+def test_every_fifth_pair_is_in_the_invented_language(tmp_path: Path, pairs: int) -> None:
+    (path,) = write_sample(tmp_path, pairs, INVENTED)
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    assert len(lines) == pairs // 5 == len(set(lines))
+    by_source: dict[str, list[SamplePair]] = defaultdict(list)
+    for pair in generate():
+        by_source[pair.source].append(pair)
+    fifths = {f"{invented(one.cs)}\t{one.reference}" for own in by_source.values() for one in own[::5]}
+    assert fifths.issuperset(lines)
+    shared = {pair.reference for pair in generate(pairs)}
+    assert sum(line.split("\t")[1] in shared for line in lines) > 0.8 * len(lines)
 
 
 def test_the_test_split_is_held_out(tmp_path: Path, corpus: list[SamplePair]) -> None:

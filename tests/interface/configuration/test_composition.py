@@ -31,6 +31,7 @@ NEEDED = {
 def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
     chosen = [one for one in row if one]
     needed = [value for one in chosen for value in NEEDED.get(one.partition("=")[2], [])]
+    needed += ["pivots.art.nmt.model=none"] * ("pivots=sample" in chosen)
     check_parameters(yaml.safe_load(compose(CONFIGS, [*chosen, *needed])), "params.yaml")
 
 

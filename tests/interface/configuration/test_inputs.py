@@ -170,7 +170,8 @@ def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
     found = set(texts(Parameters))
     ingest = {key.removeprefix("nmt.bitext.sources") for key, _ in found if key.startswith("nmt.bitext.")}
     assert ingest <= {key.removeprefix("ingest.sources") for key, _ in found}
-    unmarked = {key for key, marked in found if not marked and not key.startswith("nmt.bitext.")}
+    assert {key.removeprefix("pivots.") for key, _ in found} <= {key for key, _ in found}
+    unmarked = {key for key, marked in found if not marked and not key.startswith(("nmt.bitext.", "pivots."))}
     units = {key for key in unmarked if key.startswith("embeddings.models.encoder.")}
     assert unmarked - units == set(NO_FILES)
     marked = {key for key, marked in found if marked}
@@ -187,6 +188,12 @@ SOURCES = [
 NAMED = {
     "ingest": {"sources": SOURCES},
     "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
+    "pivots": {
+        "de": {
+            "ingest": {"sources": [{**one, "name": f"{one['name']}-de"} for one in SOURCES]},
+            "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
+        }
+    },
     "paragram": {"vectors": "%", "pair_files": [{"path": "%"}]},
     "score": {"sentence_transformer": "%", "cross_encoder": "%"},
     "select": {
@@ -219,7 +226,14 @@ NAMED = {
     "decoders": {"files": [{"path": "%"}], "development": ["%"], "test_sets": ["%"]},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
-OTHERS = [{"nmt": {"bitext": "%"}, "paragram": {"initial_vectors": "%"}}, {"paragram": {"model": "%"}}]
+OTHERS = [
+    {
+        "nmt": {"bitext": "%"},
+        "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
+        "paragram": {"initial_vectors": "%"},
+    },
+    {"paragram": {"model": "%"}},
+]
 
 
 def named_somewhere(value: Any, names: Iterator[int]) -> Any:
@@ -252,9 +266,13 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
         for stage in stages_with_files():
             named = list(named_files(parameters, stage))
             keys |= {
+<<<<<<< HEAD
                 re.sub(
                     r"\.(\d+|word|decontamination|near_repeat|source_text|reference)(?=\.|$)", ".*", one.key
                 )
+=======
+                re.sub(r"\.(\d+|word|de|decontamination|source_text|reference)(?=\.|$)", ".*", one.key)
+>>>>>>> 9f9016e5 (Several pivots: more bitexts with their models, joined by reference, and pairs of two translations; the sample has an invented second language)
                 for one in named
             }
             paths = {Path(one.text) for one in named if one.text not in ("train", "none")}

@@ -25,7 +25,7 @@ from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.remote.settings import Server
 from paraforge.translation.stage.translate import translate
 from paraforge.translation.training.stage import training_key
-from tests.here import run_command
+from tests.here import run_command, run_stage
 from tests.project import ROOT, make_project, read_parameters, write_parameters
 from tests.translation.decoding.remote.fake_server import FakeServer, Json, Reply, translated
 from tests.translation.stage.test_population import write_corpus
@@ -221,6 +221,28 @@ def test_the_plan_is_for_what_the_parameters_say_now(
     (tmp_path / "new.tsv").unlink()
     with pytest.raises((ConfigurationError, InputError), match=r"new\.tsv"):
         ingested_corpus(new, published)
+
+
+def test_of_several_pivots_each_is_planned_and_their_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(make_project(tmp_path / "project", "pivots=sample", pairs=300))
+    found = json.loads(run_command("plan", "--rate", 5, "--price", 2, "--json").output)
+    each = found["pivots"]
+    assert list(each) == ["cs", "art"] and each["art"]["facts"]["rows"] == 4000
+    for key in ("rows", "sentences"):
+        assert found["facts"][key] == sum(one["facts"][key] for one in each.values())
+    for place, wall in enumerate(found["forecast"]["walls"]):
+        for key in ("hours", "low", "high", "cost"):
+            parts = [one["forecast"]["walls"][place][key] for one in each.values()]
+            assert wall[key] == pytest.approx(sum(parts)) and min(parts) > 0
+    assert found["progress"] is None
+    printed = run_command("plan", "--seconds", 1).output
+    assert "# cs\n" in printed and "# cs + art, one after the other" in printed
+    assert "pivots" not in json.loads(run_command("plan", "--rate", 5, "--sentences", 9, "--json").output)
+    assert all(run_stage(name) for name in ("ingest", "nmt", "translate"))
+    left = json.loads(run_command("plan", "--seconds", 1, "--json").output)["progress"]
+    assert found["facts"]["sentences"] == left["sentences"] >= left["sentences_known"] > left["sentences"] / 2
 
 
 def test_a_model_that_was_trained_otherwise_is_named(

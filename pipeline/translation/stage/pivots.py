@@ -1,0 +1,164 @@
+"""Several pivots as one corpus: the references that they share, their rows, and pairs of translations."""
+
+# ruff: noqa: S608 - names of tables and columns are of our own
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from paraforge.base.files import remove_directory
+from paraforge.base.shards.libraries import merged
+from paraforge.base.shards.queries import run_query
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import check_bytes
+from paraforge.base.shards.store import (
+    ShardDirectory,
+    ShardRecord,
+    ShardView,
+    ShardWriter,
+    shard_name,
+    write_index,
+)
+from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
+
+logger = logging.getLogger(__name__)
+
+STEP = "pivots"
+_FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
+# The first row of each reference that has a translation with text.
+_FIRST = """
+    SELECT * FROM {table} WHERE rank = 0 AND rejected IS NULL AND failed IS NULL AND translation <> ''
+    QUALIFY row_number() OVER (PARTITION BY reference ORDER BY source, line) = 1
+"""
+
+
+def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[str, int]:
+    """How many distinct references each set of pivots has that no other pivot has: ``{"cs": 4, "cs+de": 2}``.
+
+    Memory does not grow with the corpus. A pivot that shares none with another is a warning.
+
+    pivots: ingested shards of each, by name. resources: the work directory.
+    """
+    tables = {f"pivot{place}": _dataset(path) for place, path in enumerate(pivots.values())}
+    each = " UNION ALL ".join(
+        f"SELECT reference, {1 << place}::UBIGINT AS place FROM {table} WHERE rejected IS NULL"
+        for place, table in enumerate(tables)
+    )
+    counted = f"SELECT bit_or(place) AS places FROM ({each}) GROUP BY reference"
+    query = f"SELECT places, count(*) AS number FROM ({counted}) GROUP BY places ORDER BY places"
+    scratch = resources.work / STEP / "query"
+    rows = pq.read_table(run_query(query, tables, scratch, "references cannot be compared")).to_pylist()
+    remove_directory(scratch)
+    found = {
+        "+".join(name for place, name in enumerate(pivots) if row["places"] >> place & 1): row["number"]
+        for row in rows
+    }
+    for name in pivots:
+        own = {places: number for places, number in found.items() if name in places.split("+")}
+        if list(own) == [name]:
+            logger.warning(
+                "pivot %s: none of its %s references is one of another pivot: are their sides exchanged?",
+                name,
+                f"{own[name]:,}",
+            )
+    return found
+
+
+def lineage_of(pivot: str, pairs: str) -> dict[str, str | None]:
+    """The columns that rows of a pivot have beside others, where there are several pivots."""
+    return {"pivot": pivot, **({"translation_line": None} if pairs == "all" else {})}
+
+
+def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources: Resources) -> dict[str, int]:
+    """Publish the translated rows of all pivots as one directory of shards, pivot after pivot.
+
+    With pairs of all translations, rows follow whose two sides are translations of one reference: for each
+    two pivots, of the first row with it in either. ``source`` names both bitexts, A+B; ``line`` and
+    ``source_text`` are of the first, ``translation_line`` and the score of the second, marks of both. A pair
+    of equal texts is rejected as ``identical``.
+
+    pivots: translated shards of each, by name, with the columns of :func:`lineage_of`.
+    pairs: ``reference`` or ``all``. output: replaced as a whole. resources: the work directory.
+
+    Returns rows by what the column ``pivot`` says. Raises InputError: a shard is damaged, the disk is full.
+    """
+    directories = {name: ShardDirectory(path) for name, path in pivots.items()}
+    for path in pivots.values():
+        check_bytes(ShardView(path))
+    rows = {name: one.total_rows for name, one in directories.items()}
+    work = WorkDirectory(STEP, resources.work)
+    with work.lock(), replaced_directory(output) as temporary:
+        records: list[ShardRecord] = []
+        for one in directories.values():
+            for path, record in zip(one.paths, one.records, strict=True):
+                records.append(replace(record, file=shard_name(len(records))))
+                link_or_copy(path, temporary / records[-1].file)
+        if pairs == "all":
+            found, pair_records = _write_pairs(directories, temporary, work.path / "query")
+            rows |= found
+            records += pair_records
+        write_index(temporary, records, _description([one.description for one in directories.values()], rows))
+    return rows
+
+
+def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]) -> dict[str, Any]:
+    """What the index says: as of the first pivot, with the model and the parameters of each."""
+    names = [one["parameters"]["pivot"] for one in described]
+    each = {
+        name: {key: one[key] for key in ("parameters", "fingerprints")}
+        for name, one in zip(names, described, strict=True)
+    }
+    return {
+        **described[0],
+        "parameters": {**described[0]["parameters"], "pivot": "+".join(names), "pivots": each},
+        "fingerprints": {f"model {name}": each[name]["fingerprints"]["model"] for name in names},
+        "libraries": merged(one["libraries"] for one in described),
+        **{key: sum(one.get(key, 0) for one in described) for key in ("sentences", "sentences_from_memory")},
+        "pivots": dict(rows),
+    }
+
+
+def _write_pairs(
+    directories: Mapping[str, ShardDirectory], output: Path, scratch: Path
+) -> tuple[dict[str, int], list[ShardRecord]]:
+    """Pairs of two translations, in order of their lineage: rows by pivots, and the shards."""
+    schema = next(iter(directories.values())).schema.remove_metadata()
+    tables = {f"pivot{place}": _dataset(one.path) for place, one in enumerate(directories.values())}
+    firsts = ", ".join(f"first_{name} AS MATERIALIZED ({_FIRST.format(table=name)})" for name in tables)
+    special = {
+        "source": "a.source || '+' || b.source",
+        "pivot": "a.pivot || '+' || b.pivot",
+        "translation_line": "b.line",
+        "reference": "a.translation",
+        "translation": "b.translation",
+        "translation_score": "b.translation_score",
+        "rejected": "CASE WHEN a.translation = b.translation THEN 'identical' END",
+        "first_row": "NULL",
+        **{flag: f"a.{flag} OR b.{flag}" for flag in _FLAGS},
+    }
+    columns = ", ".join(f'{special.get(name, f"a.{name}")} AS "{name}"' for name in schema.names)
+    joined = " UNION ALL ".join(
+        f"SELECT {columns} FROM first_{a} AS a JOIN first_{b} AS b USING (reference)"
+        for a, b in combinations(tables, 2)
+    )
+    query = f"WITH {firsts} {joined} ORDER BY source, line"
+    rows: Counter[str] = Counter()
+    writer = ShardWriter(output, schema, stem="pairs")
+    with pq.ParquetFile(run_query(query, tables, scratch, "translations cannot be paired")) as file:
+        for batch in file.iter_batches():
+            rows.update(batch.column("pivot").to_pylist())
+            writer.write(batch)
+    remove_directory(scratch)
+    return dict(sorted(rows.items())), writer.close()
+
+
+def _dataset(directory: Path) -> ds.Dataset:
+    return ds.dataset([str(path) for path in ShardDirectory(directory).paths], format="parquet")

@@ -1,0 +1,276 @@
+"""Several pivots as one corpus: joined by reference, counted, killed in the second one, and by DVC."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections import Counter, defaultdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.files import read_json
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.interface.configuration import check_parameters
+from paraforge.translation.decoding.batching import SourceTokens
+from paraforge.translation.decoding.translator import Hypothesis
+from paraforge.translation.engines.fake import FakeTranslator
+from paraforge.translation.stage.pivots import shared_references
+from tests.here import inside, run_stage
+from tests.project import (
+    digests,
+    kill,
+    made_once,
+    make_project,
+    read_parameters,
+    run,
+    start,
+    write_parameters,
+)
+
+STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+
+
+def rows_of(directory: Path) -> list[dict[str, Any]]:
+    return pa.concat_tables(list(ShardDirectory(directory).tables())).to_pylist()
+
+
+def make(project: Path, *overrides: str) -> Path:
+    """A project whose second pivot has its own rows and some of the sample's references."""
+    make_project(project, "pivots=sample", *overrides, pairs=600)
+    parameters = read_parameters(project)
+    ingest = parameters["pivots"]["art"]["ingest"]
+    ingest["sources"][0]["pairs"] = 900
+    ingest["rows_per_shard"] = 100
+    parameters["nmt"]["source_language"] = "cs"
+    write_parameters(project, parameters)
+    return project
+
+
+def run_all(project: Path, stages: tuple[str, ...] = STAGES) -> None:
+    with inside(project):
+        for stage in stages:
+            assert run_stage(stage)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run to the corpus with all pairs; only read or copied."""
+    return made_once(tmp_path_factory, "pivots", lambda project: run_all(make(project, "publish.pairs=all")))
+
+
+def test_references_are_counted_by_the_pivots_that_have_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = {"cs": ["a", "b", "b", None], "de": ["b", "c", "é"], "fr": ["b", "é"], "pl": ["x"]}
+    for name, references in own.items():
+        rejected = [None if text else "empty" for text in references]
+        table = pa.table({"reference": pa.array(references, pa.string()), "rejected": rejected})
+        table = table.cast(pa.schema({"reference": pa.string(), "rejected": pa.string()}))
+        writer = ShardWriter(tmp_path / name, table.schema, 2)
+        writer.write(table)
+        writer.close({"step": "ingest"})
+    wanted: Counter[str] = Counter()
+    for text in {text for references in own.values() for text in references if text}:
+        wanted["+".join(name for name in own if text in own[name])] += 1
+    with caplog.at_level(logging.WARNING):
+        found = shared_references(
+            {name: tmp_path / name for name in own}, Resources(work=tmp_path / "it's [new]")
+        )
+    assert found == wanted == {"cs": 1, "de": 1, "cs+de+fr": 1, "de+fr": 1, "pl": 1}
+    assert [one.message for one in caplog.records] == [
+        "pivot pl: none of its 1 references is one of another pivot: are their sides exchanged?"
+    ]
+
+
+def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: Path) -> None:
+    """Against the obvious join: the first usable row of each reference in each pivot."""
+    rows = rows_of(finished / "data/translated")
+    ingested = {
+        "cs": rows_of(finished / "data/ingested"),
+        "art": rows_of(finished / "data/ingested/pivots/art"),
+    }
+    for pivot, own in ingested.items():
+        here = [row for row in rows if row["pivot"] == pivot]
+        assert [{name: row[name] for name in own[0]} for row in here] == own
+        assert {row["translation_line"] for row in here} == {None}
+    first: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in sorted(rows, key=lambda row: (row["source"], row["line"])):
+        if (
+            row["failed"] is None
+            and row["rejected"] is None
+            and row["translation"]
+            and "+" not in row["pivot"]
+        ):
+            first[row["reference"]].setdefault(row["pivot"], row)
+    wanted = [
+        {
+            "source": f"{a['source']}+{b['source']}",
+            "line": a["line"],
+            "pivot": f"{a['pivot']}+{b['pivot']}",
+            "translation_line": b["line"],
+            "source_text": a["source_text"],
+            "reference": a["translation"],
+            "translation": b["translation"],
+            "translation_score": b["translation_score"],
+            "rank": 0,
+            **{mark: a[mark] or b[mark] for mark in ("runaway", "non_finite", "output_truncated")},
+            "rejected": "identical" if a["translation"] == b["translation"] else None,
+        }
+        for each in first.values()
+        for a, b in combinations([each[pivot] for pivot in ingested if pivot in each], 2)
+    ]
+    wanted.sort(key=lambda row: (row["source"], row["line"]))
+    pairs = [row for row in rows if row["pivot"] == "cs+art"]
+    assert len(wanted) > 50
+    assert [{name: row[name] for name in wanted[0]} for row in pairs] == [
+        {**row, "translation_score": pytest.approx(row["translation_score"], nan_ok=True)} for row in wanted
+    ]
+
+
+def test_counts_add_up_for_each_pivot_and_the_whole(finished: Path) -> None:
+    metrics = {stage: read_json(finished / f"metrics/{stage}.json") for stage in STAGES}
+    rows = metrics["translate"]["rows_by_pivot"]
+    assert rows == Counter(row["pivot"] for row in rows_of(finished / "data/translated"))
+    for stage, parts in (("ingest", ("kept",)), ("translate", ("translated", "given"))):
+        whole = metrics[stage]
+        for one in (whole, *whole["pivots"].values()):
+            lost = sum(one["rejected"].values()) if stage == "ingest" else one["rejected"]
+            lost += sum(one.get("failed", {}).values())
+            assert one["rows"] == sum(one[part] for part in parts) + lost > 0
+        assert whole["rows"] == sum(one["rows"] for one in whole["pivots"].values())
+    references = metrics["ingest"]["references"]
+    assert set(references) == {"cs", "art", "cs+art"} and min(references.values()) > 0
+    published = metrics["publish"]["pivots"]
+    assert {pivot: one["rows_in"] for pivot, one in published.items()} == rows
+    for one in published.values():
+        assert one["rows_in"] == one["kept"] + sum(one["rejected"].values()) + sum(one["failed"].values())
+    assert sum(one["kept"] for one in published.values()) == metrics["publish"]["pairs"] > 0
+    manifest = read_json(finished / "data/corpus/_manifest.json")
+    assert manifest["counts"]["rows_in"] == sum(rows.values())
+    assert "|mt:cs-fake:" in manifest["signature"] and "|pairs:all|" in manifest["signature"]
+    assert set(manifest["licences"].values()) == {"MIT"}
+    assert "sample-news+invented-art" in manifest["licences"]
+    run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
+
+
+def test_without_pivots_nothing_is_other_than_it_was(finished: Path, tmp_path: Path) -> None:
+    """The same rows, without a column of pivots, from work that none of their keys has."""
+    parameters = read_parameters(make(tmp_path / "project"))
+    write_parameters(tmp_path / "project", {**parameters, "pivots": {}})
+    run_all(tmp_path / "project", STAGES[:3])
+    translated = tmp_path / "project/data/translated"
+    assert not {"pivot", "translation_line"} & set(ShardDirectory(translated).schema.names)
+    description = ShardDirectory(translated).description
+    assert not {"pivot", "pivots"} & {*description, *description["parameters"]}
+    assert "pivots" not in read_json(tmp_path / "project/metrics/translate.json")
+    assert not list((tmp_path / "project").rglob("pivot*/*.parquet"))
+    joined = [row for row in rows_of(finished / "data/translated") if row["pivot"] == "cs"]
+    alone = rows_of(translated)
+    assert [{name: row[name] for name in alone[0] if row[name] == row[name]} for row in joined] == [
+        {name: value for name, value in row.items() if value == value} for row in alone
+    ]
+
+
+@pytest.mark.parametrize("looks", [1, 3, 6, 10, 14, 18, 25])
+def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_pays_nothing_twice(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    shutil.rmtree(project / "work")
+    paid: Counter[str] = Counter()
+    translated = FakeTranslator._hypotheses
+
+    def counted(self: FakeTranslator, source: SourceTokens) -> tuple[Hypothesis, ...]:
+        paid[source.sentence] += 1
+        return translated(self, source)
+
+    monkeypatch.setattr(FakeTranslator, "_hypotheses", counted)
+    wanted = digests(project / "data/translated")
+    with inside(project):
+        stopped = not run_stage("translate", after=looks)
+        for _ in range(2):
+            assert run_stage("translate")
+            assert digests(Path("data/translated")) == wanted
+    rows = [row for row in rows_of(project / "data/translated") if "+" not in row["pivot"]]
+    del paid["1"]  # what the engine is asked where a sentence fails: whether it still translates
+    assert paid == Counter({row["source_text"] for row in rows if row["failed"] is None})
+    assert stopped or looks > 10
+
+
+def test_killed_in_the_second_pivot_its_finished_tasks_are_reused(finished: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(finished, project, symlinks=True)
+    shutil.rmtree(project / "work")
+    parameters = read_parameters(project)
+    slow = {**parameters["translate"]["fake"], "sentences_per_second": 200.0}
+    write_parameters(
+        project, {**parameters, "translate": {"engine": "fake", "sentences_per_task": 30, "fake": slow}}
+    )
+    stage = ("python", "-m", "paraforge.stages.translate")
+    process = start(*stage, cwd=project)
+    while len(list((project / "work/pivot-art/translate-sentences").glob("*.parquet"))) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    kill(process)
+    run(*stage, cwd=project)
+    assert digests(project / "data/translated") == digests(finished / "data/translated")
+    report = read_json(project / "metrics/translate.json")["pivots"]
+    assert report["cs"]["tasks"] > report["cs"]["reused_tasks"] == 0  # all was in the memory
+    assert 0 < report["art"]["reused_tasks"] < report["art"]["tasks"]
+
+
+@pytest.mark.parametrize(
+    ("pivots", "changes", "problem"),
+    [
+        ({"cs": {}}, {}, "pivots.cs: nmt.source_language is 'cs', too"),
+        ({"de": {"sources": "sample"}}, {}, "source name 'sample' is used twice"),
+        ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: with pivots it has to be bitext"),
+        ({"de": {}}, {"model": "models/opus"}, "pivots.de.nmt: missing"),
+        ({"de": {"nmt": {"target_language": "fr"}}}, {}, "pivots.de.nmt.target_language: it is 'en'"),
+        ({"de": {"nmt": {"modle": "x"}}}, {}, "pivots.de.nmt.modle: there is no such parameter"),
+        ({"../x": {}}, {}, "pivots.../x"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_runs(
+    tmp_path: Path, pivots: dict[str, Any], changes: dict[str, Any], problem: str
+) -> None:
+    content = read_parameters(make_project(tmp_path / "project"))
+    content["nmt"] |= changes
+    for name, one in pivots.items():
+        kind, named = one.get("kind", "bitext"), one.get("sources", name)
+        columns = {"reference": 0, {"bitext": "source_text"}.get(kind, "translation"): 1}
+        source = {"name": named, "format": "tsv", "path": "a.tsv", "columns": columns}
+        pivot = {
+            "ingest": {"kind": kind, "sources": [source]},
+            **({"nmt": one["nmt"]} if "nmt" in one else {}),
+        }
+        content.setdefault("pivots", {})[name] = pivot
+    with pytest.raises(ConfigurationError) as raised:
+        check_parameters(content, "params.yaml")
+    assert problem in str(raised.value)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_dvc_runs_them_and_nothing_again(tmp_path: Path) -> None:
+    project = make(tmp_path / "project")
+    run("dvc", "repro", "publish", cwd=project)
+    corpus = pq.read_table(project / "data/rejected", partitioning=None)
+    assert set(corpus["pivot"].to_pylist()) == {"cs", "art"}
+    assert pc.count(corpus["pivot"]).as_py() == corpus.num_rows
+    assert "Running stage" not in run("dvc", "repro", "publish", cwd=project).stdout
+    parameters = read_parameters(project)
+    parameters["publish"]["pairs"] = "all"
+    write_parameters(project, parameters)
+    again = run("dvc", "repro", "publish", cwd=project).stdout
+    assert "Running stage 'nmt'" not in again and "Running stage 'translate'" in again
