@@ -83,7 +83,9 @@ def main(
             ingested[name], translated[name] = scratch / "ingested" / name, scratch / "translated" / name
             ingest(parameters, ingested[name], resources)
             fake = TranslateParameters.model_validate({"engine": "fake"})
-            translate(fake, ingested[name], place, translated[name], resources, lineage_of(name, "all"))
+            translate(
+                fake, ingested[name], scratch / "none", translated[name], resources, lineage_of(name, "all")
+            )
         _measure(what, copies, ingested, translated, Resources(work=scratch / "work"), scratch / "out")
 
 

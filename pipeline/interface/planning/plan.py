@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -248,33 +248,32 @@ def summed(plans: Sequence[Plan]) -> Plan:
     no sum has is the first one's."""
     first = plans[0]
     sentences = [plan.facts.sentences for plan in plans]
-    total = max(1, sum(sentences))
 
-    def mean(values: Sequence[float]) -> float:
-        return sum(value * count for value, count in zip(values, sentences, strict=True)) / total
+    def means(of: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+        weights = [count / max(1, sum(sentences)) for count in sentences]
+        return {
+            name: sum(getattr(one, name) * weight for one, weight in zip(of, weights, strict=True))
+            for name in names
+        }
 
-    facts = replace(
-        first.facts,
-        rows=sum(plan.facts.rows for plan in plans),
-        sentences=sum(sentences),
-        **{key: mean([getattr(plan.facts, key) for plan in plans]) for key in ("seconds", "low", "high")},
-    )
-    done = [plan.progress or Progress(plan.facts.sentences, 0, plan.facts.rows, 0) for plan in plans]
-    names = ("sentences", "sentences_known", "rows", "rows_known")
     tokens = [plan.tokens for plan in plans if plan.tokens is not None]
-    if len(tokens) == len(plans):
-        first_tokens = replace(
-            tokens[0], **{key: mean([getattr(one, key) for one in tokens]) for key in ("input", "output")}
-        )
     begun = any(plan.progress for plan in plans)
+    done = [plan.progress or Progress(plan.facts.sentences, 0, plan.facts.rows, 0) for plan in plans]
     return replace(
         first,
-        facts=facts,
+        facts=replace(
+            first.facts,
+            rows=sum(plan.facts.rows for plan in plans),
+            sentences=sum(sentences),
+            **means([plan.facts for plan in plans], ("seconds", "low", "high")),
+        ),
         measurement=None,
         forecast=added([plan.forecast for plan in plans]),
-        progress=Progress(*(sum(getattr(one, name) for one in done) for name in names)) if begun else None,
+        progress=Progress(*(sum(each) for each in zip(*map(astuple, done), strict=True))) if begun else None,
         left=added([plan.left or plan.forecast for plan in plans]) if begun else None,
-        tokens=first_tokens if len(tokens) == len(plans) else None,
+        tokens=replace(tokens[0], **means(tokens, ("input", "output")))
+        if len(tokens) == len(plans)
+        else None,
     )
 
 
