@@ -16,7 +16,12 @@ def main() -> None:
     parameters = parameters_of("ingest")
     output = Path("data/ingested")
     found = {
-        name: ingest(one.ingest, output / place, one.resources, languages_of(one.nmt)).metrics()
+        name: ingest(
+            one.ingest,
+            output / place,
+            one.resources,
+            languages_of(one.nmt, ".".join([*place.parts, "ingest"])),
+        ).metrics()
         for name, place, one in parameters.by_pivot()
     }
     metrics = of_pivots("ingest", found)

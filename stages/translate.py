@@ -8,7 +8,7 @@ from pathlib import Path
 from paraforge.interface.planning.record import compare_plan
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
-from paraforge.translation.stage.pivots import STEP, join_pivots, lineage_of
+from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
 from paraforge.translation.stage.translate import translate
 
 
@@ -22,7 +22,7 @@ def main() -> None:
     for name, place, one in parameters.by_pivot():
         made[name] = output
         if parameters.pivots:
-            made[name] = parameters.resources.work / STEP / "translated" / name
+            made[name] = translated_of(name, parameters.resources)
         report = translate(
             one.translate,
             Path("data/ingested") / place,

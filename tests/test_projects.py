@@ -26,7 +26,7 @@ from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
 from paraforge.interface.project.creation import look_at
 from paraforge.interface.project.files import VERSIONS, check_versions, installed_versions, read_versions
-from paraforge.interface.project.upgrade import adopt_lock, project_findings, reasons, upgrade
+from paraforge.interface.project.upgrade import adopt_lock, project_findings, reasons, upgrade, what_runs
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, digests, run
@@ -295,6 +295,7 @@ def test_a_project_of_0_1_0(former: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "configs/score/default.yaml" in done.kept
     assert "configs/select/quality.yaml" in done.new
     assert {name: (former / name).read_bytes() for name in users} == users
+    assert "'paraforge configure' first" in next(what_runs(former))  # what DVC would stop for
     lock = yaml.safe_load((former / "dvc.lock").read_text(encoding="utf-8"))["stages"]
     assert "stages" in lock["ingest"]["cmd"] and lock["ingest"]["cmd"] == "python -m paraforge.stages.ingest"
     ran = {key: number for stage in lock.values() for key, number in stage["params"][str(VERSIONS)].items()}

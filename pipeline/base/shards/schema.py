@@ -27,7 +27,7 @@ _DECLARED = [
     column("source", pa.string(), "name of the bitext the pair comes from"),
     column("line", pa.int64(), "line (or record) number in that bitext, counted from 1"),
     column("pivot", pa.string(), "language translated from; A+B: both sides are translations"),
-    column("translation_line", pa.int64(), "of A+B: line in the second bitext that `source` names"),
+    column("translation_line", pa.int64(), "of A+B: line in B, where `source` is A/B"),
     # text
     column("source_text", pa.string(), "foreign-language side of the bitext, in any language"),
     column("reference", pa.string(), "English side of the bitext"),

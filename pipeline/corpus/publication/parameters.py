@@ -63,15 +63,12 @@ class PublishParameters(Section):
         return {source: licence for source, licence in found.items() if licence}
 
     def _licence_of(self, source: str) -> str:
-        """Of ``A+B``, whose sides are of two sources, that of both; empty where one has none."""
+        """Empty where it has none; of ``A/B``, whose sides are of two sources, that of both."""
+        if "/" in source:
+            both = [self._licence_of(one) for one in source.split("/")]
+            return " and ".join(dict.fromkeys(both)) if all(both) else ""
         named = [one for one in self.licences if f"{source}.".startswith((f"{one}.", f"{one}-"))]
-        if named:
-            return self.licences[max(named, key=len)]
-        for place in [place for place, letter in enumerate(source) if letter == "+"]:
-            both = [self._licence_of(one) for one in (source[:place], source[place + 1 :])]
-            if all(both):
-                return " and ".join(dict.fromkeys(both))
-        return ""
+        return self.licences[max(named, key=len)] if named else ""
 
     @field_validator("licences")
     @classmethod

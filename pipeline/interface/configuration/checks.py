@@ -130,8 +130,8 @@ def check_files(parameters: Parameters) -> list[str]:
     found: list[str] = []
     models: list[str] = []
     looked_at: list[str] = []
-    for pivot, _, one in parameters.by_pivot():
-        above = f"pivots.{pivot}." * (pivot in parameters.pivots)
+    for _, place, one in parameters.by_pivot():
+        above = ".".join([*place.parts, ""])
         sources = {"ingest": one.ingest}
         if isinstance(one.nmt.bitext, IngestParameters):
             sources["nmt.bitext"] = one.nmt.bitext

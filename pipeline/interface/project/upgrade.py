@@ -53,8 +53,19 @@ def reasons(project: Path) -> dict[str, str]:
     return found
 
 
+def missing_parameters(project: Path) -> list[str]:
+    """Keys that stages of `dvc.yaml` depend on and `params.yaml` does not have, over which DVC would stop."""
+    content = read_yaml(project / PARAMETERS)[1]
+    stages = read_yaml(project / "dvc.yaml")[1]["stages"].values()
+    keys = [key for stage in stages if "matrix" not in stage for key in stage.get("params", [])]
+    named = dict.fromkeys(key for key in keys if isinstance(key, str))
+    return [key for key in named if checks.value_at(content, key) is None]
+
+
 def what_runs(project: Path) -> Iterator[str]:
     """The same in lines for a user."""
+    if missing := missing_parameters(project):
+        yield f"params.yaml does not have {', '.join(missing)}: run 'paraforge configure' first."
     found = reasons(project)
     if found:
         yield "'dvc repro' runs again:"
@@ -72,6 +83,9 @@ def project_findings(project: Path) -> Iterator[Finding]:
     try:
         if stale := stale_words(project):
             yield Finding("project", "choices", "note", stale, "paraforge configure")
+        if missing := missing_parameters(project):
+            said = f"not there: {', '.join(missing)}"
+            yield Finding("project", str(PARAMETERS), "broken", said, "paraforge configure")
         for name, reason in reasons(project).items():
             yield Finding("project", f"stage {name} runs again", "note", reason)
     except (ParaforgeError, LookupError, TypeError, AttributeError) as error:

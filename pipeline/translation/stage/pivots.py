@@ -31,7 +31,7 @@ from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_dir
 
 logger = logging.getLogger(__name__)
 
-STEP = "pivots"
+STEP, _TRANSLATED = "pivots", "translated"
 _FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 # The first row of each reference that has a translation with text.
 _FIRST = """
@@ -72,6 +72,11 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
     return found
 
 
+def translated_of(pivot: str, resources: Resources) -> Path:
+    """Where the translated rows of a pivot are until they are joined. resources: of the first pivot."""
+    return resources.work / STEP / _TRANSLATED / pivot
+
+
 def lineage_of(pivot: str, pairs: str) -> dict[str, str | None]:
     """The columns that rows of a pivot have beside others, where there are several pivots."""
     return {"pivot": pivot, **({"translation_line": None} if pairs == "all" else {})}
@@ -81,7 +86,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     """Publish the translated rows of all pivots as one directory of shards, pivot after pivot.
 
     With pairs of all translations, rows follow whose two sides are translations of one reference: for each
-    two pivots, of the first row with it in either. ``source`` names both bitexts, A+B; ``line`` and
+    two pivots, of the first row with it in either. ``source`` names both bitexts, A/B; ``line`` and
     ``source_text`` are of the first, ``translation_line`` and the score of the second, marks of both. A pair
     of equal texts is rejected as ``identical``.
 
@@ -105,6 +110,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
             found, pair_records = _write_pairs(directories, temporary, work.path / "query")
             rows |= found
             records += pair_records
+        work.note_used([_TRANSLATED])
         write_index(temporary, records, _description([one.description for one in directories.values()], rows))
     return rows
 
@@ -134,7 +140,7 @@ def _write_pairs(
     tables = {f"pivot{place}": _dataset(one.path) for place, one in enumerate(directories.values())}
     firsts = ", ".join(f"first_{name} AS MATERIALIZED ({_FIRST.format(table=name)})" for name in tables)
     special = {
-        "source": "a.source || '+' || b.source",
+        "source": "a.source || '/' || b.source",
         "pivot": "a.pivot || '+' || b.pivot",
         "translation_line": "b.line",
         "reference": "a.translation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
 from tests.project import ROOT
@@ -32,3 +33,8 @@ def test_licences(own: dict[str, str | None], named: dict[str, str], found: dict
     parameters = check_parameters(content, "here")
     published = parameters.publish.model_copy(update={"licences": parameters.licences})
     assert published.licences_of(own) == found
+
+
+def test_a_pair_of_two_bitexts_has_the_licences_of_both() -> None:
+    licences = PublishParameters(licences={"a": "MIT", "b": "CC0", "d": "MIT"})
+    assert licences.licences_of(["a-x/b", "a/d", "a/e"]) == {"a-x/b": "MIT and CC0", "a/d": "MIT"}

@@ -113,7 +113,7 @@ def test_rows_are_those_of_each_pivot_and_pairs_of_their_translations(finished: 
             first[row["reference"]].setdefault(row["pivot"], row)
     wanted = [
         {
-            "source": f"{a['source']}+{b['source']}",
+            "source": f"{a['source']}/{b['source']}",
             "line": a["line"],
             "pivot": f"{a['pivot']}+{b['pivot']}",
             "translation_line": b["line"],
@@ -158,7 +158,7 @@ def test_counts_add_up_for_each_pivot_and_the_whole(finished: Path) -> None:
     assert manifest["counts"]["rows_in"] == sum(rows.values())
     assert "|mt:cs-fake:" in manifest["signature"] and "|pairs:all|" in manifest["signature"]
     assert set(manifest["licences"].values()) == {"MIT"}
-    assert "sample-news+invented-art" in manifest["licences"]
+    assert "sample-news/invented-art" in manifest["licences"]
     run("paraforge", "verify", "data/corpus", "data/rejected", cwd=finished)
 
 
