@@ -266,13 +266,11 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
         for stage in stages_with_files():
             named = list(named_files(parameters, stage))
             keys |= {
-<<<<<<< HEAD
                 re.sub(
-                    r"\.(\d+|word|decontamination|near_repeat|source_text|reference)(?=\.|$)", ".*", one.key
+                    r"\.(\d+|word|de|decontamination|near_repeat|source_text|reference)(?=\.|$)",
+                    ".*",
+                    one.key,
                 )
-=======
-                re.sub(r"\.(\d+|word|de|decontamination|source_text|reference)(?=\.|$)", ".*", one.key)
->>>>>>> 9f9016e5 (Several pivots: more bitexts with their models, joined by reference, and pairs of two translations; the sample has an invented second language)
                 for one in named
             }
             paths = {Path(one.text) for one in named if one.text not in ("train", "none")}
