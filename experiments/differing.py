@@ -16,7 +16,7 @@ import typer
 from experiments.pairs import sts_sets
 from paraforge.base.files import write_json
 from paraforge.base.text.tokens import tokenize_column
-from paraforge.base.text.unit_names import WORD
+from paraforge.base.text.vocabulary import WORD
 from paraforge.embeddings.evaluation.similarity.sts import compare
 from paraforge.embeddings.trainer.model import SentenceModel
 

@@ -16,13 +16,12 @@ from benchmarks.results import sts_figures
 from experiments.pairs import sts_sets
 from experiments.pool import Pool
 from experiments.tables import Cell, Pairs, Row
-from paraforge.base.text.unit_names import WORD_UNITS
+from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.similarity.details import by_length
-from paraforge.embeddings.evaluation.similarity.sts import compare, score
+from paraforge.embeddings.evaluation.similarity.sts import by_length, compare, score
 from paraforge.embeddings.trainer.initial import frequency_weights, initial_table, table_from_vectors
 from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity
 from paraforge.embeddings.trainer.model import SentenceModel

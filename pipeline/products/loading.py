@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import InputError
-from paraforge.base.word_vectors.cache import table_directory
-from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors
+from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, table_directory
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore, is_cross_encoder
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -22,7 +21,7 @@ from paraforge.embeddings.evaluation.baselines.sif import DESCRIPTION as SIF_DES
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
-from paraforge.embeddings.unrolling.naming import is_decoder_model
+from paraforge.embeddings.unrolling.parameters import is_decoder_model
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"

@@ -1,4 +1,5 @@
-"""Counts the n-grams that two sides of a pair share, as multisets, for a whole shard at once."""
+"""Compiled loops over token columns: n-grams that two sides of a pair share, as multisets, and sums of rows
+of a table."""
 
 from __future__ import annotations
 
@@ -9,6 +10,19 @@ import numpy as np
 from paraforge.base.compiled import compiled
 from paraforge.base.text.ragged import IntArray
 from paraforge.base.text.tokens import TokenColumn
+
+
+@compiled
+def sums_of_rows(ids: Any, offsets: Any, table: Any) -> Any:
+    """Row k is the sum of the table's rows ids[offsets[k]] to ids[offsets[k + 1] - 1], in this order."""
+    sums = np.zeros((len(offsets) - 1, table.shape[1]), dtype=table.dtype)
+    for row in range(len(sums)):
+        total = sums[row]
+        for place in range(offsets[row], offsets[row + 1]):
+            vector = table[ids[place]]
+            for k in range(len(total)):
+                total[k] += vector[k]
+    return sums
 
 
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:

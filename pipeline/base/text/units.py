@@ -16,7 +16,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
-from paraforge.base.text.unit_names import WORD, WORD_UNITS
+from paraforge.base.text.vocabulary import WORD, WORD_UNITS
 
 LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _CODE_BITS = 21

@@ -1,17 +1,23 @@
-"""The units of text that have a vector of their own, in a fixed order, and the unknown unit for all the
-others."""
+"""The units of text that have a vector of their own, in a fixed order, the unknown unit for all the others,
+and names of units."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, write_json
+
+Unit = Literal["word", "trigram", "bare_word", "bare_trigram", "word_trigram", "sentencepiece"]
+WORD: Final = "word"
+WORD_UNITS: Final = (WORD, "bare_word")
+"""Units that are words, so that a table of their vectors is one of word vectors."""
+
 
 UNKNOWN = "UUUNKKK"
 """Name of the unknown unit, as in Wieting's vector files."""

@@ -1,10 +1,12 @@
-"""A table of word vectors: converted once from a vector file, memory-mapped afterwards."""
+"""A table of word vectors: converted once from a vector file, which is kept for a user, memory-mapped
+afterwards."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import math
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import atomic_path, read_json, text_output, write_json
+from paraforge.base.files import atomic_path, cache_directory, read_json, sha256_file, text_output, write_json
 from paraforge.base.word_vectors.files import read_vector_file
 
 logger = logging.getLogger(__name__)
+
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -275,3 +278,35 @@ def _open_vocabulary(path: Path, words: int) -> Any:
     if len(lines) != words or len(set(lines)) != words:
         raise InputError(f"{len(set(lines))} distinct words, table.json says {words}", path)
     return pa.array(lines, pa.large_string())
+
+
+def table_directory(path: Path, cache: Path | None = None) -> Path:
+    """The directory of the word-vector table that `path` names.
+
+    path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
+    cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default
+        :func:`~paraforge.base.files.cache_directory`.
+
+    Raises InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
+    """
+    if path.is_dir():
+        return path
+    if not path.is_file():
+        raise InputError("no such file or directory of word vectors", path)
+    cache = cache_directory("vectors") if cache is None else cache
+    directory = cache / sha256_file(path)
+    if directory.is_dir():
+        # What was said when it was converted holds for every use of the file.
+        for note in read_json(directory / TABLE_NAME).get("notes", ()):
+            logger.warning("%s: %s", path, note)
+        return directory
+    cache.mkdir(parents=True, exist_ok=True)
+    logger.info("converting %s once; its table is kept in %s", path, directory)
+    with tempfile.TemporaryDirectory(dir=cache) as temporary:
+        WordVectors.convert(path, Path(temporary) / "table")
+        try:
+            (Path(temporary) / "table").rename(directory)
+        except OSError:
+            if not directory.is_dir():  # otherwise another process has just made the same table
+                raise
+    return directory

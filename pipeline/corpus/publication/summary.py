@@ -18,7 +18,7 @@ from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
 from paraforge.corpus.publication.statistics import describe, merge
 from paraforge.corpus.statistics.counts import BANDS, shared_out
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
 # Of each stage, one that reads its output, and the output.

@@ -41,7 +41,7 @@ from paraforge.corpus.scoring.corpus_counts import (
 )
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
-from paraforge.intake.bitext.oddities import oddities, oddity
+from paraforge.intake.bitext.languages import oddities, oddity
 from paraforge.intake.bitext.readers.tsv import read_separated
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_
 
 from paraforge.base.section import Section
 from paraforge.corpus.selection.filters import FilterParameters, Name, check_score, filter_kinds
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 
 if TYPE_CHECKING:
     AnyFilter = FilterParameters

@@ -8,7 +8,7 @@ from typing import Any
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.selection.filters import missing_reason
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 
 # Given to pairs that were left out of a part of a corpus by its condition.
 OUTSIDE = "where"

@@ -14,7 +14,7 @@ from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
 
 from paraforge.base.plugins import classes_in, found_modules
 from paraforge.base.section import Section
-from paraforge.base.text.unit_names import Unit
+from paraforge.base.text.vocabulary import Unit
 
 if TYPE_CHECKING:
     from torch import Tensor

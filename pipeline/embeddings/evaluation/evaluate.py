@@ -9,8 +9,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.results import Evaluation
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
-from paraforge.embeddings.evaluation.similarity.details import by_length, difference
-from paraforge.embeddings.evaluation.similarity.sts import compare, evaluate_sts, score
+from paraforge.embeddings.evaluation.similarity.sts import by_length, compare, difference, evaluate_sts, score
 from paraforge.embeddings.evaluation.similarity.word_lists import (
     Correlation,
     SimilarityList,

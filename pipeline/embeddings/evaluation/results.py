@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from paraforge.base.text.tokens import TOKENIZER_NAME
-from paraforge.embeddings.evaluation.similarity.details import Difference, LengthScore
-from paraforge.embeddings.evaluation.similarity.sts import StsScores
+from paraforge.embeddings.evaluation.similarity.sts import Difference, LengthScore, StsScores
 from paraforge.embeddings.evaluation.similarity.word_lists import Correlation
 from paraforge.embeddings.evaluation.transfer.scores import TransferScore
 from paraforge.versions import __version__

@@ -19,7 +19,6 @@ from paraforge.base.errors import ParaforgeError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.correlation import pearson
-from paraforge.embeddings.evaluation.transfer.features import pair_features, standardiser
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import (
     SigmoidSoftmax,
@@ -27,9 +26,9 @@ from paraforge.embeddings.evaluation.transfer.relatedness import (
     expected_score,
     target_distribution,
 )
+from paraforge.embeddings.evaluation.transfer.scores import pair_features, standardiser
 from paraforge.embeddings.evaluation.transfer.tasks import Kind
-from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
-from paraforge.embeddings.fine_tuning.start import start_model
+from paraforge.embeddings.fine_tuning.start import FineTuningParameters, start_model
 from paraforge.embeddings.learning.batches import TokenBatch
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel

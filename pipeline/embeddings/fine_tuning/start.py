@@ -1,25 +1,65 @@
-"""What an encoder starts from when it is trained for a task: a copy of the model over the task's units, or
-weighted word vectors (SIF) as an encoder."""
+"""How an encoder is trained end to end for a transfer task (Wieting 2016, 4.4), and what it starts from: a
+copy of the model over the task's units, or weighted word vectors (SIF) as an encoder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from paraforge.base.text.unit_names import WORD
+from paraforge.base.section import Section
 from paraforge.base.text.units import make_units
-from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, VectorParameters
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.fine_tuning.parameters import Start
 from paraforge.embeddings.trainer.initial import initial_table
 from paraforge.embeddings.trainer.model import SentenceModel
+
+Start = Literal["trained", "random"]
+
+
+class FineTuningParameters(Section):
+    """Start, optimiser and penalties of one training."""
+
+    start: Start = Field(
+        "trained", description="the model's own parameters, or random ones of the same architecture"
+    )
+    epochs: int = Field(10, ge=1, description="passes over the training examples at most")
+    patience: int = Field(3, ge=1, description="epochs without gain on the development examples")
+    batch_size: int = Field(25, ge=1, description="examples of a mini-batch")
+    encoder: Literal["trained", "fixed"] = Field(
+        "trained", description="fixed: only the layers above the sentence vectors are trained"
+    )
+    projection: int | None = Field(
+        None, ge=1, description="elements of a linear layer over the sentence vectors; null: none"
+    )
+    hidden: int = Field(50, ge=1, description="units of the layer between sentence vectors and classes")
+    optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
+    learning_rate: float | None = Field(
+        None, gt=0, description="null: 0.001 of Adam, 0.05 of AdaGrad, as in the paper"
+    )
+    lambda_classifier: float = Field(
+        1e-4, ge=0, description="L2 penalty of the layers above the sentence vectors"
+    )
+    lambda_words: float = Field(
+        0.0, ge=0, description="L2 penalty of vectors of words or other units for leaving their start"
+    )
+    lambda_composition: float = Field(
+        0.0, ge=0, description="L2 penalty of the encoder's other parameters for leaving their start"
+    )
+    new_units: int = Field(
+        2,
+        ge=0,
+        description="a unit that the model does not know has a vector of its own where the training "
+        "examples have it so often; it starts as the unknown unit's; 0: none has",
+    )
 
 
 def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:

@@ -26,8 +26,7 @@ from paraforge.embeddings.evaluation.transfer.relatedness import held_out_pairs
 from paraforge.embeddings.evaluation.transfer.scores import TransferScore, transfer_score
 from paraforge.embeddings.evaluation.transfer.tasks import FOLDS, Task
 from paraforge.embeddings.fine_tuning.fit import Fitted, Split, fine_tune
-from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
-from paraforge.embeddings.fine_tuning.start import average_as_encoder
+from paraforge.embeddings.fine_tuning.start import FineTuningParameters, average_as_encoder
 from paraforge.embeddings.trainer.model import SentenceModel
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"

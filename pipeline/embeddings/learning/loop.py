@@ -21,12 +21,13 @@ from paraforge.base.interrupts import check_interrupt, stop_requested
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import prefetched
 from paraforge.embeddings.learning.checkpoint import Checkpoints
-from paraforge.embeddings.learning.divergence import check_parameters, diverged
 from paraforge.embeddings.learning.model_choice import (
     AVERAGE_EVERY,
     BestParameters,
     ChoiceState,
     ParameterAverage,
+    check_parameters,
+    diverged,
 )
 from paraforge.embeddings.learning.optimisers import Optimiser
 

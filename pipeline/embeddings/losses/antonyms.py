@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from paraforge.embeddings.learning.divergence import unit_vectors
+from paraforge.embeddings.learning.model_choice import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 from paraforge.embeddings.losses.softmax import softmax_of
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from paraforge.embeddings.learning.divergence import unit_vectors
+from paraforge.embeddings.learning.model_choice import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 
 

@@ -19,22 +19,22 @@ from paraforge.base.devices import check_device
 from paraforge.base.errors import InputError, check_format, describing
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.units import Units, make_units
-from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.base.text.vocabulary import WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.comparing import CosineModel
 from paraforge.embeddings.learning.batches import Bags
-from paraforge.embeddings.learning.checkpoint import read_tensors, write_tensors
-from paraforge.embeddings.learning.quantised import (
+from paraforge.embeddings.learning.checkpoint import (
     Precision,
     expected_tensors,
     quantised,
+    read_tensors,
     restored,
     scale_name,
+    write_tensors,
 )
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
 

@@ -22,9 +22,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import link_or_copy, replaced_directory
 from paraforge.base.text.paths import expand
-from paraforge.base.text.unit_names import WORD
 from paraforge.base.text.units import Words
-from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import TRAINED_ON_NAME, WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath
-from paraforge.base.text.unit_names import WORD_UNITS
+from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
 from paraforge.embeddings.losses import has_mega_batches, loss_names, needs_teacher
 

@@ -19,8 +19,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
-from paraforge.base.text.unit_names import WORD_UNITS
 from paraforge.base.text.units import make_units
+from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.scorers.sentence_transformer import check_directory
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder

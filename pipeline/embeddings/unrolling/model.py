@@ -1,4 +1,5 @@
-"""A trained network with its vocabulary: text in, vectors or similarities out; one directory on disk."""
+"""A trained network with its vocabulary: text in, vectors or similarities out; one directory on disk; vectors
+of further words by a linear map (Kiros et al. 2015)."""
 
 from __future__ import annotations
 
@@ -17,16 +18,23 @@ from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.units import Words
 from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
-from paraforge.embeddings.unrolling.naming import DESCRIPTION, split_name
-from paraforge.embeddings.unrolling.network import SentencePredictor
+from paraforge.embeddings.unrolling.network import (
+    SentencePredictor,
+    compare,
+    dimension_of,
+    represent,
+    unrolled,
+)
 from paraforge.embeddings.unrolling.parameters import (
+    DESCRIPTION,
     DecodersParameters,
     RepresentationParameters,
     check_representation,
+    split_name,
 )
-from paraforge.embeddings.unrolling.representation import compare, dimension_of, represent, unrolled
 from paraforge.embeddings.unrolling.triples import END, VOCABULARY, with_ends
 
 FORMAT = 1
@@ -197,3 +205,41 @@ class DecoderModel:
         load_parameters(network, directory / _TENSORS)
         model = cls(network.to(device), parameters, vocabulary, about)
         return model if representation is None else model.read_by(representation)
+
+
+def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
+    """The model with a vector for every word of `vectors`, too, that its vocabulary does not have.
+
+    The map is the matrix that takes the vectors of the words that both have to those that the model learnt,
+    with the least squared error. Decoders predict the words that they were trained on, as before.
+
+    Raises InputError: both have fewer words in common than `vectors` has dimensions.
+    """
+    vocabulary, network = model.vocabulary, model.network
+    own = {vocabulary.unknown, END}
+    given = vectors.words
+    # Not the words of an earlier expansion, whose vectors are those of another map.
+    trained = {*vocabulary.units[: network.predicted]} - own
+    shared = [row for row, word in enumerate(given) if word in trained]
+    if len(shared) < vectors.dimension:
+        raise InputError(
+            f"{len(shared):,} words in common, fewer than the vectors' {vectors.dimension} dimensions",
+            remedy="Give vectors of the same language, lower-cased, with more words.",
+        )
+    table = network.words.detach().cpu().double().numpy()
+    ids = vocabulary.ids_of([given[row] for row in shared])
+    source = np.asarray(vectors.vectors[shared], dtype=np.float64)
+    mapping = np.linalg.lstsq(source, table[ids], rcond=None)[0]
+    added = [
+        row
+        for row, word in enumerate(given)
+        if word not in vocabulary and word not in own and word != vectors.unknown
+    ]
+    new = (np.asarray(vectors.vectors[added], dtype=np.float64) @ mapping).astype(np.float32)
+    words = Vocabulary([*vocabulary.units, *(given[row] for row in added)], vocabulary.unknown)
+    larger = SentencePredictor(network.architecture, len(words), 0, network.predicted)
+    parameters = dict(network.state_dict())
+    parameters["words"] = torch.cat([parameters["words"].cpu(), torch.from_numpy(new)])
+    larger.load_state_dict(parameters)
+    about = {**model.about, "expanded": {"words": len(added), "shared": len(shared)}}
+    return DecoderModel(larger, model.parameters, words, about)

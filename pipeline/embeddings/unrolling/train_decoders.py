@@ -1,28 +1,86 @@
-"""Trains a model from start to end: triples, vocabulary, training, scores, the model's directory."""
+"""Trains a model from start to end: triples, vocabulary, training, scores by every way of reading it (DD
+Tables 1 and 2, Appendix C), the model's directory; and the stage decoders."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.devices import check_device, torch_threads
+import numpy as np
+import torch
+
+from paraforge.base.devices import check_device, chosen_device, torch_threads
 from paraforge.base.files import hash_json
+from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
+from paraforge.base.shards.work import replaced_directory
+from paraforge.base.text.paths import expand
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.sts import Compared, score
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.train_model import found_by, reproducible
 from paraforge.embeddings.unrolling.model import DecoderModel
-from paraforge.embeddings.unrolling.network import SentencePredictor
+from paraforge.embeddings.unrolling.network import SentencePredictor, compare, of_states
 from paraforge.embeddings.unrolling.objective import decoder_trainer
-from paraforge.embeddings.unrolling.parameters import DecodersParameters
-from paraforge.embeddings.unrolling.readings import scores_by_reading
-from paraforge.embeddings.unrolling.sentences import RunningText, read_sentences
+from paraforge.embeddings.unrolling.parameters import (
+    DecodersParameters,
+    DecodersStageParameters,
+    RepresentationParameters,
+)
+from paraforge.embeddings.unrolling.sentences import References, RunningText, SentenceFile, read_sentences
 from paraforge.embeddings.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS, __version__
+
+
+def readings_of(parameters: DecodersParameters) -> list[RepresentationParameters]:
+    """Context, states side by side and their mean, each by dot product and by cosine, with the steps that the
+    model is read by; of a bag-of-words decoder the context alone."""
+    steps = parameters.reading.steps
+    bow = parameters.network.decoder == "bow"
+    return [
+        RepresentationParameters.model_validate({"kind": kind, "steps": steps, "similarity": similarity})
+        for kind in (("context",) if bow else ("context", "unrolled", "mean"))
+        for similarity in ("dot", "cosine")
+    ]
+
+
+def scores_by_reading(
+    model: DecoderModel, sets: Sequence[SentencePairs]
+) -> dict[str, dict[str, float | None]]:
+    """Pearson x 100 of each year by reading, e.g. `{"unrolled:3:cosine": {"2014": 41.3}}`; empty without
+    sets.
+
+    A sentence goes through the decoders once for all readings; memory holds the states of one set.
+    """
+    readings = readings_of(model.parameters)
+    compared: dict[str, list[Compared]] = defaultdict(list)
+    by_context = model.read_by(readings[0])
+    for pairs in sets:
+        check_interrupt()
+        scored = pairs.scored
+        texts = [*scored.first, *scored.second]
+        vectors = {"context": by_context.encode(texts)}
+        if any(reading.kind != "context" for reading in readings):
+            states = torch.from_numpy(model.states(texts, readings[0].steps))
+            vectors |= {
+                reading.kind: of_states(states, reading).numpy()
+                for reading in readings
+                if reading.kind != "context"
+            }
+        for reading in readings:
+            left, right = np.split(vectors[reading.kind], 2)
+            values = compare(left, right, reading)
+            compared[str(reading)].append(Compared(scored, values, pairs.unscored))
+    return {
+        name: {group.name: group.pearson for group in score(found).groups} for name, found in compared.items()
+    }
+
 
 logger = logging.getLogger(__name__)
 
@@ -158,3 +216,30 @@ def train_decoders(
         scratch=("triples", "checkpoints"),
     )
     return DecodersReport(**report)
+
+
+def build_decoders(
+    parameters: DecodersStageParameters, ingested: Path, output: Path, resources: Resources, curve: Path
+) -> DecodersReport | None:
+    """Make ``output`` (``models/decoders``) as the parameters say; the training curve goes to ``curve``.
+
+    Without text to train on, ``output`` is an empty directory, and the report None.
+
+    Raises what `train_decoders` raises, and InputError where there is no source of a name.
+    """
+    text: list[RunningText] = [
+        SentenceFile(Path(expand(file.path)), file.format, file.sentence_column, file.document_columns)
+        for file in parameters.files
+    ]
+    if parameters.sources:
+        text.append(References(ingested, tuple(parameters.sources)))
+    report = None
+    if text:
+        judges = TrainingData(development=parameters.development, test_sets=parameters.test_sets)
+        device = chosen_device(resources.devices[0])
+        report = train_decoders(parameters.model, text, output, resources, judges=judges, device=device)
+    else:
+        with replaced_directory(output):
+            pass
+    write_curve(curve, "update", "updates", report.history if report else ())
+    return report

@@ -15,9 +15,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Changes
 from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicode
 from paraforge.base.text.ragged import text_bytes
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block
+from paraforge.intake.bitext.block import CODES, NAMES, REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning
-from paraforge.intake.bitext.reasons import CODES, NAMES
 
 REFUSED_CHARACTERS = 4_096
 # What a blank may be made of beside white space: zero-width space, joiners, and the byte order mark.

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paraforge.base.errors import IncompleteError
+from paraforge.intake.bitext.block import NAMES
 from paraforge.intake.bitext.ingested_shards import Part, ShardPlan, ShardResult
 from paraforge.intake.bitext.parts import FileReport
-from paraforge.intake.bitext.reasons import NAMES
 from paraforge.intake.bitext.sources import SourceFiles
 
 logger = logging.getLogger(__name__)

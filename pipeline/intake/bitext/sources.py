@@ -20,8 +20,7 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import UnsetVariableError, files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean
-from paraforge.intake.bitext.languages import Languages, language_problem
-from paraforge.intake.bitext.oddities import oddities
+from paraforge.intake.bitext.languages import Languages, language_problem, oddities
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource

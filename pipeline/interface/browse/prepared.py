@@ -33,7 +33,7 @@ from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.selection.filters import SCORES
 from paraforge.corpus.selection.filters.language import LANGUAGES
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.browse.histogram import scale_of
 from paraforge.interface.browse.row_groups import RowGroup, read_group, row_groups
 

@@ -11,7 +11,7 @@ from paraforge.corpus.selection.filters import Filter, FilterParameters
 from paraforge.corpus.selection.filters.bounds import Bounds, ScoreFilter
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.reasons import explain_filters
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.browse.prepared import FATE, PreparedCorpus
 
 KEPT = 1 << 12

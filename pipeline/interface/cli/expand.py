@@ -26,8 +26,8 @@ def expand(
       paraforge evaluate decoders/large@context --sts sts --baseline decoders/small@context
     """
     from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.unrolling.expansion import expand as expanded
     from paraforge.embeddings.unrolling.model import DecoderModel
+    from paraforge.embeddings.unrolling.model import expand as expanded
     from paraforge.interface.cli.outputs import DECODERS, check_output_directory
     from paraforge.products.loading import open_word_vectors
 

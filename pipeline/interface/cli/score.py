@@ -83,7 +83,7 @@ def score(
     from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.resources import available_cores
     from paraforge.base.text.paths import require_regular
-    from paraforge.base.word_vectors.cache import table_directory
+    from paraforge.base.word_vectors.vectors import table_directory
     from paraforge.corpus.publication.verdict_words import words_of
     from paraforge.corpus.scoring import general
     from paraforge.corpus.scoring.score_file import is_parquet, score_file

@@ -142,8 +142,7 @@ def train_decoders(
 
 
 def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
-    from paraforge.embeddings.unrolling.naming import parse_representation
-    from paraforge.embeddings.unrolling.parameters import DecodersParameters
+    from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
 
     if representation:
         try:

@@ -156,7 +156,7 @@ def _marker(metadata: Iterable[Any]) -> UserFile | None:
 
 def _of_hub(text: str) -> bool:
     """Whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
-    from paraforge.translation.models.hub import is_hub_name
+    from paraforge.translation.models.importing import is_hub_name
 
     return is_hub_name(text) and not Path(text).parent.is_dir()
 

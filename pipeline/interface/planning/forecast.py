@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paraforge.interface.planning.preemption import Cluster, undisturbed_seconds
-from paraforge.translation.decoding.remote.prompt import estimated_tokens
-from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.decoding.remote.settings import Server, estimated_tokens
 from paraforge.translation.decoding.translator import Usage
 from paraforge.translation.stage.population import Population
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
-from paraforge.translation.decoding.positions import limited_options
+from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings, Placement, Translator
 from paraforge.translation.models.model import TranslationModel, open_model
 

@@ -11,8 +11,7 @@ from paraforge.base.files import hash_json
 from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
 from paraforge.translation.decoding.remote.answers import best_of, read_answer
 from paraforge.translation.decoding.remote.client import Client
-from paraforge.translation.decoding.remote.prompt import TOKEN
-from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.decoding.remote.settings import TOKEN, Server
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
     Hypotheses,

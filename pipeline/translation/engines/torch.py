@@ -275,7 +275,7 @@ class TorchTranslator:
         return [found.replaced(bad, again)]
 
     def _request(self, source: SourceTokens) -> Request:
-        from paraforge.translation.torch_search.sampling import sentence_seed
+        from paraforge.translation.torch_search.scores import sentence_seed
         from paraforge.translation.torch_search.search import Request
 
         tokens = self._vocabulary.encode(source.tokens)

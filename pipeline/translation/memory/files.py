@@ -22,8 +22,7 @@ from paraforge.base.shards.groups import GroupRanker
 from paraforge.base.shards.store import open_parquet, parquet_writer, read_parquet, read_schema
 from paraforge.base.text.normalisation import without_controls
 from paraforge.intake.bitext.cleaning import as_ingested
-from paraforge.translation.decoding.runaway import is_runaway
-from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
+from paraforge.translation.decoding.translator import Hypotheses, Hypothesis, is_runaway
 from paraforge.translation.engines.imported import NAME as IMPORTED
 from paraforge.translation.memory.hypotheses import HypothesisRows
 from paraforge.translation.memory.memory import MemorySet, open_set

@@ -18,7 +18,7 @@ from paraforge.base.shards.libraries import own_versions
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.base.shards.step import Step, unfinished_file
 from paraforge.translation.decoding.finished_batches import kept_batches
-from paraforge.translation.decoding.positions import limited_options
+from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.translation.engines import (
     EngineModule,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paraforge.translation.torch_search.sampling import draw, uniform
-from paraforge.translation.torch_search.scores import best_candidates
+from paraforge.translation.torch_search.scores import best_candidates, draw, uniform
 from paraforge.translation.torch_search.settings import Rules
 from paraforge.translation.torch_search.state import SearchState
 

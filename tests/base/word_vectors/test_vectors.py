@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.word_vectors.cache import table_directory
-from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors, table_directory
 
 
 def some_vectors(words: int = 50, dimension: int = 7, unknown: bool = False) -> WordVectors:

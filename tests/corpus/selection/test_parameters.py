@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.selection.filters.decontamination import TestFileParameters
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.intake.bitext.reasons import REASONS
+from paraforge.intake.bitext.block import REASONS
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 

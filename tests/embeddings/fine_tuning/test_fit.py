@@ -18,7 +18,7 @@ from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import SigmoidSoftmax, target_distribution
 from paraforge.embeddings.evaluation.transfer.tasks import Task
 from paraforge.embeddings.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
-from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
+from paraforge.embeddings.fine_tuning.start import FineTuningParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from tests.embeddings.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
 from tests.embeddings.trainer.equations import PARAMETERS

@@ -10,8 +10,11 @@ from paraforge.base.text.idf import Background
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.weighting import SmoothInverseFrequency, Weighting
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.evaluation.baselines.word_average import (
+    SmoothInverseFrequency,
+    Weighting,
+    WordAverage,
+)
 from paraforge.embeddings.fine_tuning.start import average_as_encoder, start_model
 from tests.embeddings.fine_tuning.models import make_model, snapshot
 from tests.embeddings.trainer.equations import PARAMETERS

@@ -16,7 +16,7 @@ from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.tasks import Task
 from paraforge.embeddings.fine_tuning import transfer as end_to_end
 from paraforge.embeddings.fine_tuning.fit import Fitted, Split, fine_tune
-from paraforge.embeddings.fine_tuning.parameters import FineTuningParameters
+from paraforge.embeddings.fine_tuning.start import FineTuningParameters
 from paraforge.embeddings.fine_tuning.transfer import (
     Variant,
     fine_tune_transfer,

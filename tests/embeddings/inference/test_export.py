@@ -12,8 +12,7 @@ import torch
 
 import paraforge
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.text.unit_names import WORD_UNITS
-from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.text.vocabulary import UNKNOWN, WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.build import build_encoder
@@ -23,8 +22,7 @@ from paraforge.embeddings.encoders.parameters import (
     LstmParameters,
     VectorParameters,
 )
-from paraforge.embeddings.inference.card import describe_encoder
-from paraforge.embeddings.inference.export import export_model
+from paraforge.embeddings.inference.export import describe_encoder, export_model
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from tests.embeddings.trainer.test_model import make_model

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.unit_names import Unit
-from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.text.vocabulary import UNKNOWN, Unit, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters

@@ -17,7 +17,7 @@ import yaml
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import write_index, write_shard
-from paraforge.embeddings.inference.card import model_card
+from paraforge.embeddings.inference.export import model_card
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters

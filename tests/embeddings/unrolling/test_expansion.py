@@ -12,8 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.unrolling.expansion import expand
-from paraforge.embeddings.unrolling.model import DecoderModel
+from paraforge.embeddings.unrolling.model import DecoderModel, expand
 from paraforge.embeddings.unrolling.parameters import DecodersParameters
 from paraforge.embeddings.unrolling.triples import END
 from tests.embeddings.unrolling.corpus import KINDS, SIZES, make_network

@@ -17,8 +17,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.embeddings.unrolling import model as model_module
 from paraforge.embeddings.unrolling.model import DecoderModel
-from paraforge.embeddings.unrolling.naming import is_decoder_model, split_name
-from paraforge.embeddings.unrolling.parameters import RepresentationParameters
+from paraforge.embeddings.unrolling.parameters import RepresentationParameters, is_decoder_model, split_name
 from paraforge.embeddings.unrolling.triples import END
 from tests.embeddings.unrolling import oracle
 from tests.embeddings.unrolling.corpus import KINDS, make_model

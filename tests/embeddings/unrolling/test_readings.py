@@ -9,8 +9,8 @@ import pytest
 
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
-from paraforge.embeddings.unrolling.naming import parse_representation
-from paraforge.embeddings.unrolling.readings import readings_of, scores_by_reading
+from paraforge.embeddings.unrolling.parameters import parse_representation
+from paraforge.embeddings.unrolling.train_decoders import readings_of, scores_by_reading
 from tests.embeddings.unrolling.corpus import KINDS, make_model, random_documents
 
 

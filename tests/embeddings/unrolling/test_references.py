@@ -17,10 +17,9 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
-from paraforge.embeddings.unrolling.references import STILL_TEXT, References
-from paraforge.embeddings.unrolling.sentences import read_sentences
-from paraforge.embeddings.unrolling.stage import build_decoders
-from paraforge.intake.bitext.reasons import NAMES
+from paraforge.embeddings.unrolling.sentences import STILL_TEXT, References, read_sentences
+from paraforge.embeddings.unrolling.train_decoders import build_decoders
+from paraforge.intake.bitext.block import NAMES
 from tests.embeddings.trainer.pairs import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 

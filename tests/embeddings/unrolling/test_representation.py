@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.unrolling.parameters import (
-    DecodersParameters,
-    NetworkParameters,
-    RepresentationParameters,
-)
-from paraforge.embeddings.unrolling.representation import (
+from paraforge.embeddings.unrolling.network import (
     compare,
     dimension_of,
     of_states,
     represent,
     unrolled,
+)
+from paraforge.embeddings.unrolling.parameters import (
+    DecodersParameters,
+    NetworkParameters,
+    RepresentationParameters,
 )
 from tests.embeddings.unrolling import oracle
 from tests.embeddings.unrolling.corpus import bags, make_network

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
-from paraforge.intake.bitext.block import Block
+from paraforge.intake.bitext.block import CODES, NAMES, Block
 from paraforge.intake.bitext.cleaning import clean
 from paraforge.intake.bitext.parameters import Cleaning
-from paraforge.intake.bitext.reasons import CODES, NAMES
 
 FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.oddities import is_header, oddities
+from paraforge.intake.bitext.languages import is_header, oddities
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.sources import problems
 from paraforge.intake.sample_bitext import write_sample

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.shards.resources import Resources
-from paraforge.translation.decoding.positions import limited_options, positions_of
+from paraforge.translation.decoding.pieces import limited_options, positions_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import open_model
@@ -50,7 +50,7 @@ def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
     untrained: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     options = DecodingOptions(beam=2)
-    with caplog.at_level(logging.INFO, "paraforge.translation.decoding.positions"):
+    with caplog.at_level(logging.INFO, "paraforge.translation.decoding.pieces"):
         choice = choose_engine("ctranslate2", untrained[1], options, {}, Resources(devices=["cpu"]))
     assert choice.options.maximum_source_tokens == POSITIONS
     assert choice.options.maximum_target_tokens == POSITIONS - 1

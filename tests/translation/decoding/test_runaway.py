@@ -10,8 +10,7 @@ import pytest
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding import translator
-from paraforge.translation.decoding.runaway import is_runaway
-from paraforge.translation.decoding.translator import DecodingOptions, Placement, make_hypothesis
+from paraforge.translation.decoding.translator import DecodingOptions, Placement, is_runaway, make_hypothesis
 from paraforge.translation.engines import ENGINES, open_translator
 from paraforge.translation.models.importing import usable_model
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.translation.models.hub import download, is_hub_name, wanted
-from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.importing import download, import_model, is_hub_name, wanted
 from tests.translation.models.tiny import write_ctranslate2
 
 pytest.importorskip("huggingface_hub")

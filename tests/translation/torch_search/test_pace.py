@@ -7,11 +7,10 @@ import dataclasses
 import pytest
 import torch
 
-from paraforge.translation.torch_search.arena import Arena
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Pace, Request, Search
-from paraforge.translation.torch_search.state import SearchState, Shape
+from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(4, 16, 64), source_multiple=8, room=2)

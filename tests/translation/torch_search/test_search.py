@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.translation.torch_search.results import Found
-from paraforge.translation.torch_search.sampling import draw, sentence_seed, uniform
+from paraforge.translation.torch_search.scores import draw, sentence_seed, uniform
 from paraforge.translation.torch_search.search import Pace, Request, Search
 from paraforge.translation.torch_search.settings import SearchSettings
 from tests.translation.torch_search.random_weights import (

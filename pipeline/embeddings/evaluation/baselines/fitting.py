@@ -10,15 +10,15 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.lines import numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet
-from paraforge.embeddings.evaluation.baselines.weighting import (
+from paraforge.embeddings.evaluation.baselines.word_average import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     Weighting,
+    WordAverage,
     completed_from,
     sentence_counts,
     word_counts,
 )
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 
 WEIGHTS = ("sif", "idf", "none")

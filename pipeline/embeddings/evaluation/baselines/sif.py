@@ -1,5 +1,5 @@
-"""SIF sentence embeddings (Arora 2017) as models: in memory, and as a directory that is opened like any
-other model."""
+"""SIF sentence embeddings (Arora 2017) as models: fitted to what a user names, in memory, and as a directory
+that is opened like any other model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.idf import Background
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.evaluation.baselines.weighting import (
+from paraforge.embeddings.evaluation.baselines.word_average import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     Weighting,
+    WordAverage,
     completed_from,
 )
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 
 DESCRIPTION: Final = "sif.json"
 FORMAT: Final = 1

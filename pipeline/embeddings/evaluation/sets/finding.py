@@ -10,8 +10,7 @@ from pathlib import Path
 
 from paraforge.base.errors import InputError
 from paraforge.embeddings.evaluation.sets.formats import read_set_file, set_formats, uncompressed_name
-from paraforge.embeddings.evaluation.sets.rows import UnscoredError
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs, free_name
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs, UnscoredError, free_name
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError, require
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.evaluation.transfer.features import standardised, standardiser
+from paraforge.embeddings.evaluation.transfer.scores import standardised, standardiser
 from paraforge.embeddings.evaluation.transfer.tasks import FOLDS
 
 DEVELOPMENT_SHARE: Final = 0.1

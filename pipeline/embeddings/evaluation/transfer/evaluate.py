@@ -15,10 +15,15 @@ from paraforge.embeddings.evaluation.transfer.classification import (
     fold_examples,
     predicted_on_test,
 )
-from paraforge.embeddings.evaluation.transfer.features import features, fixed_embedder
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import Scores, relatedness
-from paraforge.embeddings.evaluation.transfer.scores import TransferScore, f1_score, transfer_score
+from paraforge.embeddings.evaluation.transfer.scores import (
+    TransferScore,
+    f1_score,
+    features,
+    fixed_embedder,
+    transfer_score,
+)
 from paraforge.embeddings.evaluation.transfer.tasks import FOLDS, Task
 
 

@@ -16,7 +16,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.word_vectors.vectors import FloatArray
 from paraforge.embeddings.evaluation.correlation import pearson, spearman
-from paraforge.embeddings.evaluation.transfer.features import standardised, standardiser
+from paraforge.embeddings.evaluation.transfer.scores import standardised, standardiser
 
 CLASSES: Final = 5
 HIDDEN: Final = 50

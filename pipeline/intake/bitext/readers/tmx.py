@@ -13,8 +13,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
 from paraforge.base.text.lines import Reading
-from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.reasons import CODES
+from paraforge.intake.bitext.block import CODES, Block
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 
 _READ_BYTES = 1 << 18

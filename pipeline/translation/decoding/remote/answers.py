@@ -13,8 +13,7 @@ from typing import Any
 from paraforge.base.errors import one_line
 from paraforge.base.text.normalisation import CONTROLS
 from paraforge.translation.decoding.batching import Untranslatable
-from paraforge.translation.decoding.runaway import is_runaway
-from paraforge.translation.decoding.translator import Hypothesis
+from paraforge.translation.decoding.translator import Hypothesis, is_runaway
 
 _WORD = re.compile(r"\w+")
 # A copy of this many words is no name, number or title.

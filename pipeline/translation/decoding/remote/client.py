@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from paraforge.base.errors import InputError, one_line, require
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.remote.prompt import Message
-from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.decoding.remote.settings import Message, Server
 from paraforge.translation.decoding.remote.throttle import Throttle
 from paraforge.translation.decoding.translator import Usage
 

@@ -12,12 +12,12 @@ from safetensors.torch import load_file, save_file
 
 from paraforge.base.errors import InputError
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, open_sif, save_sif
-from paraforge.embeddings.evaluation.baselines.weighting import (
+from paraforge.embeddings.evaluation.baselines.word_average import (
     InverseDocumentFrequency,
     Weighting,
+    WordAverage,
     sentence_counts,
 )
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from tests.embeddings.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, table
 
 

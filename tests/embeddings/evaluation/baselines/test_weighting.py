@@ -11,7 +11,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.text.idf import Background
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.embeddings.evaluation.baselines.weighting import (
+from paraforge.embeddings.evaluation.baselines.word_average import (
     InverseDocumentFrequency,
     SmoothInverseFrequency,
     count_pairs,

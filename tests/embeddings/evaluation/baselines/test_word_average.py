@@ -11,8 +11,12 @@ from paraforge.base.text.idf import Background
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.embeddings.evaluation.baselines import word_average as module
-from paraforge.embeddings.evaluation.baselines.weighting import SmoothInverseFrequency, Weighting
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage, common_components
+from paraforge.embeddings.evaluation.baselines.word_average import (
+    SmoothInverseFrequency,
+    Weighting,
+    WordAverage,
+    common_components,
+)
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
 COUNTS = {"the": 600, "a": 300, ".": 80, "dog": 12, "cat": 7, "unseen": 1}

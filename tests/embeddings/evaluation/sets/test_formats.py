@@ -12,8 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.embeddings.evaluation.sets.formats import read_set_file
 from paraforge.embeddings.evaluation.sets.formats.official import read_official_pairs
-from paraforge.embeddings.evaluation.sets.rows import UnscoredError
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs, UnscoredError
 
 SICK = (
     "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\tA dog\tA cat\t2.5\tNEUTRAL\n"

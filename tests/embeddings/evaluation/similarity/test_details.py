@@ -7,8 +7,13 @@ import pytest
 from scipy.stats import pearsonr
 
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
-from paraforge.embeddings.evaluation.similarity.details import by_length, difference
-from paraforge.embeddings.evaluation.similarity.sts import Compared, SetScore, StsScores
+from paraforge.embeddings.evaluation.similarity.sts import (
+    Compared,
+    SetScore,
+    StsScores,
+    by_length,
+    difference,
+)
 
 
 def compared(group: str, lengths: list[tuple[int, int]], seed: int) -> Compared:

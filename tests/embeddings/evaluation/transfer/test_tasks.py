@@ -18,7 +18,6 @@ from paraforge.embeddings.evaluation.baselines.lexical import Jaccard
 from paraforge.embeddings.evaluation.results import Evaluation
 from paraforge.embeddings.evaluation.transfer import classification
 from paraforge.embeddings.evaluation.transfer.evaluate import do_task, evaluate_transfer
-from paraforge.embeddings.evaluation.transfer.features import features, fixed_embedder
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import (
     SigmoidSoftmax,
@@ -26,7 +25,7 @@ from paraforge.embeddings.evaluation.transfer.relatedness import (
     relatedness,
     target_distribution,
 )
-from paraforge.embeddings.evaluation.transfer.scores import f1_score
+from paraforge.embeddings.evaluation.transfer.scores import f1_score, features, fixed_embedder
 from paraforge.embeddings.evaluation.transfer.tasks import Task, find_tasks
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from paraforge.translation.decoding.remote.prompt import Example
-from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.decoding.remote.settings import Example, Server
 from paraforge.translation.stage.parameters import TranslateParameters
 
 

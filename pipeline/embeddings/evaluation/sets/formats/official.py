@@ -10,8 +10,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.fields import Row
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat
-from paraforge.embeddings.evaluation.sets.rows import RowFields, collect, read_score
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets.sentence_pairs import RowFields, SentencePairs, collect, read_score
 
 logger = logging.getLogger(__name__)
 

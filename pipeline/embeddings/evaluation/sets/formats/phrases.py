@@ -9,8 +9,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text import ppdb
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat
-from paraforge.embeddings.evaluation.sets.rows import collect, layout_by_form
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs, collect, layout_by_form
 
 
 class Phrases(SetFormat):

@@ -12,8 +12,13 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.fields import Row
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat, uncompressed_name
-from paraforge.embeddings.evaluation.sets.rows import RowFields, UnscoredError, collect, layout_by_form
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets.sentence_pairs import (
+    RowFields,
+    SentencePairs,
+    UnscoredError,
+    collect,
+    layout_by_form,
+)
 
 _SICK = re.compile(r"SICK.*\.txt", re.IGNORECASE)
 _NAMES: dict[str, tuple[str, ...]] = {
