@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead, refuse_binary
 
+PIPE = Path("-")
 BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 1 << 20
 # What is kept of a line over the limit: enough to be recognised in the corpus of refused rows.
@@ -27,7 +29,7 @@ _WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 Changes = Counter[str]
 # What is wrong with a line, numbered from 1.
 FAULTS = ("invalid_utf8", "overlong_line")
-_INVALID_UTF8, _OVERLONG_LINE = 1, 2
+INVALID_UTF8, OVERLONG_LINE = 1, 2
 
 
 @dataclass
@@ -74,7 +76,7 @@ class LineBlock:
 
 
 def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBlock]:
-    """Read a text file, decompressed.
+    """Read a text file, decompressed, or for ``-`` standard input.
 
     A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
     the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A byte
@@ -91,7 +93,11 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
     rest = b""  # of a line that is not complete yet
     overlong = False  # whether that line is over the limit
     begun = False
-    for data in read_ahead(path, reading.block_bytes):
+    if path == PIPE:
+        data_blocks = iter(lambda: sys.stdin.buffer.read(reading.block_bytes), b"")
+    else:
+        data_blocks = read_ahead(path, reading.block_bytes)
+    for data in data_blocks:
         if not begun:
             refuse_binary(path, data[:4])
             if data.startswith(_BYTE_ORDER_MARK):
@@ -147,7 +153,7 @@ class _Splitter:
                 lines, pa.array(overlong), pa.array(cut, pa.binary()).cast(pa.string())
             )
         overlong[0] |= first_is_overlong
-        faults[overlong] = _OVERLONG_LINE
+        faults[overlong] = OVERLONG_LINE
         block = LineBlock(self.next_line, lines, faults)
         self.next_line += len(lines)
         return block
@@ -167,7 +173,7 @@ class _Splitter:
                         "Convert the file (iconv -f CP1250 -t UTF-8, say); of a bitext, ingest can reject "
                         "and count such rows (ingest.cleaning.malformed: reject).",
                     ) from error
-                faults[row] = _INVALID_UTF8
+                faults[row] = INVALID_UTF8
                 texts.append(line.decode("utf-8", "replace"))
         return pa.array(texts, pa.string()), faults
 
@@ -250,14 +256,21 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The lines of such a file in lists, each with the number of its first line; raises as
     :func:`numbered_lines`, when the lines before have been given."""
-    for block in line_blocks(path, Reading(strict=False)):
+    for block in whole_lines(path):
+        yield block.first, block.lines.to_pylist()
+
+
+def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
+    """The same as blocks of lines without faults."""
+    for block in line_blocks(path, Reading(strict=False, block_bytes=block_bytes)):
         bad = np.flatnonzero(block.faults)
-        first_bad = int(bad[0]) if len(bad) else len(block)
-        if first_bad:
-            yield block.first, block.lines.slice(0, first_bad).to_pylist()
-        if len(bad):
-            number = block.first + first_bad
-            if block.faults[first_bad] == _OVERLONG_LINE:
-                raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
-            remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
-            raise InputError("not UTF-8 text", path, number, remedy)
+        if not len(bad):
+            yield block
+            continue
+        if bad[0]:
+            yield block.slice(0, int(bad[0]))
+        number = block.first + int(bad[0])
+        if block.faults[bad[0]] == OVERLONG_LINE:
+            raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
+        remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
+        raise InputError("not UTF-8 text", path, number, remedy)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.compression import ByteStream, open_bytes
+from paraforge.base.text.lines import INVALID_UTF8, OVERLONG_LINE, Reading, line_blocks
 
 logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.float32]
 
 _LARGEST_DIMENSION: Final = 20_000
-_READ_BYTES: Final = 1 << 22
+_BINARY: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_LOOKED_AT: Final = 20  # lines behind a header
 _LONGEST_LINE: Final = 1 << 21
 _FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 _FIX_BINARY: Final = (
@@ -31,62 +34,12 @@ _FIX_BINARY: Final = (
 
 
 @dataclass(frozen=True)
-class _RawBlock:
-    """Some words of a file, unchanged, and their vectors: words x dimension, float32, all finite."""
-
-    words: list[bytes]
-    vectors: FloatArray
-
-
-@dataclass(frozen=True)
 class VectorBlock:
     """Some distinct words of a file in their order, and their vectors: words x dimension, float32, all
     finite."""
 
     words: list[str]
     vectors: FloatArray
-
-
-class _Source:
-    """The lines of a file, taken in blocks, with the number of the line that was taken last."""
-
-    def __init__(self, stream: ByteStream, path: Path) -> None:
-        self._stream = stream
-        self.path = path
-        self.buffer = b""
-        self.ended = False
-        self.lines = 0
-        self.block_start = 0
-
-    def line_of(self, position: int) -> int:
-        """Line number of the block's word `position`."""
-        return self.block_start + position
-
-    def fill(self, size: int) -> None:
-        """Have at least `size` bytes in the buffer, unless the file ends before."""
-        while len(self.buffer) < size and not self.ended:
-            data = self._stream.read(_READ_BYTES)
-            self.ended = not data
-            self.buffer += data
-
-    def take_lines(self) -> list[bytes]:
-        """The next lines, without their ends; none at the end of the file."""
-        self.fill(len(self.buffer) + 1)
-        if self.ended:
-            lines = self.buffer.removesuffix(b"\n").split(b"\n") if self.buffer else []
-            self.buffer = b""
-        else:
-            whole, newline, self.buffer = self.buffer.rpartition(b"\n")
-            lines = whole.split(b"\n") if newline else []
-        if len(self.buffer) > _LONGEST_LINE:
-            raise InputError(
-                f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors",
-                self.path,
-                self.lines + len(lines) + 1,
-            )
-        self.block_start = self.lines + 1
-        self.lines += len(lines)
-        return lines
 
 
 def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
@@ -106,28 +59,37 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")
     repeated = _LeftOut("words that were in the file before")
-    with open_bytes(path) as stream:
-        source = _Source(stream, path)
-        header = _header(source)
-        if header is not None and _looks_binary(source):
+    header = dimension = None
+    for block in line_blocks(path, Reading(strict=False, max_line_bytes=_LONGEST_LINE)):
+        if len(overlong := np.flatnonzero(block.faults == OVERLONG_LINE)):
+            problem = f"a line longer than {_LONGEST_LINE:,} bytes: not a file of word vectors"
+            raise InputError(problem, path, block.first + int(overlong[0]))
+        if block.first == 1 and (header := _header(block.lines[0].as_py())) is not None:
+            dimension = header[1]
+            block = block.slice(1, len(block) - 1)
+        if header and block.first == 2 and _BINARY.search(" ".join(block.lines[:_LOOKED_AT].to_pylist())):
             raise InputError("word2vec's binary format: text is read", path, remedy=_FIX_BINARY)
-        for block in _read_text(source, None if header is None else header[1]):
-            words: list[str] = []
-            places: list[int] = []
-            for position, name in enumerate(block.words):
-                try:
-                    word = name.decode("utf-8")
-                except UnicodeDecodeError:
-                    undecodable.add(name, source.line_of(position))
-                    continue
-                if word in seen:
-                    repeated.add(name, source.line_of(position))
-                    continue
+        lines = _Lines(path, block.first, block.lines.cast(pa.binary()).to_pylist())
+        if dimension is None and lines.texts:
+            dimension = _dimension_of(lines.texts[0])
+        if dimension is not None:
+            _check_dimension(dimension, path)
+        if not lines.texts or dimension is None:
+            continue
+        names, vectors = _parse_lines(lines, dimension)
+        words: list[str] = []
+        places: list[int] = []
+        for position, name in enumerate(names):
+            word = name.decode("utf-8")
+            if block.faults[position] == INVALID_UTF8 and "\ufffd" in word:
+                undecodable.add(word, block.first + position)
+            elif word in seen:
+                repeated.add(word, block.first + position)
+            else:
                 seen.add(word)
                 words.append(word)
                 places.append(position)
-            whole = len(words) == len(block.words)
-            yield VectorBlock(words, block.vectors if whole else block.vectors[places])
+        yield VectorBlock(words, vectors if len(words) == len(names) else vectors[places])
     for left_out in (undecodable, repeated):
         if left_out.count:
             logger.warning("%s: %s", path, left_out)
@@ -155,28 +117,21 @@ class _LeftOut:
         self._what = what
         self._first = ""
 
-    def add(self, word: bytes, line: int) -> None:
+    def add(self, word: str, line: int) -> None:
         """One more."""
         self.count += 1
         if self.count == 1:
-            shown = repr(word[:40].decode("utf-8", "backslashreplace"))
-            self._first = f"{shown} in line {line:,}"
+            self._first = f"{word[:40]!r} in line {line:,}"
 
     def __str__(self) -> str:
         return f"{self.count:,} {self._what} are left out, the first {self._first}"
 
 
-def _header(source: _Source) -> tuple[int, int] | None:
-    source.fill(1 << 16)
-    line, newline, rest = source.buffer.partition(b"\n")
+def _header(line: str) -> tuple[int, int] | None:
     fields = line.split()
-    if len(fields) != 2 or not newline or not all(field.isdigit() and len(field) < 12 for field in fields):
+    if len(fields) != 2 or not all(field.isdecimal() and len(field) < 12 for field in fields):
         return None
-    source.buffer = rest
-    source.lines = 1
-    words, dimension = int(fields[0]), int(fields[1])
-    _check_dimension(dimension, source.path)
-    return words, dimension
+    return int(fields[0]), int(fields[1])
 
 
 def _check_dimension(dimension: int, path: Path) -> None:
@@ -189,23 +144,6 @@ def _check_dimension(dimension: int, path: Path) -> None:
         )
 
 
-def _looks_binary(source: _Source) -> bool:
-    source.fill(1 << 16)
-    return any(byte < 0x20 and byte not in b"\t\n\r" for byte in source.buffer[: 1 << 16])
-
-
-def _read_text(source: _Source, dimension: int | None) -> Iterator[_RawBlock]:
-    while True:
-        lines = source.take_lines()
-        if lines:
-            if dimension is None:
-                dimension = _dimension_of(lines[0])
-                _check_dimension(dimension, source.path)
-            yield _parse_lines(lines, dimension, source)
-        elif source.ended:
-            return
-
-
 def _dimension_of(line: bytes) -> int:
     """How many numbers a line ends with, without its first field, the word."""
     dimension = 0
@@ -216,24 +154,37 @@ def _dimension_of(line: bytes) -> int:
     return dimension
 
 
-def _parse_lines(lines: list[bytes], dimension: int, source: _Source) -> _RawBlock:
+class _Lines(NamedTuple):
+    """Some lines of a file, unchanged, and the number of the first of them."""
+
+    path: Path
+    first: int
+    texts: list[bytes]
+
+    def error(self, position: int, problem: str, remedy: str) -> InputError:
+        """Names the file and the line."""
+        return InputError(problem, self.path, self.first + position, remedy)
+
+
+def _parse_lines(lines: _Lines, dimension: int) -> tuple[list[bytes], FloatArray]:
+    """The words, and their vectors, words x dimension, float32, all finite."""
     words = []
     numbers = []
-    for position, line in enumerate(lines):
+    for position, line in enumerate(lines.texts):
         line = line.rstrip(b" \r")
         if line.count(b" ") == dimension:
             word, _, rest = line.partition(b" ")
         else:
-            word, rest = _split_unusual(line, dimension, source, position)
+            word, rest = _split_unusual(line, dimension, lines, position)
         if not word:
-            raise _ragged(line, dimension, source, position)
+            raise _ragged(line, dimension, lines, position)
         words.append(word)
         numbers.append(rest)
     values = _floats(b" ".join(numbers))
-    if values is None or values.size != len(lines) * dimension or not np.isfinite(values).all():
-        _complain(lines, numbers, dimension, source)
+    if values is None or values.size != len(words) * dimension or not np.isfinite(values).all():
+        _complain(numbers, dimension, lines)
         raise AssertionError("a block is wrong, and none of its lines")
-    return _RawBlock(words, values.reshape(len(lines), dimension))
+    return words, values.reshape(len(words), dimension)
 
 
 def _floats(text: bytes) -> FloatArray | None:
@@ -248,12 +199,12 @@ def _floats(text: bytes) -> FloatArray | None:
             return None
 
 
-def _split_unusual(line: bytes, dimension: int, source: _Source, position: int) -> tuple[bytes, bytes]:
+def _split_unusual(line: bytes, dimension: int, lines: _Lines, position: int) -> tuple[bytes, bytes]:
     """Word and numbers of a line that is not separated by single spaces, or whose word has spaces."""
     fields = line.split()
     extra = len(fields) - dimension - 1
     if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):
-        raise _ragged(line, dimension, source, position)
+        raise _ragged(line, dimension, lines, position)
     return b" ".join(fields[: extra + 1]), b" ".join(fields[extra + 1 :])
 
 
@@ -266,33 +217,21 @@ def is_number(field: bytes) -> bool:
     return True
 
 
-def _ragged(line: bytes, dimension: int, source: _Source, position: int) -> InputError:
+def _ragged(line: bytes, dimension: int, lines: _Lines, position: int) -> InputError:
     found = max(len(line.split()) - 1, 0)
-    return InputError(
-        f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line",
-        source.path,
-        source.line_of(position),
-        _FIX_LINE.format(dimension),
-    )
+    problem = f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line"
+    return lines.error(position, problem, _FIX_LINE.format(dimension))
 
 
-def _complain(lines: list[bytes], numbers: list[bytes], dimension: int, source: _Source) -> None:
+def _complain(numbers: list[bytes], dimension: int, lines: _Lines) -> None:
     """Raise the InputError of the first line that is wrong."""
+    fix = _FIX_LINE.format(dimension)
     for position, text in enumerate(numbers):
         for field in text.split():
             if not is_number(field) or (values := _floats(field)) is None or values.size != 1:
-                raise InputError(
-                    f"{field[:40]!r} is not a number",
-                    source.path,
-                    source.line_of(position),
-                    _FIX_LINE.format(dimension),
-                )
+                raise lines.error(position, f"{field[:40]!r} is not a number", fix)
             if not math.isfinite(float(values[0])):
-                raise InputError(
-                    f"{field[:40].decode()} in a vector",
-                    source.path,
-                    source.line_of(position),
-                    "Remove the line: a vector has finite numbers.",
-                )
+                remedy = "Remove the line: a vector has finite numbers."
+                raise lines.error(position, f"{field[:40].decode()} in a vector", remedy)
         if len(text.split()) != dimension:
-            raise _ragged(lines[position], dimension, source, position)
+            raise _ragged(lines.texts[position], dimension, lines, position)

@@ -21,7 +21,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.store import parquet_writer
-from paraforge.base.text.text_blocks import TextBlock, text_blocks
+from paraforge.base.text.lines import LineBlock, whole_lines
 from paraforge.base.word_vectors.vectors import npy_header
 from paraforge.embeddings.evaluation.similarity.comparing import Model
 
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 _BLOCKS_IN_PROCESS: Final = 6
 _NPY_HEADER_BYTES: Final = len(npy_header((0, 0)))
 _SUFFIXES: Final = (".npy", ".parquet")
+BLOCK_BYTES: Final = 1 << 21
 
 Vectors = npt.NDArray[np.float32]
 
@@ -63,10 +64,8 @@ def embed_file(
     if output.suffix not in _SUFFIXES:
         raise InputError("vectors are written as .npy or .parquet", output, remedy="Name it so.")
     model = load(model_directory, device)
-    blocks = text_blocks(input_path)
+    blocks = whole_lines(input_path, BLOCK_BYTES)
     begun = list(islice(blocks, _BLOCKS_IN_PROCESS + 1))
-    if not begun:
-        raise InputError("there is nothing to embed", input_path)
     few = len(begun) <= _BLOCKS_IN_PROCESS
     one = workers == 1 or few or device != "cpu"
     rows = 0
@@ -77,14 +76,13 @@ def embed_file(
         file: _NpyFile | _ParquetFile = kind(temporary, model.dimension)
         stack.enter_context(file)
         work = file.work
-        source = str(input_path)
         if one:
             # Look-ups are small: a second thread costs them more than it gains.
             stack.enter_context(torch_threads(workers if model.uses_threads else 1))
             _start_worker(model_directory, load, model)
-            done: Iterator[Any] = (work(temporary, block, source) for block in chain(begun, blocks))
+            done: Iterator[Any] = (work(temporary, block) for block in chain(begun, blocks))
         else:
-            pieces = ((work, temporary, block, source) for block in chain(begun, blocks))
+            pieces = ((work, temporary, block) for block in chain(begun, blocks))
             done = in_processes(_apply, pieces, _start_worker, (model_directory, load), workers)
         for result in done:
             count = file.take(result)
@@ -105,18 +103,17 @@ def _start_worker(directory: Path, load: Load, model: Model | None = None) -> No
     _model = model
 
 
-def _apply(piece: tuple[Callable[..., Any], Path, TextBlock, str]) -> Any:
+def _apply(piece: tuple[Callable[..., Any], Path, LineBlock]) -> Any:
     function, *arguments = piece
     return function(*arguments)
 
 
-def _vectors(block: TextBlock, source: str) -> tuple[Any, Vectors]:
+def _vectors(block: LineBlock) -> Vectors:
     assert _model is not None
-    texts = block.texts(source)
-    return texts, _model.encode(texts)
+    return _model.encode(block.lines)
 
 
-# Both kinds of file have `work(path, block, source)`, which any process does, and `take`, which puts in what
+# Both kinds of file have `work(path, block)`, which any process does, and `take`, which puts in what
 # `work` gave, in order, and says of how many lines.
 
 
@@ -138,13 +135,13 @@ class _NpyFile:
                 file.write(npy_header((self._rows, self._dimension)))
 
     @staticmethod
-    def work(path: Path, block: TextBlock, source: str) -> int:
-        _, vectors = _vectors(block, source)
-        place = _NPY_HEADER_BYTES + (block.first_line - 1) * vectors.shape[1] * vectors.itemsize
+    def work(path: Path, block: LineBlock) -> int:
+        vectors = _vectors(block)
+        place = _NPY_HEADER_BYTES + (block.first - 1) * vectors.shape[1] * vectors.itemsize
         with path.open("r+b") as file:
             file.seek(place)
             file.write(vectors.astype("<f4", copy=False).data)
-        return block.lines
+        return len(block)
 
     def take(self, result: int) -> int:
         self._rows += result
@@ -166,8 +163,8 @@ class _ParquetFile:
         self._writer.close()
 
     @staticmethod
-    def work(path: Path, block: TextBlock, source: str) -> tuple[Any, Vectors]:
-        return _vectors(block, source)
+    def work(path: Path, block: LineBlock) -> tuple[Any, Vectors]:
+        return block.lines, _vectors(block)
 
     def take(self, result: tuple[Any, Vectors]) -> int:
         texts, vectors = result

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.lines import lists_of_lines
 from paraforge.base.text.normalisation import normalise
-from paraforge.base.text.text_blocks import text_blocks
 from paraforge.embeddings.evaluation.similarity.comparing import Model
 from paraforge.embeddings.trainer.model import SentenceModel
 
@@ -90,8 +90,7 @@ def _merge(
 
 def _candidates(model: Model, among: Path | None) -> Iterator[list[str]]:
     if among is not None:
-        for block in text_blocks(among):
-            lines = block.texts(among).to_pylist()
+        for _, lines in lists_of_lines(among):
             for first in range(0, len(lines), _BLOCK):
                 yield lines[first : first + _BLOCK]
         return

@@ -4,7 +4,7 @@ by instead."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.text.lines import lists_of_lines
 from paraforge.base.text.pair_blocks import read_pair_file
-from paraforge.base.text.text_blocks import text_blocks
 from paraforge.embeddings.evaluation.similarity.comparing import Model
 
 Cosines = npt.NDArray[np.float32]
@@ -43,6 +43,6 @@ def cosines_of_files(model: Model, first: Path, second: Path) -> Iterator[Cosine
 
 def _batches(path: Path) -> Iterator[list[str]]:
     """The lines in lists of equal length, whatever the blocks they were read in."""
-    lines = (line for block in text_blocks(path) for line in block.texts(path).to_pylist())
+    lines = chain.from_iterable(block for _, block in lists_of_lines(path))
     while batch := list(islice(lines, _BLOCK)):
         yield batch

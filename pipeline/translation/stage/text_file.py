@@ -14,8 +14,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import text_output
 from paraforge.base.progress import progress
 from paraforge.base.text.compression import compression_of
-from paraforge.base.text.lines import MAX_LINE_BYTES, line_blocks
-from paraforge.base.text.text_blocks import PIPE
+from paraforge.base.text.lines import MAX_LINE_BYTES, PIPE, line_blocks
 from paraforge.translation.decoding.translator import Hypotheses, Translator
 
 _MARKS = ("output_truncated", "empty", "non_finite", "runaway")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import FAULTS, Reading, line_blocks, paired_blocks
+from paraforge.base.text.lines import FAULTS, PIPE, Reading, line_blocks, paired_blocks, whole_lines
 from tests.intake.bitext.helpers import COMPRESSORS, write
 
 
@@ -63,6 +65,16 @@ def test_round_trip(
     assert got == lines
     assert not reasons
     assert changes["crlf"] == (content.count("\r\n"))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
+def test_a_pipe(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    text = "one\n\ntwo\u2028half\r\n" + "long " * 50 + "\nlast"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+    blocks = list(whole_lines(PIPE, block_bytes))
+    assert [line for block in blocks for line in block.lines.to_pylist()] == text.replace("\r", "").split(
+        "\n"
+    )
 
 
 def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:

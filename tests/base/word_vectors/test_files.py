@@ -76,7 +76,7 @@ def test_words_that_no_text_has_or_that_come_again_are_counted(
     assert vectors.words == ["the", "dog", "cat"]
     np.testing.assert_array_equal(vectors.vectors, [[1, 2, 3], [7, 8, 9], [1, 1, 1]])
     line = 2 + bool(header)
-    assert f"1 words that are not UTF-8 are left out, the first 'ca\\\\xfft' in line {line}" in caplog.text
+    assert f"1 words that are not UTF-8 are left out, the first 'ca\ufffdt' in line {line}" in caplog.text
     assert (
         f"1 words that were in the file before are left out, the first 'the' in line {line + 2}"
         in caplog.text

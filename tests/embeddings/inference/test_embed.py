@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.text_blocks import text_blocks
 from paraforge.embeddings.inference import embed as embed_module
 from paraforge.embeddings.inference.embed import embed_file
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -33,7 +31,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed_module, "text_blocks", functools.partial(text_blocks, block_bytes=100))
+    monkeypatch.setattr(embed_module, "BLOCK_BYTES", 100)
 
 
 def test_vectors_are_the_models(

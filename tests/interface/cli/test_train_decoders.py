@@ -56,7 +56,7 @@ def test_from_a_book_to_similarities(tmp_path: Path) -> None:
     assert cosines[1:] == ["0.000000", "1.000000"]
 
 
-def test_several_processes_embed_alike(tmp_path: Path) -> None:
+def test_several_processes_embed_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from paraforge.embeddings.inference import embed
     from paraforge.embeddings.unrolling.model import DecoderModel
     from tests.embeddings.unrolling.corpus import make_model
@@ -64,16 +64,12 @@ def test_several_processes_embed_alike(tmp_path: Path) -> None:
     make_model("bow", "gru", tmp_path / "store").save(tmp_path / "model")
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"w{number % 12} w{number % 7}\n" for number in range(400)))
-    blocks = embed.text_blocks
+    monkeypatch.setattr(embed, "BLOCK_BYTES", 256)
     vectors = []
-    try:
-        embed.text_blocks = lambda path: blocks(path, 256)
-        for workers in (1, 2):
-            output = tmp_path / f"{workers}.npy"
-            embed.embed_file(f"{tmp_path}/model@mean:2", texts, output, DecoderModel.open, workers)  # type: ignore[arg-type]
-            vectors.append(np.load(output))
-    finally:
-        embed.text_blocks = blocks
+    for workers in (1, 2):
+        output = tmp_path / f"{workers}.npy"
+        embed.embed_file(f"{tmp_path}/model@mean:2", texts, output, DecoderModel.open, workers)  # type: ignore[arg-type]
+        vectors.append(np.load(output))
     assert vectors[0].shape == (400, 5)
     np.testing.assert_allclose(vectors[0], vectors[1], rtol=1e-5, atol=1e-7)
 

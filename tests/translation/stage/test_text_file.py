@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import IncompleteError
-from paraforge.base.text.text_blocks import PIPE
+from paraforge.base.text.lines import PIPE
 from paraforge.translation.engines import open_translator
 from paraforge.translation.stage.text_file import read_sentences, translate_lines
 

@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.text_blocks import PIPE
+from paraforge.base.text.lines import PIPE
 from paraforge.translation.stage.calibration.loss import MINIMUM, SENTENCES, SHARE, sample_size
 from paraforge.translation.stage.population import blocks, survey
 from paraforge.translation.stage.text_file import read_sentences
