@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.fields import Row, finite_number, read_fields
+from paraforge.base.text.fields import finite_number
+from paraforge.base.text.lines import numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.embeddings.evaluation.correlation import spearman
@@ -22,20 +25,14 @@ logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 # Names of columns, without what is neither letter nor digit.
-_FIRST_WORDS = ("word1", "w1", "worda", "term1", "first", "firstword")
-_SECOND_WORDS = ("word2", "w2", "wordb", "term2", "second", "secondword")
-_JUDGED = (
-    "simlex999",
-    "score",
-    "similarity",
-    "relatedness",
-    "humanmean",
-    "mean",
-    "rating",
-    "average",
-    "gold",
-)
-_INDICES = ("", "index", "id", "unnamed0", "number", "row")
+_NAMES = {
+    "first word": ("word1", "w1", "worda", "term1", "first", "firstword"),
+    "second word": ("word2", "w2", "wordb", "term2", "second", "secondword"),
+    "judgement": (
+        *("simlex999", "score", "similarity", "relatedness", "humanmean"),
+        *("mean", "rating", "average", "gold"),
+    ),
+}
 _REMEDY = "Name the columns in a first line: word1, word2, score."
 
 
@@ -89,23 +86,27 @@ def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
 
 
 def read_similarity_list(path: Path) -> SimilarityList:
-    """Read two words and a judgement a row, separated by tabs, commas, semicolons or blanks, quoted or not.
+    """Read two words and a judgement a row, separated by tabs, semicolons, commas or blanks, whichever of
+    these comes first in this order in the first line, quoted or not.
 
     The columns are those that a header names (`word1`, `word2`; `SimLex999`, `score`, `similarity`, `Human
-    (mean)` or the like). Otherwise a column of row numbers is passed over, the words are the first two
-    columns of text, and the judgement the one column of numbers. A row without a judgement is passed over
-    with a warning.
+    (mean)` or the like); without one the words are the first two, and the judgement the only other one with a
+    number in the first line. A row without a judgement is passed over with a warning.
 
     Raises InputError with file and line: unclear columns, a missing field, a judgement that is no number.
     """
-    rows = read_fields(path, least=3)
-    if not rows:
+    lines = list(numbered_lines(path))
+    if not lines:
         raise InputError("the list is empty", path)
-    header = rows.pop(0)[1] if _has_header([fields for _, fields in rows]) else None
-    if not rows:
-        raise InputError("the list has a header and no words", path)
-    first, second, score = _columns(header, rows, path)
-    count = len(header or rows[0][1])
+    separator = next((mark for mark in "\t;," if mark in lines[0][1]), None)
+    rows = [(number, _split(text, separator)) for number, text in lines]
+    columns = _named_columns(rows[0][1], path)
+    count = len(rows[0][1])
+    if columns is not None:
+        del rows[0]
+        if not rows:
+            raise InputError("the list has a header and no words", path)
+    first, second, score = columns or _usual_columns(*rows[0], path)
     pairs: list[Pair] = []
     scores: list[float] = []
     for number, fields in rows:
@@ -129,66 +130,38 @@ def read_similarity_list(path: Path) -> SimilarityList:
     return SimilarityList(path.name.partition(".")[0], pairs, scores)
 
 
-def _has_header(rows: list[list[str]]) -> bool:
-    """Whether the first row names columns: it has no number, or none above a column of numbers."""
-    first, *others = rows
-    numbers = {column for column, field in enumerate(first) if finite_number(field) is not None}
-    return not numbers or any(column not in numbers for column in _numeric(others, len(first)))
+def _split(text: str, separator: str | None) -> list[str]:
+    fields: Sequence[str] = text.split(separator)
+    if '"' in text:
+        with contextlib.suppress(csv.Error):
+            fields = next(csv.reader([text.strip(" ")], delimiter=separator or " ", skipinitialspace=True))
+    return [field.strip(" ") for field in fields]
 
 
-def _numeric(rows: Sequence[list[str]], count: int) -> list[int]:
-    """Columns of numbers: most of their fields that are not blank are some, so that a slip is an error."""
-    numeric = []
-    for column in range(count):
-        values = [fields[column] for fields in rows if len(fields) == count and fields[column]]
-        if 2 * sum(finite_number(value) is not None for value in values) >= max(len(values), 1):
-            numeric.append(column)
-    return numeric
-
-
-def _columns(header: list[str] | None, rows: list[Row], path: Path) -> tuple[int, int, int]:
-    line, example = rows[0]
-    names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header or [""] * len(example)]
-    numeric = _numeric([fields for _, fields in rows], len(names))
-    others = [column for column in range(len(names)) if not _is_index(column, header, names, numeric, rows)]
-
-    def named(known: Sequence[str], what: str) -> int | None:
-        found = [column for column in others if header and names[column] in known]
+def _named_columns(first_line: Sequence[str], path: Path) -> tuple[int, int, int] | None:
+    """Places of the words and the judgement, if the first line names them."""
+    names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in first_line]
+    places = {
+        what: [place for place, name in enumerate(names) if name in known] for what, known in _NAMES.items()
+    }
+    if not all(places.values()):
+        return None
+    for what, found in places.items():
         if len(found) > 1:
-            listed = " and ".join(repr(header[column]) for column in found) if header else ""
+            listed = " and ".join(repr(first_line[place]) for place in found)
             raise InputError(f"the columns {listed} may both be the {what}", path, 1, _REMEDY)
-        return found[0] if found else None
-
-    first, second = named(_FIRST_WORDS, "first word"), named(_SECOND_WORDS, "second word")
-    score = named(_JUDGED, "judgement")
-    if first is None or second is None:
-        texts = [column for column in others if column not in (score, *numeric)]
-        if len(texts) > 2 and texts[:2] != others[:2]:
-            raise InputError("it is not clear which columns are the words", path, line, _REMEDY)
-        if len(texts) < 2 or first is not None or second is not None:
-            raise InputError("two words and a score are expected", path, line, _REMEDY)
-        first, second = texts[:2]
-    if score is None:
-        numbers = [column for column in others if column in numeric and column not in (first, second)]
-        if len(numbers) > 1:
-            listed = ", ".join(str(column + 1) for column in numbers)
-            raise InputError(f"the score may be in any of the columns {listed}", path, line, _REMEDY)
-        if not numbers:
-            raise InputError("two words and a score are expected", path, line, _REMEDY)
-        score = numbers[0]
+    first, second, score = (found[0] for found in places.values())
     return first, second, score
 
 
-def _is_index(
-    column: int, header: list[str] | None, names: list[str], numeric: list[int], rows: list[Row]
-) -> bool:
-    """Whether a first column only numbers the rows, beside another one of numbers."""
-    if column or 0 not in numeric or len(numeric) < 2:
-        return False
-    if header and names[0] in _INDICES:
-        return True
-    values = [fields[0] for _, fields in rows]
-    return any(values == [str(number + start) for number in range(len(values))] for start in (0, 1))
+def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, int, int]:
+    numbers = [place for place in range(2, len(fields)) if finite_number(fields[place]) is not None]
+    if len(numbers) > 1:
+        listed = ", ".join(str(place + 1) for place in numbers)
+        raise InputError(f"the score may be in any of the columns {listed}", path, line, _REMEDY)
+    if not numbers:
+        raise InputError("two words and a score are expected", path, line, _REMEDY)
+    return 0, 1, numbers[0]
 
 
 def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
