@@ -20,6 +20,7 @@ from paraforge.translation.decoding.translator import (
     Hypotheses,
     Hypothesis,
     Placement,
+    VarietySettings,
     fingerprint_of,
     make_hypothesis,
     settings_of,
@@ -27,7 +28,6 @@ from paraforge.translation.decoding.translator import (
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.models.sentencepiece import check_pieces
 from paraforge.translation.models.subwords import open_subwords
-from paraforge.translation.torch_search.settings import SearchSettings
 
 if TYPE_CHECKING:
     from paraforge.translation.torch_search.results import Findings, Found
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "torch"
 LIBRARIES: Final = ("torch",)
-SETTINGS = SearchSettings
+SETTINGS = VarietySettings
 # The form in which every model of the project is there.
 _FOLDER = "ctranslate2"
 # Measured (docs/engines.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
@@ -115,11 +115,11 @@ class TorchTranslator:
         """
         from paraforge.translation.decoding.faults import BatchLimit
         from paraforge.translation.models.model_file import ModelFile
-        from paraforge.translation.torch_search.settings import Rules
+        from paraforge.translation.torch_search.state import Rules
         from paraforge.translation.torch_search.token_ids import open_vocabulary
 
         self._options = options
-        self._settings = settings_of(SearchSettings, NAME, settings, options)
+        self._settings = settings_of(VarietySettings, NAME, settings, options)
         self._device = device_of(placement)
         make_current(self._device)
         self._file = ModelFile(model.folder(_FOLDER))
@@ -160,10 +160,7 @@ class TorchTranslator:
         self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
 
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
-        pieces = list(model.target_prefix)
-        if self._settings.forced_prefix:
-            subwords = open_subwords(model.target_sentencepiece, model.target_language)
-            pieces += subwords.encode([self._settings.forced_prefix], out_type=str)[0]
+        pieces = model.target_prefix
         numbers = {token: number for number, token in reversed(list(enumerate(self._vocabulary.target)))}
         missing = [piece for piece in pieces if piece not in numbers]
         if missing:
@@ -282,7 +279,7 @@ class TorchTranslator:
         return Request(
             tokens=tuple(tokens),
             # As in CTranslate2 language tags count.
-            cap=max(2, self._settings.cap(len(tokens), self._options.maximum_target_tokens) - self._tags),
+            cap=max(2, self._options.maximum_target_tokens - self._tags),
             prefix=self._prefix,
             seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
         )

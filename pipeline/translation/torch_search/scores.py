@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from paraforge.translation.torch_search.settings import SearchSettings
+from paraforge.translation.decoding.translator import VarietySettings
 
 _BITS = 23  # as many as a float32 has room for, so 1 is never reached
 
@@ -40,7 +40,7 @@ def _shifted(numbers: Tensor, places: int) -> Tensor:
     return (numbers >> places) & ((1 << (64 - places)) - 1)
 
 
-def draw(log_probabilities: Tensor, chances: Tensor, settings: SearchSettings) -> Tensor:
+def draw(log_probabilities: Tensor, chances: Tensor, settings: VarietySettings) -> Tensor:
     """Draw a token for each hypothesis.
 
     log_probabilities: batch x samples x vocabulary; minus infinity is never drawn.
@@ -69,31 +69,6 @@ def _at(probabilities: Tensor, chances: Tensor) -> Tensor:
 
 # The maxima of this many types are compared before the types themselves are.
 _CHUNK = 16
-
-
-def forbid_repeats(log_probabilities: Tensor, history: Tensor, position: Tensor, size: int) -> None:
-    """Forbid, in place, each token that would complete an n-gram which its hypothesis has already.
-
-    log_probabilities: batch x beam x vocabulary.
-    history: batch x beam x tokens so far; the rest of it may be anything.
-    position: 1, of the next token; ``history[..., : position + 1]`` is set. size: of the n-gram, 1 or more.
-    """
-    length = history.shape[2]
-    starts = length - size + 1
-    if starts < 1:
-        return
-    places = torch.arange(length, device=history.device)
-    match = (places[:starts] + size - 1 <= position).expand(*history.shape[:2], starts)
-    for offset in range(size - 1):
-        # The last size - 1 tokens of the hypothesis, against those of each n-gram.
-        last = history.index_select(2, (position - (size - 2) + offset).clamp(min=0))
-        match = match & (history[:, :, offset : offset + starts] == last)
-    enough = position >= size - 1
-    completing = history[:, :, size - 1 :]
-    found = log_probabilities.gather(2, completing)
-    log_probabilities.scatter_reduce_(
-        2, completing, torch.where(match & enough, -math.inf, found), "amin", include_self=True
-    )
 
 
 def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: Tensor, free: int) -> None:

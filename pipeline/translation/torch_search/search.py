@@ -11,10 +11,17 @@ from torch import Tensor
 
 from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Findings, Found, Harvest, to_host
-from paraforge.translation.torch_search.scores import forbid_repeats, force
+from paraforge.translation.torch_search.scores import force
 from paraforge.translation.torch_search.selection import choose, keep_finished
-from paraforge.translation.torch_search.settings import Rules
-from paraforge.translation.torch_search.state import Allocate, SearchState, Shape, blank, new_state, resized
+from paraforge.translation.torch_search.state import (
+    Allocate,
+    Rules,
+    SearchState,
+    Shape,
+    blank,
+    new_state,
+    resized,
+)
 from paraforge.translation.torch_search.transformer import attention_kernels, decode_step, encode, masked
 
 # A step: what it does, and whether a prefix is still being forced.
@@ -112,8 +119,6 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
     for banned in rules.banned:
         scores[:, :, banned] = -math.inf
     scores[:, :, rules.end].masked_fill_(position < rules.shortest, -math.inf)
-    if shape.history:
-        forbid_repeats(scores, state.history, position, rules.settings.no_repeat_ngram)
     if forcing:
         force(scores, state.prefix, state.prefix_length, position, rules.free)
 
@@ -123,15 +128,8 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
     state.parents.index_copy_(1, position, choice.parent.unsqueeze(1))
     state.total.copy_(choice.total)
     state.previous.copy_(choice.token)
-    state.origin.copy_(_of_parents(state.origin, choice.parent))
-    if shape.history:
-        state.history.copy_(_of_parents(state.history, choice.parent))
-        state.history.index_copy_(2, position + 1, choice.token.unsqueeze(2))
+    state.origin.copy_(state.origin.gather(1, choice.parent.unsqueeze(2).expand_as(state.origin)))
     position.add_(1)
-
-
-def _of_parents(table: Tensor, parents: Tensor) -> Tensor:
-    return table.gather(1, parents.unsqueeze(2).expand_as(table))
 
 
 class Search:
@@ -208,7 +206,6 @@ class Search:
             source=longest,
             capacity=self.pace.capacity(1, most),
             prefix=prefix,
-            history=rules.settings.no_repeat_ngram > 0,
             layers=len(weights.decoder),
             heads=weights.heads,
             head_width=weights.head_width,
@@ -230,8 +227,6 @@ class Search:
             state.prefix_length.copy_(_sent(lengths, device))
         state.finished[len(requests) :] = True
         state.previous.fill_(rules.start)
-        if shape.history:
-            state.history[:, :, 0] = rules.start
         # At the first step all hypotheses of a group are the same: follow one of each, or every sample.
         state.total[:, :: 1 if rules.sampling else rules.beam // shape.groups] = 0.0
         state.memory.copy_(encode(weights, _sent(tokens, device), state.memory_mask))

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from paraforge.translation.torch_search.scores import best_candidates, draw, uniform
-from paraforge.translation.torch_search.settings import Rules
-from paraforge.translation.torch_search.state import SearchState
+from paraforge.translation.torch_search.state import Rules, SearchState
 
 
 @dataclass(frozen=True)

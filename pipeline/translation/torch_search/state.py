@@ -1,14 +1,47 @@
-"""All that a batch's search knows, as tensors that a step changes in place, and the memory that they
-share."""
+"""The rules of a search, and all that it knows of a batch, as tensors that a step changes in place, and the
+memory that they share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
+
+from paraforge.translation.decoding.translator import VarietySettings
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules of a search.
+
+    beam: hypotheses of a sentence that are followed at a time.
+    length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
+    start: the decoder's first input. end: end-of-sentence. banned: types that no hypothesis has.
+    free: this many first tokens of a forced prefix (language tags) are no part of score and length.
+    settings: what else the user chose.
+    """
+
+    beam: int
+    length_penalty: float
+    start: int
+    end: int
+    banned: tuple[int, ...]
+    free: int = 0
+    settings: VarietySettings = field(default_factory=VarietySettings)
+
+    @property
+    def shortest(self) -> int:
+        """Tokens before end-of-sentence, at least: as in fairseq a hypothesis is more than its end."""
+        return self.free + 1
+
+    @property
+    def sampling(self) -> bool:
+        """Whether hypotheses are drawn."""
+        return self.settings.method == "sampling"
+
 
 # What is too small is replaced by something larger than is needed now, so that it is seldom replaced.
 _GROWTH = 1.25
@@ -65,7 +98,6 @@ class Shape:
     batch: sentences. beam: hypotheses of a sentence that are followed at a time. groups: of the beam.
     source: source positions. capacity: target positions that there is room for.
     prefix: target positions that may be forced.
-    history: whether the tokens so far are kept (for the repetition guard).
     layers, heads, head_width: of the decoder.
     """
 
@@ -75,7 +107,6 @@ class Shape:
     source: int
     capacity: int
     prefix: int
-    history: bool
     layers: int
     heads: int
     head_width: int
@@ -91,7 +122,6 @@ class SearchState:
     origin: batch x beam x capacity, in which place of the beam each position of a hypothesis was written; -1
         where nothing is.
     tokens, parents: batch x capacity x beam, what was appended at a position and to which hypothesis.
-    history: batch x beam x (capacity + 1) tokens of each hypothesis, the first one included; or nothing.
     position: 1, of the next token. previous: batch x beam, last token.
     total: batch x beam, sum of log-probabilities; minus infinity where no hypothesis is.
     cap: batch, most tokens of a hypothesis.
@@ -111,7 +141,6 @@ class SearchState:
     origin: Tensor
     tokens: Tensor
     parents: Tensor
-    history: Tensor
     position: Tensor
     previous: Tensor
     total: Tensor
@@ -150,7 +179,6 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
         "origin": ((batch, beam, capacity), whole),
         "tokens": ((batch, capacity, beam), whole),
         "parents": ((batch, capacity, beam), whole),
-        "history": ((batch, beam, capacity + 1 if shape.history else 0), whole),
         "position": ((1,), whole),
         "previous": ((batch, beam), whole),
         "total": ((batch, beam), real),
@@ -168,9 +196,7 @@ def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...],
     }
 
 
-_ONE = Shape(
-    batch=1, beam=1, groups=1, source=1, capacity=1, prefix=1, history=True, layers=1, heads=1, head_width=1
-)
+_ONE = Shape(batch=1, beam=1, groups=1, source=1, capacity=1, prefix=1, layers=1, heads=1, head_width=1)
 
 
 def _growing(larger: Shape) -> dict[str, int]:

@@ -97,7 +97,6 @@ NO_FILES = {
     "nmt.affixes.source_suffix": "tokens",
     "nmt.affixes.target_prefix": "tokens",
     "translate.fake.fail_pattern": "a pattern of text",
-    "translate.torch.forced_prefix": "text",
     "translate.server.model": "a name of the server's",
     "translate.server.source_language": "a language",
     "translate.server.target_language": "a language",

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.torch import TorchTranslator
@@ -91,15 +90,6 @@ def test_bfloat16_is_close(tiny_ctranslate2: Path) -> None:
         assert not equal or abs(one.hypotheses[0].score - other.hypotheses[0].score) < 0.05
 
 
-def test_target_length_follows_source_length_if_asked(tiny_ctranslate2: Path) -> None:
-    found = run("torch", tiny_ctranslate2, target_factor=0.5, target_extra=1)
-    processor = load_processor(tiny_ctranslate2 / "sentencepiece.model")
-    for sentence, result in zip(SENTENCES, found, strict=True):
-        source = len(processor.encode(sentence)) + 1
-        assert result.hypotheses[0].tokens <= max(2, int(0.5 * source) + 1)
-    assert any(result.hypotheses[0].output_truncated for result in found)
-
-
 def test_groups_and_samples_give_different_hypotheses(tiny_ctranslate2: Path) -> None:
     options = DecodingOptions(beam=6, nbest=3, maximum_target_tokens=30)
     for settings in ({"groups": 3, "diversity": 3.0}, {"method": "sampling", "temperature": 1.5}):
@@ -113,11 +103,6 @@ def test_groups_and_samples_give_different_hypotheses(tiny_ctranslate2: Path) ->
         assert sum(len(result.hypotheses) for result in found) > 2 * len(found)
 
 
-def test_a_forced_beginning_is_in_every_text(tiny_ctranslate2: Path) -> None:
-    for result in run("torch", tiny_ctranslate2, forced_prefix="big house"):
-        assert result.hypotheses[0].text.startswith("big house")
-
-
 def test_settings_are_in_the_fingerprint_and_are_checked(tiny_ctranslate2: Path) -> None:
     def fingerprint(**settings: Any) -> str:
         return open_translator("torch", tiny_ctranslate2, OPTIONS, Placement("cpu"), settings).fingerprint
@@ -127,7 +112,7 @@ def test_settings_are_in_the_fingerprint_and_are_checked(tiny_ctranslate2: Path)
         {"groups": 2},
         {"method": "sampling"},
         {"method": "sampling", "seed": 2},
-        {"target_factor": 2.0},
+        {"groups": 2, "diversity": 2.0},
     ]
     assert len({fingerprint(**one) for one in changes}) == len(changes)
     assert fingerprint(groups=1) == fingerprint()

@@ -19,7 +19,7 @@ from paraforge.translation.torch_search.layers import (
     Weights,
 )
 from paraforge.translation.torch_search.search import Request, Search
-from paraforge.translation.torch_search.settings import Rules
+from paraforge.translation.torch_search.state import Rules
 from paraforge.translation.torch_search.transformer import decode_step, encode, masked
 
 START, PADDING, END = 0, 1, 2

@@ -9,21 +9,19 @@ import pytest
 import torch
 
 from paraforge.translation.decoding.torch_device import device_of, prepare_thread
-from paraforge.translation.decoding.translator import Placement
+from paraforge.translation.decoding.translator import Placement, VarietySettings
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Pace, Search
-from paraforge.translation.torch_search.settings import SearchSettings
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(8, 24), source_multiple=8, room=4)
 OPTIONS = {
-    "beam": SearchSettings(),
-    "groups": SearchSettings(groups=2, diversity=1.0),
-    "guard": SearchSettings(no_repeat_ngram=2),
-    "samples": SearchSettings(method="sampling", top_k=5, top_p=0.9, temperature=0.8),
+    "beam": VarietySettings(),
+    "groups": VarietySettings(groups=2, diversity=1.0),
+    "samples": VarietySettings(method="sampling", top_k=5, top_p=0.9, temperature=0.8),
 }
 # The same comparisons are made on the CPU, where nothing is recorded: that much is always run.
 DEVICES = [torch.device("cpu"), pytest.param(torch.device("cuda", 0), marks=pytest.mark.gpu)]

@@ -1,4 +1,4 @@
-"""Candidates and the repetition guard against the obvious ways of having them."""
+"""Candidates against the obvious way of having them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from paraforge.translation.torch_search.scores import best_candidates, forbid_repeats, force
+from paraforge.translation.torch_search.scores import best_candidates, force
 
 
 @pytest.mark.parametrize("beam", [1, 3, 12])
@@ -33,26 +33,6 @@ def test_what_is_not_a_number_is_no_candidate() -> None:
     sums, hypotheses, _ = best_candidates(scores, torch.zeros(2, 2), 4)
     assert not sums.isnan().any()
     assert (hypotheses[0] == 1).all()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_the_guard_forbids_what_a_loop_forbids(size: int) -> None:
-    dice = torch.Generator().manual_seed(size)
-    for position in range(12):
-        history = torch.randint(0, 3, (4, 2, 20), generator=dice)
-        found = torch.zeros(4, 2, 64)
-        forbid_repeats(found, history, torch.tensor([position]), size)
-        for sentence in range(4):
-            for hypothesis in range(2):
-                words = history[sentence, hypothesis, : position + 1].tolist()
-                grams = {tuple(words[n : n + size]) for n in range(len(words) - size + 1)}
-                last = words[len(words) - size + 1 :] if size > 1 else []
-                forbidden = {
-                    token for token in range(64) if (*last, token) in grams and len(last) == size - 1
-                }
-                assert (
-                    set((found[sentence, hypothesis] == -math.inf).nonzero().flatten().tolist()) == forbidden
-                )
 
 
 def test_forcing_leaves_one_token_where_there_is_one_and_everything_elsewhere() -> None:

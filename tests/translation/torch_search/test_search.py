@@ -11,10 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.translation.decoding.translator import VarietySettings
 from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.scores import draw, sentence_seed, uniform
 from paraforge.translation.torch_search.search import Pace, Request, Search
-from paraforge.translation.torch_search.settings import SearchSettings
 from tests.translation.torch_search.random_weights import (
     END,
     all_hypotheses,
@@ -142,22 +142,8 @@ def test_tags_are_forced_and_are_no_part_of_the_score() -> None:
             assert len(tokens) - 1 <= request.cap
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_the_guard_lets_no_ngram_come_twice(size: int) -> None:
-    requests = [dataclasses.replace(one, cap=14) for one in MANY]
-    guarded = search(WEIGHTS, 3, settings=SearchSettings(no_repeat_ngram=size)).run(requests)
-    free = search(WEIGHTS, 3).run(requests)
-
-    def repeats(tokens: tuple[int, ...]) -> bool:
-        grams = [tokens[place : place + size] for place in range(len(tokens) - size + 1)]
-        return len(set(grams)) < len(grams)
-
-    assert any(repeats(h.tokens) for result in free for h in result)
-    assert not any(repeats(h.tokens) for result in guarded for h in result)
-
-
 def test_the_first_group_is_a_beam_of_its_own_and_others_shun_its_tokens() -> None:
-    diverse = search(WEIGHTS, 6, settings=SearchSettings(groups=3, diversity=50.0)).run(MANY)
+    diverse = search(WEIGHTS, 6, settings=VarietySettings(groups=3, diversity=50.0)).run(MANY)
     alone = search(WEIGHTS, 2).run(MANY)
     for result, expected in zip(diverse, alone, strict=True):
         first = [h for h in result if h.group == 0]
@@ -168,7 +154,7 @@ def test_the_first_group_is_a_beam_of_its_own_and_others_shun_its_tokens() -> No
 
 
 def test_a_penalty_is_no_part_of_the_score() -> None:
-    diverse = search(WEIGHTS, 4, settings=SearchSettings(groups=4, diversity=2.0)).run(MANY[:6])
+    diverse = search(WEIGHTS, 4, settings=VarietySettings(groups=4, diversity=2.0)).run(MANY[:6])
     for request, result in zip(MANY[:6], diverse, strict=True):
         for found in result:
             tokens = (*found.tokens, END) if found.ended else found.tokens
@@ -178,7 +164,7 @@ def test_a_penalty_is_no_part_of_the_score() -> None:
 
 
 def test_groups_without_a_penalty_are_the_same_beam_over_again() -> None:
-    for result in search(WEIGHTS, 4, settings=SearchSettings(groups=2, diversity=0.0)).run(MANY):
+    for result in search(WEIGHTS, 4, settings=VarietySettings(groups=2, diversity=0.0)).run(MANY):
         first, second = ([h.tokens for h in result if h.group == g] for g in range(2))
         assert first == second
 
@@ -188,7 +174,7 @@ def seeded(requests: list[Request], seed: int) -> list[Request]:
 
 
 def test_samples_depend_on_sentence_and_seed_alone() -> None:
-    sampling = search(WEIGHTS, 5, settings=SearchSettings(method="sampling"))
+    sampling = search(WEIGHTS, 5, settings=VarietySettings(method="sampling"))
     requests = seeded(MANY, 1)
     together = sampling.run(requests)
     same(together, [sampling.run([one])[0] for one in requests])
@@ -200,7 +186,7 @@ def test_samples_depend_on_sentence_and_seed_alone() -> None:
 
 
 def test_sampling_from_the_one_most_probable_token_is_greedy_search() -> None:
-    sampling = search(WEIGHTS, 1, settings=SearchSettings(method="sampling", top_k=1, temperature=3.0))
+    sampling = search(WEIGHTS, 1, settings=VarietySettings(method="sampling", top_k=1, temperature=3.0))
     for sampled, greedy in zip(sampling.run(seeded(MANY, 1)), search(WEIGHTS, 1).run(MANY), strict=True):
         # A beam of one leaves a hypothesis that ends second best and continues; a sample never does.
         assert sampled[0].tokens[:1] == greedy[0].tokens[:1]
@@ -212,7 +198,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable() -> None:
     expected = token_scores(WEIGHTS, request, ())[0].exp()
     expected[[1, END]] = 0  # padding never, and no hypothesis is empty
     expected /= expected.sum()
-    sampling = search(WEIGHTS, 500, settings=SearchSettings(method="sampling"))
+    sampling = search(WEIGHTS, 500, settings=VarietySettings(method="sampling"))
     drawn: Counter[int] = Counter()
     for seed in range(8):
         (result,) = sampling.run(seeded([request], seed))
@@ -228,7 +214,7 @@ def test_top_k_and_top_p_cut_the_tail() -> None:
     chances = (torch.arange(4000) / 4000)[None]
 
     def shares(**values: object) -> list[float]:
-        drawn = draw(scores, chances, SearchSettings(method="sampling", **values))  # type: ignore[arg-type]
+        drawn = draw(scores, chances, VarietySettings(method="sampling", **values))  # type: ignore[arg-type]
         return (torch.bincount(drawn[0], minlength=5) / 4000).tolist()
 
     assert shares() == pytest.approx([0.4, 0.05, 0.3, 0.15, 0.1], abs=1e-3)
