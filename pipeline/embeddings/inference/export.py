@@ -30,6 +30,8 @@ from paraforge.embeddings.learning.checkpoint import Precision, write_tensors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.versions import __version__
 
+logger = logging.getLogger(__name__)
+
 
 def describe_encoder(parameters: EncoderParameters) -> str:
     """One line: `concatenation(average of word 300, lstm of word 300 to 300 (pooling max))`."""
@@ -113,8 +115,6 @@ def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
-
-logger = logging.getLogger(__name__)
 
 Format = Literal["sentence-transformers", "word2vec", "safetensors"]
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from paraforge.base.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 
 def diverged(what: str, updates: int) -> InputError:
     """The error that ends such a training; `what` is not finite, e.g. `the loss is nan`."""
@@ -43,8 +45,6 @@ def unit_vectors(embeddings: Tensor) -> Tensor:
     absent = norms == 0
     return torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
 
-
-logger = logging.getLogger(__name__)
 
 _PREFIX = "best."
 

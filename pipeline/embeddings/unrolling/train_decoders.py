@@ -37,6 +37,8 @@ from paraforge.embeddings.unrolling.sentences import References, RunningText, Se
 from paraforge.embeddings.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS, __version__
 
+logger = logging.getLogger(__name__)
+
 
 def readings_of(parameters: DecodersParameters) -> list[RepresentationParameters]:
     """Context, states side by side and their mean, each by dot product and by cosine, with the steps that the
@@ -81,8 +83,6 @@ def scores_by_reading(
         name: {group.name: group.pearson for group in score(found).groups} for name, found in compared.items()
     }
 
-
-logger = logging.getLogger(__name__)
 
 _DIGITS = 8
 

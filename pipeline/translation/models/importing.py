@@ -21,6 +21,9 @@ from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
 from paraforge.translation.models.model import MODEL_FILE, can_open, check_files, files_fingerprint
 
+logger = logging.getLogger(__name__)
+
+
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SMALL = (
     ".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k", "bpecodes", "vmap.txt",
@@ -89,8 +92,6 @@ def wanted(names: list[str]) -> list[str]:
     weights += [name for name in top if name == "model.bin"]  # CTranslate2
     return sorted({*weights, *(name for name in top if name.endswith(_SMALL))})
 
-
-logger = logging.getLogger(__name__)
 
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
 # Where neither the user nor the model says it.
