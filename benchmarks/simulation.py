@@ -1,6 +1,6 @@
 """A cluster that translates, event by event: tasks, stragglers, preemptions, crashes, and what they cost.
 
-``paraforge plan --simulate`` prints closed forms of it, which the tests compare with it.
+The forecast of ``paraforge plan`` is its closed form where nothing fails, which the tests compare with it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,59 @@ import random
 from dataclasses import dataclass
 from statistics import fmean
 
-from paraforge.interface.planning.preemption import Cluster, Outcome
-
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class SimulatedCluster(Cluster):
-    """What only a simulation can have, too.
+class SimulatedCluster:
+    """Devices and what happens to them.
 
+    devices: workers, one per device. rate: sentences per second of an ordinary device.
+    task_seconds: what a task costs beside its sentences: sending, reading, an engine that runs empty,
+        writing.
+    start_seconds: from a device's beginning to its first task: process, model.
+    slow_share, slow_factor: share of devices that are slower, and how much slower they are.
+    preemption_hours: mean time after which a device is taken away; infinite where none is.
+    return_seconds: mean time until another takes its place.
     spread: standard deviation of the logarithm of devices' speed.
     crash_hours: mean time after which a worker's process dies; its device stays.
     """
 
+    devices: int
+    rate: float
+    task_seconds: float = 0.05
+    start_seconds: float = 20.0
+    slow_share: float = 0.0
+    slow_factor: float = 1.0
+    preemption_hours: float = math.inf
+    return_seconds: float = 120.0
     spread: float = 0.0
     crash_hours: float = math.inf
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of a run; hours of devices, but for ``hours``.
+
+    hours: from the beginning to the last task. device_hours: while devices are there, and are paid for.
+    lost_hours: work of tasks that are cut off. task_hours: what tasks cost beside their sentences.
+    start_hours: starting processes and loading models.
+    idle_hours: devices that are there and have nothing to do. interruptions: devices that are taken away.
+    tasks: tasks done.
+    """
+
+    hours: float
+    device_hours: float
+    lost_hours: float
+    task_hours: float
+    start_hours: float
+    idle_hours: float
+    interruptions: float
+    tasks: float
+
+    def cost(self, price: float) -> float:
+        """Price of the device hours, at ``price`` an hour of a device."""
+        return self.device_hours * price
 
 
 def simulate(sentences: int, sentences_per_task: int, cluster: SimulatedCluster, seed: int = 1) -> Outcome:

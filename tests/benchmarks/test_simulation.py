@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import SimulatedCluster as Cluster
 from benchmarks.simulation import expected, simulate
-from paraforge.interface.planning.preemption import undisturbed_seconds
+from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, step_seconds
 
 
 def test_without_failures_it_is_arithmetic() -> None:
@@ -45,13 +45,12 @@ def test_a_task_that_begins_anew_takes_what_theory_says(hours: float) -> None:
     assert found.hours * 3600 == pytest.approx(theory, rel=0.04)
 
 
-@given(st.integers(0, 2000), st.integers(1, 300), st.integers(1, 9), st.floats(0.5, 500), st.floats(0, 3))
-def test_without_failures_there_is_a_formula(
-    sentences: int, size: int, devices: int, rate: float, task_seconds: float
-) -> None:
-    cluster = Cluster(devices, rate, task_seconds, start_seconds=7)
-    hours = simulate(sentences, size, cluster).hours
-    assert undisturbed_seconds(sentences, size, cluster) == pytest.approx(hours * 3600)
+@given(st.integers(0, 2000), st.integers(1, 300), st.integers(1, 9), st.floats(0.5, 500))
+def test_without_failures_it_is_the_forecast(sentences: int, size: int, devices: int, rate: float) -> None:
+    cluster = Cluster(devices, rate, TASK_SECONDS, start_seconds=7)
+    hours = simulate(sentences, size, cluster).hours if sentences else 0.0
+    facts = Facts(0, sentences, 50.0, 1 / rate, 1 / rate, 1 / rate, load_seconds=7, sentences_per_task=size)
+    assert step_seconds(facts, 1 / rate, devices, in_process=True) == pytest.approx(hours * 3600)
 
 
 def test_devices_that_wait_are_taken_away_too() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+_MOST_DEVICES = 100_000
+
 
 def plan(
     overrides: list[str] = typer.Argument(
@@ -23,8 +25,6 @@ def plan(
     input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
     output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
     sentences: int = typer.Option(None, min=1, help="plan for this many sentences of the corpus' lengths"),
-    simulate: bool = typer.Option(False, "--simulate", help="also preemptible devices, by size of a task"),
-    preemption_hours: float = typer.Option(3.0, min=0.01, help="mean time until such a device is taken away"),
     ingested: Path = typer.Option(
         None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
     ),
@@ -47,14 +47,11 @@ def plan(
     A server (translate.engine: server) is paid by tokens: it counts them while it translates 384 sentences,
     which go to the translation memory. With --rate nothing is asked: tokens are estimated from the texts.
 
-    With --simulate, devices are taken away at random times: the table has the hours, and the shares of them
-    that cut-off tasks, overheads of tasks, starts and idle devices take, for each size of a task.
-
     \b
     Examples:
       paraforge plan --price 2.5 --devices 1,2,4,8
       paraforge plan translation=opus-mt nmt.model=models/opus translate.beam=4
-      paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3 --simulate
+      paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3
       paraforge plan translation=server translate.server.model=NAME --input-price 0.15 --output-price 0.6
       paraforge plan --json > plan.json
     """
@@ -65,16 +62,8 @@ def plan(
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.plan import (
-        ingested_corpus,
-        make_plan,
-        model_path,
-        spot_cluster,
-        summed,
-        tidied,
-    )
-    from paraforge.interface.planning.preemption import MOST_DEVICES, best_task_size, compare_task_sizes
-    from paraforge.interface.planning.table import plan_json, plan_text, simulation_text, total_text
+    from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, summed, tidied
+    from paraforge.interface.planning.table import plan_json, plan_text, total_text
     from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_model_free, is_remote
     from paraforge.translation.models.importing import usable_model
@@ -89,9 +78,9 @@ def plan(
         if stale := stale_words(parameters_path.parent):
             typer.echo(stale, err=True)
     counts = [part.strip() for part in devices.split(",")]
-    if not all(part.isdecimal() and 0 < int(part) <= MOST_DEVICES for part in counts):
+    if not all(part.isdecimal() and 0 < int(part) <= _MOST_DEVICES for part in counts):
         raise ConfigurationError(
-            [f"--devices {devices}: numbers from 1 to {MOST_DEVICES:,}, separated by commas"]
+            [f"--devices {devices}: numbers from 1 to {_MOST_DEVICES:,}, separated by commas"]
         )
     numbers = sorted({int(part) for part in counts})
     pivots = list(parameters.by_pivot())
@@ -124,24 +113,10 @@ def plan(
                     token_prices=(input_price, output_price),
                 )
         found = summed(list(plans.values())) if len(plans) > 1 else plans[name]
-        compared = None
-        if simulate:
-            cluster = spot_cluster(found.facts, max(numbers), preemption_hours)
-            compared = compare_task_sizes(found.facts.sentences, cluster)
     if as_json:
-        printed = plan_json(found, compared)
+        printed = plan_json(found)
         if len(plans) > 1:
-            printed["pivots"] = {name: plan_json(plan, None) for name, plan in plans.items()}
+            printed["pivots"] = {name: plan_json(plan) for name, plan in plans.items()}
         typer.echo(json.dumps(printed, indent=2))
         return
     typer.echo(total_text(plans, found, price) if len(plans) > 1 else plan_text(found, price))
-    if simulate and not compared:
-        typer.echo(
-            "\nnothing to simulate: there are fewer than 250 sentences, or so many take longer than a device "
-            "lives"
-        )
-    if compared:
-        typer.echo(
-            f"\n{max(numbers)} preemptible devices, taken away after {preemption_hours:g} h on average:\n"
-        )
-        typer.echo(simulation_text(compared, best_task_size(compared), price))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paraforge.interface.planning.preemption import Cluster, undisturbed_seconds
 from paraforge.translation.decoding.remote.settings import Server, estimated_tokens
 from paraforge.translation.decoding.translator import Usage
 from paraforge.translation.stage.population import Population
@@ -194,9 +193,20 @@ def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = 
     if not facts.sentences or not math.isfinite(seconds):
         return math.inf if facts.sentences else 0.0
     start = facts.load_seconds + (0.0 if in_process else PROCESS_SECONDS)
+    tasks = math.ceil(facts.sentences / facts.sentences_per_task)
     # The interval of a sample of few blocks may begin at 0.
-    cluster = Cluster(devices, 1 / max(seconds, _LEAST_SECONDS), TASK_SECONDS, start)
-    return undisturbed_seconds(facts.sentences, facts.sentences_per_task, cluster)
+    each = max(seconds, _LEAST_SECONDS)
+    whole = facts.sentences_per_task * each + TASK_SECONDS
+    rest = (facts.sentences - (tasks - 1) * facts.sentences_per_task) * each + TASK_SECONDS
+    # All but the last task are alike, so that the last one begins when all rounds before it are over.
+    rounds, over = divmod(tasks - 1, devices)
+    return start + max(rounds * whole + rest, (rounds + (over > 0)) * whole)
+
+
+def best_task(seconds: float) -> int:
+    """Sentences of a task that costs a hundredth of its time beside them, to two digits: in larger ones there
+    is less to gain than that, and more to lose where a device is taken away."""
+    return max(1, int(float(f"{100 * TASK_SECONDS / max(seconds, _LEAST_SECONDS):.1e}")))
 
 
 def disk_bytes(facts: Facts) -> dict[str, int]:

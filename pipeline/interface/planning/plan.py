@@ -17,16 +17,15 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
 from paraforge.interface.planning.forecast import (
-    TASK_SECONDS,
     Facts,
     Forecast,
     Tokens,
     added,
+    best_task,
     forecast,
     tokens_of,
 )
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
-from paraforge.interface.planning.preemption import Cluster, best_task_size, compare_task_sizes
 from paraforge.interface.planning.progress import Progress, progress_of, unknown_among
 from paraforge.interface.planning.record import save_plan
 from paraforge.translation.decoding.remote.settings import Server
@@ -44,9 +43,6 @@ from paraforge.translation.training.stage import training_key
 
 logger = logging.getLogger(__name__)
 
-# Mean hours until a device is taken away, where nothing is known: what spot instances are said to last.
-PREEMPTION_HOURS = 3.0
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -54,7 +50,7 @@ class Plan:
 
     choice: engine, options and model. device: where the sample was translated. facts: what was measured.
     measurement: the sample; None where the rate was given. forecast: hours, cost, disk.
-    best_task: sentences of a task that lose least on preemptible devices.
+    best_task: sentences of a task that are right for a device of this rate.
     progress: what is known of it already; None where nothing is, or it was not looked up.
     left: like ``forecast``, of what is not known.
     tokens: that a server takes for a sentence; None with other engines.
@@ -238,8 +234,7 @@ def make_plan(
     if progress is not None:
         rest = replace(facts, sentences=progress.sentences_left)
         left = forecast(rest, devices, price, in_process=local)
-    cluster = spot_cluster(facts, max(devices))
-    best = best_task_size(compare_task_sizes(max(facts.sentences, 1_000_000), cluster))
+    best = best_task(facts.seconds)
     return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
 
 
@@ -326,18 +321,4 @@ def _facts(
         row_bytes=row_bytes,
         row_seconds=per_row,
         **known,
-    )
-
-
-def spot_cluster(facts: Facts, devices: int, preemption_hours: float = PREEMPTION_HOURS) -> Cluster:
-    """Preemptible devices of the measured rate, one in twenty of them a fifth slower."""
-    return Cluster(
-        devices=devices,
-        rate=1 / facts.seconds,
-        task_seconds=TASK_SECONDS,
-        start_seconds=facts.load_seconds + 20.0,
-        slow_share=0.05,
-        slow_factor=1.2,
-        preemption_hours=preemption_hours,
-        return_seconds=180.0,
     )

@@ -9,7 +9,6 @@ from typing import Any
 from paraforge.base.files import size
 from paraforge.interface.planning.forecast import Facts, Forecast
 from paraforge.interface.planning.plan import Plan
-from paraforge.interface.planning.preemption import Outcome
 
 
 def plan_text(plan: Plan, price: float | None) -> str:
@@ -142,10 +141,10 @@ def _left(plan: Plan) -> list[str]:
 
 def _advice(plan: Plan) -> str:
     size_now = plan.facts.sentences_per_task
-    if plan.best_task == size_now:
-        return f"translate.sentences_per_task: {size_now:,} is the best for preemptible devices of this rate"
+    if size_now / 2 <= plan.best_task <= 2 * size_now:
+        return f"translate.sentences_per_task: {size_now:,} is right for devices of this rate"
     return (
-        f"translate.sentences_per_task: {plan.best_task:,} is the best for preemptible devices of this rate "
+        f"translate.sentences_per_task: {plan.best_task:,} is right for devices of this rate "
         f"(now {size_now:,}); it is best chosen before the work begins"
     )
 
@@ -171,41 +170,10 @@ def hours(value: float) -> str:
     return f"{value:,.1f} h" if value < 96 else f"{value / 24:,.1f} days"
 
 
-def simulation_text(compared: Sequence[tuple[int, Outcome]], best: int, price: float | None) -> str:
-    """Sizes of a task against time, lost work and overheads."""
-    header = [
-        "sentences a task",
-        "time",
-        "device hours",
-        "lost",
-        "task overhead",
-        "starts",
-        "idle",
-        "interruptions",
-    ]
-    header += [] if price is None else ["cost"]
-    rows = []
-    for task, one in compared:
-        rows.append(
-            [
-                f"{task:,}" + ("*" if task == best else ""),
-                hours(one.hours),
-                f"{one.device_hours:,.1f}",
-                *(
-                    f"{part / one.device_hours:.2%}"
-                    for part in (one.lost_hours, one.task_hours, one.start_hours, one.idle_hours)
-                ),
-                f"{one.interruptions:,.0f}",
-            ]
-            + ([] if price is None else [f"{one.cost(price):,.2f}"])
-        )
-    return table(header, rows)
-
-
-def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dict[str, Any]:
+def plan_json(plan: Plan) -> dict[str, Any]:
     """Everything as JSON values."""
     facts: Facts = plan.facts
-    found: dict[str, Any] = {
+    return {
         "engine": plan.choice.engine,
         "options": plan.choice.options.model_dump(),
         "model": plan.choice.weights,
@@ -218,9 +186,6 @@ def plan_json(plan: Plan, compared: Sequence[tuple[int, Outcome]] | None) -> dic
         "progress": None if plan.progress is None else asdict(plan.progress),
         "left": None if plan.left is None else asdict(plan.left),
     }
-    if compared is not None:
-        found["simulation"] = [{"sentences_per_task": task, **asdict(one)} for task, one in compared]
-    return found
 
 
 def _rate(seconds: float) -> str:
