@@ -26,7 +26,8 @@ from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
 from paraforge.interface.project.creation import look_at
 from paraforge.interface.project.files import VERSIONS, check_versions, installed_versions, read_versions
-from paraforge.interface.project.upgrade import adopt_lock, project_findings, reasons, upgrade, what_runs
+from paraforge.interface.project.stages import reasons, what_runs
+from paraforge.interface.project.upgrade import project_findings, upgrade
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, digests, run
@@ -290,14 +291,12 @@ def test_a_project_of_0_1_0(former: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(former)
     users = {name: (former / name).read_bytes() for name in ("params.yaml", files.MY_BITEXT)}
     done = upgrade(former)
-    assert done.lock
-    assert {"dvc.yaml", "configs/paraforge.yaml"} & {*done.kept} == set()
-    assert "configs/score/default.yaml" in done.kept
+    assert {"dvc.yaml", "configs/publish/default.yaml"} <= {*done.updated}
+    assert {"configs/score/default.yaml", files.MY_BITEXT} == {*done.kept}
     assert "configs/select/quality.yaml" in done.new
     assert {name: (former / name).read_bytes() for name in users} == users
     assert "'paraforge configure' first" in next(what_runs(former))  # what DVC would stop for
     lock = yaml.safe_load((former / "dvc.lock").read_text(encoding="utf-8"))["stages"]
-    assert "stages" in lock["ingest"]["cmd"] and lock["ingest"]["cmd"] == "python -m paraforge.stages.ingest"
     ran = {key: number for stage in lock.values() for key, number in stage["params"][str(VERSIONS)].items()}
     raised = {key for key, number in ran.items() if installed_versions()[key] != number}
     for name, reason in ran_before(former, lock).items():
@@ -308,29 +307,14 @@ def test_a_project_of_0_1_0(former: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(versions, key, number)
     assert ran_before(former, lock) == {"publish": "its parameters changed: ingest.sources"}
     assert {reasons(former)[name] for name in reasons(former)} >= {"it has not run yet"}
-    assert not adopt_lock(former)
     monkeypatch.setattr(versions, "SELECT", ran["SELECT"] + 1)
     assert list(ran_before(former, lock)) == ["select", "publish"]
     assert reasons(former)["select"].endswith(f"step SELECT {ran['SELECT']} -> {ran['SELECT'] + 1}")
-    assert not upgrade(former).lock
 
 
 def ran_before(project: Path, lock: dict[str, Any]) -> dict[str, str]:
     """Why the stages of a lock run again."""
     return {name: reason for name, reason in reasons(project).items() if name in lock}
-
-
-def test_stages_have_new_names_and_do_not_run_again(finished_project: Path, tmp_path: Path) -> None:
-    """DVC itself: what ran under the names of 0.1.0 is as it was after the lock is brought up to date."""
-    project = shutil.copytree(finished_project, tmp_path / "project", symlinks=True)
-    lock = project / "dvc.lock"
-    now = lock.read_text(encoding="utf-8")
-    lock.write_text(now.replace("python -m paraforge.stages.", "python -m stages."), encoding="utf-8")
-    assert "its command is another" in reasons(project)["ingest"]
-    assert "Running stage" in run("dvc", "repro", "--dry", "publish", cwd=project).stdout
-    assert "nothing runs again for that" in run("paraforge", "doctor", "--repair", cwd=project).stdout
-    assert lock.read_text(encoding="utf-8") == now
-    assert "Running stage" not in run("dvc", "repro", "--dry", "publish", cwd=project).stdout
 
 
 @pytest.mark.slow

@@ -45,11 +45,11 @@ def configure(
     from paraforge.base.files import write_whole
     from paraforge.interface.cli.outputs import FileKind, check_output_file
     from paraforge.interface.configuration.checks import check_files as check
-    from paraforge.interface.configuration.checks import stages_to_run
     from paraforge.interface.configuration.choices import reconfigure
     from paraforge.interface.configuration.composition import choices, configs_directory
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
     from paraforge.interface.project.files import check_versions
+    from paraforge.interface.project.stages import stages_to_run
 
     configs = configs_directory(configs)
     if groups:

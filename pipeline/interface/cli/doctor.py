@@ -37,7 +37,6 @@ def doctor(
         raise typer.Exit(0 if install() else 1)
     if repair:
         from paraforge.base.shards.dvc_files import broken_links, set_aside
-        from paraforge.interface.project.upgrade import adopt_lock
 
         for path, aside in set_aside():
             typer.echo(
@@ -46,8 +45,6 @@ def doctor(
         for path in broken_links():
             typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which is gone")
             path.unlink()
-        if adopt_lock():
-            typer.echo("dvc.lock: stages have the names that dvc.yaml has now; nothing runs again for that")
         return
     from paraforge.interface.configuration.diagnosis import diagnose
     from paraforge.interface.project.upgrade import project_findings

@@ -59,19 +59,13 @@ def init(
 
 
 def _upgrade(project: Path) -> None:
-    from paraforge.interface.project.upgrade import upgrade, what_runs
+    from paraforge.interface.project.stages import what_runs
+    from paraforge.interface.project.upgrade import upgrade
 
     done = upgrade(project)
     for title, paths in (("new", done.new), ("updated", done.updated), ("yours, kept", done.kept)):
         for path in paths:
             typer.echo(f"  {title}: {path}")
-    if done.lock:
-        typer.echo("  dvc.lock: stages have their new names; nothing runs again for that")
-    if "dvc.yaml" in done.kept:
-        typer.echo(
-            "  your dvc.yaml has to name the stages 'python -m paraforge.stages.NAME', and versions.yaml in "
-            "place of pipeline/versions.py"
-        )
     typer.echo(f"{project}: up to date")
     for line in what_runs(project):
         typer.echo(line)

@@ -13,7 +13,6 @@ choice that is made now says something of it.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +68,6 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     text, current = was if was is not None and not reset else ("", {})
     header = _header(text)
     earlier, checksums = header[_CHOICES], _sums(header[_WRITTEN])
-    earlier = _without_places(configs, earlier)
     overrides = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, overrides)
     new = yaml.safe_load(compose(configs, chosen))
@@ -98,16 +96,6 @@ def _filter_named(override: str) -> str:
     if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
         return override.replace("select.", "select.filters.", 1)
     return override
-
-
-def _without_places(configs: Path, earlier: Sequence[str]) -> list[str]:
-    """Earlier choices in which a filter has its name; older versions numbered them from 0."""
-    place = re.compile(r"(?<=^select\.filters\.)\d+(?=\.)")
-    if not any(place.search(one) for one in earlier):
-        return list(earlier)
-    without = _recomposed(configs, [one for one in earlier if not place.search(one)])
-    names = dict(enumerate(without["select"]["order"]))
-    return [place.sub(lambda found: names.get(int(found[0]), found[0]), one) for one in earlier]
 
 
 def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             warnings.simplefilter("ignore")
             with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
                 composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in others])
-                if OmegaConf.is_list(composed.select.filters):  # as groups of older versions have them
+                if OmegaConf.is_list(composed.select.filters):  # both are allowed
                     selected = OmegaConf.to_container(composed.select, resolve=True)
                     assert isinstance(selected, dict)
                     composed.select = by_name({str(key): value for key, value in selected.items()})

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from pathlib import Path
 
 import yaml
 
 from paraforge import versions
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.inputs import stages_with_files
 
@@ -85,37 +83,18 @@ def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] |
 
 def check_versions(project: Path = Path()) -> None:
     """Refuse a project whose stages DVC would record under the numbers of another version's steps. Raises
-    InputError: that, or `versions.yaml` is damaged or missing."""
+    InputError: that, or `versions.yaml` is damaged."""
     found = read_versions(project)
-    if found is not None and found[1] != installed_versions():
-        problem = f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps"
-    elif found is None and _is_of_a_missing_clone(project):
-        problem = "missing: an earlier version made this project"
-    else:
+    if found is None or found[1] == installed_versions():
         return
     raise InputError(
-        problem,
+        f"of paraforge {found[0]}; {versions.__version__} is installed and has other steps",
         project / VERSIONS,
         remedy="'paraforge doctor' shows which stages run again; 'paraforge init --upgrade' brings the "
         "project up to date.",
     )
 
 
-def _is_of_a_missing_clone(project: Path) -> bool:
-    stages = project / "dvc.yaml"
-    return (
-        stages.is_file()
-        and not (project / _CLONES_VERSIONS).is_file()
-        and _CLONES_VERSIONS in stages.read_text(encoding="utf-8", errors="replace")
-    )
-
-
 def checksum(text: str) -> str:
     """Of a file that is written for a project; line ends do not count, which git may change."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]
-
-
-@cache
-def former_checksums() -> dict[str, str]:
-    """Of the files as the last version wrote them that kept no checksums, by path."""
-    return dict(read_json(_TEMPLATES / "former.json"))

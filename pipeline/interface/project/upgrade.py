@@ -1,77 +1,26 @@
-"""Bringing a project of an earlier version up to date: its files, what DVC remembers of its runs,
-and which stages ``dvc repro`` will run again, and why."""
+"""Bringing a project of an earlier version up to date."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
 
 from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.base.files import write_whole
-from paraforge.base.shards.dvc_files import LOCK
-from paraforge.interface.configuration import PARAMETERS, checks, read_yaml
+from paraforge.interface.configuration import PARAMETERS
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.diagnosis import Finding
 from paraforge.interface.project.files import (
     VERSIONS,
     check_versions,
     checksum,
-    former_checksums,
-    installed_versions,
     is_clone,
     project_files,
     read_versions,
     write_versions,
 )
-
-
-def reasons(project: Path) -> dict[str, str]:
-    """Why each stage that ran before will run again, in the order of `dvc.yaml`; changed files are DVC's to
-    find. Empty where nothing has run, or nothing will. Raises InputError: a file is not YAML."""
-    if not (project / LOCK).is_file():
-        return {}
-    ran = (read_yaml(project / LOCK)[1] or {}).get("stages") or {}
-    content = read_yaml(project / PARAMETERS)[1]
-    found: dict[str, str] = {}
-    made: dict[Path, str] = {}
-    described = read_yaml(project / "dvc.yaml")[1]["stages"]
-    for name, (_, stage) in checks.stages_of(described, content):
-        reason = _own_reason(stage, ran.get(name), content)
-        if reason is None:
-            read = [
-                path
-                for path in made
-                if any(checks.reads(one, [path]) for one in checks.paths_of(stage, "deps"))
-            ]
-            reason = f"it reads what {made[read[0]]} makes" if read else None
-        if reason is not None:
-            found[name] = reason
-            made |= dict.fromkeys(checks.paths_of(stage, "outs", "metrics", "plots"), name)
-    return found
-
-
-def missing_parameters(project: Path) -> list[str]:
-    """Keys that stages of `dvc.yaml` depend on and `params.yaml` does not have, over which DVC would stop."""
-    content = read_yaml(project / PARAMETERS)[1]
-    stages = read_yaml(project / "dvc.yaml")[1]["stages"].values()
-    keys = [key for stage in stages if "matrix" not in stage for key in stage.get("params", [])]
-    named = dict.fromkeys(key for key in keys if isinstance(key, str))
-    return [key for key in named if checks.value_at(content, key) is None]
-
-
-def what_runs(project: Path) -> Iterator[str]:
-    """The same in lines for a user."""
-    if missing := missing_parameters(project):
-        yield f"params.yaml does not have {', '.join(missing)}: run 'paraforge configure' first."
-    found = reasons(project)
-    if found:
-        yield "'dvc repro' runs again:"
-        yield from (f"  {name}: {reason}" for name, reason in found.items())
-    elif (project / LOCK).is_file():
-        yield "No stage runs again for this."
+from paraforge.interface.project.stages import missing_parameters, reasons
 
 
 def project_findings(project: Path) -> Iterator[Finding]:
@@ -92,49 +41,14 @@ def project_findings(project: Path) -> Iterator[Finding]:
         yield Finding("project", "stages", "note", f"cannot be compared with their last run: {error}")
 
 
-def _own_reason(stage: Mapping[str, Any], ran: Mapping[str, Any] | None, content: Any) -> str | None:
-    if ran is None:
-        return "it has not run yet"
-    known = ran.get("params", {})
-    numbers: dict[str, Any] = {}
-    for file, values in known.items():
-        numbers |= values if file != PARAMETERS.name else {}
-    now = installed_versions()
-    raised = [
-        f"{key} {numbers.get(key, 'unknown')} -> {now.get(key)}"
-        for entry in stage.get("params", [])
-        if isinstance(entry, dict)
-        for keys in entry.values()
-        for key in keys
-        if numbers.get(key) != now.get(key)
-    ]
-    if raised:
-        return f"this version gives another result: step {', '.join(raised)}"
-    changed = [
-        key
-        for key in stage.get("params", [])
-        if isinstance(key, str) and checks.value_at(content, key) != known.get(PARAMETERS.name, {}).get(key)
-    ]
-    if changed:
-        return f"its parameters changed: {', '.join(changed)}"
-    command = ran.get("cmd")
-    return None if command == stage["cmd"] else f"its command is another: {command!r} -> {stage['cmd']!r}"
-
-
-# What DVC calls a stage's program, and the file of the steps' numbers: before and now.
-_COMMAND: Final = re.compile(r"^(    cmd: python -m )stages\.", re.MULTILINE)
-_NUMBERS: Final = re.compile(r"^      pipeline/versions\.py:$", re.MULTILINE)
-
-
 @dataclass
 class Upgrade:
     """What became of a project's files: paths that are new, were brought up to date, or are the user's and
-    were kept although there is another text for them now; and whether `dvc.lock` was renamed in."""
+    were kept although there is another text for them now."""
 
     new: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    lock: bool = False
 
 
 def upgrade(project: Path) -> Upgrade:
@@ -152,7 +66,7 @@ def upgrade(project: Path) -> Upgrade:
         read = read_versions(project)
     except InputError:
         read = None
-    written = former_checksums() if read is None else read[2]
+    written = {} if read is None else read[2]
     wanted = project_files(project.resolve().name)
     result = Upgrade()
     for path, text in wanted.items():
@@ -161,7 +75,6 @@ def upgrade(project: Path) -> Upgrade:
     write_versions(
         project, {path: checksum(text) for path, text in wanted.items() if path not in result.kept}
     )
-    result.lock = adopt_lock(project)
     return result
 
 
@@ -184,21 +97,3 @@ def _write(project: Path, path: str, text: str, written: Mapping[str, str], resu
             return
         result.updated.append(path)
     write_whole(file, text)
-
-
-def adopt_lock(project: Path = Path()) -> bool:
-    """Rename in `dvc.lock` what `dvc.yaml` calls otherwise than the version before, so that no stage runs
-    again for its name; whether there was something to rename."""
-    try:
-        text = before = (project / LOCK).read_text(encoding="utf-8")
-        stages = (project / "dvc.yaml").read_text(encoding="utf-8")
-    except (FileNotFoundError, UnicodeDecodeError):
-        return False
-    if "python -m paraforge.stages." in stages:
-        text = _COMMAND.sub(r"\1paraforge.stages.", text)
-    if f"- {VERSIONS}:" in stages:
-        text = _NUMBERS.sub(f"      {VERSIONS}:", text)
-    if text == before:
-        return False
-    write_whole(project / LOCK, text)
-    return True

@@ -14,9 +14,10 @@ import yaml
 
 from paraforge.base.errors import ConfigurationError, ParaforgeError
 from paraforge.interface.configuration import load_parameters
-from paraforge.interface.configuration.checks import value_at
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
+from paraforge.interface.project.files import installed_versions
+from paraforge.interface.project.stages import value_at
 from paraforge.interface.project.upgrade import project_findings
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
@@ -157,7 +158,9 @@ def test_what_will_run(project: Path) -> None:
             name = "embeddings@word"
         else:
             values = {key: value_at(parameters, key) for key in keys}
-        ran[name] = {"cmd": "as in dvc.yaml", "params": {"params.yaml": values}}
+        numbers = {"pipeline/versions.py": installed_versions()}
+        command = stage["cmd"].replace("${item.name}", "word")
+        ran[name] = {"cmd": command, "params": {"params.yaml": values, **numbers}}
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "'dvc repro' has nothing to run for this." in configure()
     assert "has nothing to run" in configure("resources.workers=1")
@@ -300,7 +303,7 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert "no longer chosen: select.filters.sample.size=7" in configure("select=quality")
 
 
-def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
+def test_a_list_of_filters_is_read(project: Path) -> None:
     section = yaml.safe_load(LIST)
     before = written()
     Path("params.yaml").write_text(yaml.safe_dump({**before, "select": section}))
@@ -311,7 +314,7 @@ def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
     assert found.filters == asked.filters and [one.reason for one in found.filters][1] == "near"
     assert found.model_dump_json(include={"filters"}) == asked.model_dump_json(include={"filters"})
     assert [one.reason for one in load_parameters().select.filters] == ["runaway", "near", "length"]
-    # Also where a choice that was made by position is in the file's first lines, and in a group's file.
+    # Also in a group's file.
     (project / "configs" / "select" / "mine.yaml").write_text(f"# @package _global_\nselect:\n{LIST}")
     configure("--reset", "select=mine")
     assert list(written()["select"]["filters"]) == ["runaway", "near", "length"]
@@ -321,10 +324,6 @@ def test_a_list_of_filters_of_an_older_version_is_read(project: Path) -> None:
     configure("--reset", "select=mine", "select.near.maximum=0.7", "select.filters.runaway=null")
     filters = written()["select"]["filters"]
     assert filters["runaway"] is None and filters["near"]["maximum"] == 0.7
-    configure("--reset")
-    edit("# choices:", "# choices: select.filters.2.maximum=25")
-    configure()
-    assert written()["select"]["filters"]["length"]["maximum"] == 25
 
 
 def test_the_order_of_judging_does_not_depend_on_the_order_of_the_file(project: Path) -> None:
