@@ -44,7 +44,8 @@ def signs_of(
     """The signs of each pair.
 
     first, second: tokens of both sides, over one vocabulary. words: what is known of it.
-    directions: vectors of length 1 of its words, from :func:`~paraforge.corpus.scoring.alignment.directions_of`.
+    directions: vectors of length 1 of its words, from
+    :func:`~paraforge.corpus.scoring.alignment.directions_of`.
 
     Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 6): negations of the first and of the
     second side, pairs of antonyms, numbers that one side has, pronouns of others, words exchanged.
