@@ -1,7 +1,8 @@
 """Speed and memory of training sentence embeddings on the paraphrases of PARAFORGE_DATA.
 
 python -m benchmarks.train_embeddings speed --encoder word --set mega_batch=40
-python -m benchmarks.train_embeddings memory --pairs 5000000
+python -m benchmarks.train_embeddings memory --pairs 5000000 --whole 1
+python -m benchmarks.train_embeddings windows --window 16384 --block 64
 
 What they are worth is in experiments/tables.
 """
@@ -12,6 +13,7 @@ import contextlib
 import itertools
 import json
 import resource
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,18 +26,26 @@ import typer
 from pydantic import TypeAdapter
 
 from benchmarks.hardware import hardware, peak_memory
-from benchmarks.results import append
-from experiments.pairs import SOURCES, paraphrases
+from benchmarks.results import append, sts_figures
+from experiments.pairs import FILES, SOURCES, paraphrases, sts_sets
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import make_units
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, named_encoder
+from paraforge.embeddings.encoders.parameters import (
+    EncoderParameters,
+    VectorParameters,
+    named_encoder,
+    units_of,
+)
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.trainer.initial import random_table
+from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.trainer.schedule import Shuffle
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -158,29 +168,97 @@ def speed(
 
 
 @app.command()
-def memory(pairs: int = 5_000_000, vocabulary: int = 50_000, mega_batches: int = SPEED_MEGA_BATCHES) -> None:
-    """Peak memory of building a store of generated pairs and training Word on some of it."""
+def memory(
+    pairs: int = 5_000_000,
+    vocabulary: int = 50_000,
+    mega_batches: int = SPEED_MEGA_BATCHES,
+    whole: Annotated[int, typer.Option(help="pairs that are still shuffled as a whole")] = Shuffle().whole,
+    store: Store = None,
+) -> None:
+    """Peak memory of building a store of generated pairs, of training Word on some of it, and of going
+    through all of it once."""
     print(hardware())
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
-        begin = time.perf_counter()
-        store = build_pair_store(
-            Path(temporary), _generated(pairs, vocabulary), [make_units("word")], VocabularyParameters()
-        )
-        print(f"built in {time.perf_counter() - begin:.1f} s, peak memory {peak_memory():,.0f} MiB")
-        describe(store)
+        place = store or Path(temporary)
+        if not (place / "pairs.json").is_file():
+            begin = time.perf_counter()
+            units = [make_units("word")]
+            build_pair_store(place, _generated(pairs, vocabulary), units, VocabularyParameters())
+            print(f"built in {time.perf_counter() - begin:.1f} s, peak memory {peak_memory():,.0f} MiB")
+        opened = PairStore(place)
+        describe(opened)
         parameters = training(None, epochs=1)
 
         def observe(record: Record) -> None:
             if record.updates >= mega_batches * parameters.mega_batch:
                 raise _EnoughError
 
-        encoder = make_encoder(parse_encoder("word", 300), store, 1)
-        trainer = encoder_trainer(encoder, store, parameters, threads=2, observe=observe)
+        encoder = make_encoder(parse_encoder("word", 300), opened, 1)
+        shuffle = Shuffle(whole)
+        trainer = encoder_trainer(encoder, opened, parameters, threads=2, observe=observe, shuffle=shuffle)
         with contextlib.suppress(_EnoughError):
             trainer.run()
+        figures = {"peak_mib_training": peak_memory()}
+        begin, cpu = time.perf_counter(), time.process_time()
+        seen = sum(len(batch.place) for batch in trainer.task.batches(Record()))
+        figures |= {
+            "peak_mib": peak_memory(),
+            "packed_pairs_per_second": seen / (time.perf_counter() - begin),
+            "packed_pairs_per_core_second": seen / (time.process_time() - cpu),
+        }
+        shuffled = "as a whole" if pairs <= whole else "in windows"
         append(
-            "training_speed", f"memory, {pairs:,} pairs", {"peak_mib_training": peak_memory()}, pairs=pairs
+            "training_speed",
+            f"memory, {pairs:,} pairs, shuffled {shuffled}",
+            figures,
+            pairs=pairs,
+            whole=whole,
         )
+
+
+@app.command()
+def windows(
+    encoder: Encoding = "word",
+    dimension: int = 300,
+    threads: int = 1,
+    sources: Sources = ",".join(FILES),
+    store: Store = None,
+    window: Annotated[int, typer.Option(help="pairs that are shuffled among themselves")] = 1 << 14,
+    block: Annotated[int, typer.Option(help="consecutive pairs that stay in one window")] = 1 << 6,
+    seeds: int = 3,
+    settings: Training = None,
+) -> None:
+    """STS figures of models whose pairs were shuffled as a whole, and in windows: the same seeds."""
+    with tempfile.TemporaryDirectory() as temporary:
+        pairs = open_store(store or Path(temporary), sources)
+        describe(pairs)
+        architecture, sets = parse_encoder(encoder, dimension), sts_sets()
+        units = pairs.of_units(units_of(architecture))
+        for shuffle in (Shuffle(), Shuffle(1, window, block)):
+            name = f"{window:,} pairs" if shuffle.whole == 1 else "all pairs"
+            found: list[dict[str, float | None]] = []
+            for seed in range(1, seeds + 1):
+                parameters = training(settings, epochs=2, seed=seed)
+                model = make_encoder(architecture, units, seed)
+                encoder_trainer(model, units, parameters, threads=threads, shuffle=shuffle).run()
+                scores = evaluate_sts(SentenceModel(model, architecture, units.vocabularies), sets)
+                found.append({group.name: group.pearson for group in scores.groups})
+                print(name, seed, sts_figures(found[-1]))
+            groups = {group: [float(one[group] or 0) for one in found] for group in found[0]}
+            append(
+                "shuffling",
+                f"{encoder}, shuffled among {name}",
+                sts_figures({group: statistics.fmean(values) for group, values in groups.items()}),
+                deviations=sts_figures(
+                    {group: statistics.stdev(values) for group, values in groups.items()} if seeds > 1 else {}
+                )
+                or None,
+                seeds=list(range(1, seeds + 1)),
+                pairs=len(units),
+                window=window if shuffle.whole == 1 else len(units),
+                block=block if shuffle.whole == 1 else 1,
+                epochs=parameters.epochs,
+            )
 
 
 def _generated(pairs: int, vocabulary: int) -> Iterator[PairBlock]:

@@ -4,6 +4,7 @@ of file."""
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -44,7 +45,8 @@ class IdSequences:
                 path,
                 remedy="Build it again.",
             )
-        self._ids = map_array(directory / f"{unit}.ids", dtype, (self.tokens,))
+        self._path = directory / f"{unit}.ids"
+        self._ids = map_array(self._path, dtype, (self.tokens,))
         self._starts = map_array(directory / f"{unit}.starts", "int64", (sequences + 1,))
 
     def select(self, sequences: npt.NDArray[np.int64]) -> Bags:
@@ -57,9 +59,15 @@ class IdSequences:
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each unit occurs, int64 (vocabulary,)."""
         total = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for first in range(0, self.tokens, _CHUNK_IDS):
-            total += np.bincount(self._ids[first : first + _CHUNK_IDS], minlength=len(total))
+        with self._path.open("rb") as file:  # not mapped: what was read need not stay
+            while len(part := np.fromfile(file, self._ids.dtype, _CHUNK_IDS)):
+                total += np.bincount(part, minlength=len(total))
         return total
+
+    def release(self) -> None:
+        """See `release`."""
+        release(self._ids)
+        release(self._starts)
 
 
 class IdSequencesWriter:
@@ -136,3 +144,12 @@ def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArra
     if found != size:
         raise InputError(f"{found} bytes, its index says {size}", path, remedy="Build it again.")
     return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+
+
+def release(mapped: npt.NDArray[Any] | None) -> None:
+    """Give back the memory of what was read of a mapped array; it is read again where it is needed."""
+    pages: Any = mapped
+    while isinstance(pages, np.ndarray):
+        pages = pages.base
+    if isinstance(pages, mmap.mmap) and hasattr(pages, "madvise"):
+        pages.madvise(mmap.MADV_DONTNEED)

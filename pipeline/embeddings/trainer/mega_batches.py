@@ -72,7 +72,11 @@ def mega_batches(
     scrambled = encoder.scrambled_units()
     while epoch < parameters.epochs:
         order = schedule.order(epoch)
+        window = -1
         while (place := schedule.following(epoch, position, updates)) is not None:
+            if place.first // order.window != window:
+                window = place.first // order.window
+                store.release()
             numbers = order[place.first : place.last]
             bags = store.select(numbers)
             identity = sentence_identity(bags[min(bags)]) if parameters.exclude_identical else None

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,7 +30,7 @@ from paraforge.embeddings.trainer.mega_batches import (
 from paraforge.embeddings.trainer.negatives import choose_negatives, negative_pool
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.embeddings.trainer.schedule import MIX, Schedule, generator_for
+from paraforge.embeddings.trainer.schedule import MIX, Schedule, Shuffle, generator_for
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,7 @@ def encoder_trainer(
     *,
     threads: int = 1,
     device: str = "cpu",
+    shuffle: Shuffle = Shuffle(),
     **options: Any,
 ) -> Trainer[PackedMegaBatch, Encoder]:
     """A run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the result
@@ -95,7 +95,7 @@ def encoder_trainer(
 
     Raises InputError where the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
     """
-    return Trainer(PairObjective(encoder, store, parameters, threads, device), **options)
+    return Trainer(PairObjective(encoder, store, parameters, threads, device, shuffle), **options)
 
 
 class PairObjective:
@@ -109,7 +109,13 @@ class PairObjective:
     counted = "pairs"
 
     def __init__(
-        self, encoder: Encoder, store: PairStore, parameters: TrainingParameters, threads: int, device: str
+        self,
+        encoder: Encoder,
+        store: PairStore,
+        parameters: TrainingParameters,
+        threads: int,
+        device: str,
+        shuffle: Shuffle,
     ) -> None:
         _check_fit(encoder, store)
         if any(length >= encoder.dimension for length in parameters.prefixes):
@@ -131,11 +137,7 @@ class PairObjective:
         self._tables = encoder.tables()
         self._composition = encoder.composition()
         self._loss = loss_named(parameters.loss)
-        if self._loss.scores and (scores := store.scores(np.arange(len(store)))) is not None:
-            unscored = int(np.isnan(scores).sum())
-        else:
-            unscored = len(store) if self._loss.scores else 0
-        if unscored:
+        if self._loss.scores and (unscored := store.unscored()):
             raise InputError(
                 f"{unscored:,} of {len(store):,} pairs have no score, which the loss {parameters.loss} needs",
                 remedy="Name the column of each file with score_column, or give all of its pairs a score.",
@@ -147,6 +149,7 @@ class PairObjective:
             parameters.anneal,
             parameters.seed,
             store.sources if parameters.one_source else None,
+            shuffle,
         )
         # Small mega-batches are packed several at once, so that two threads need not wait on each other for
         # each.
@@ -165,13 +168,15 @@ class PairObjective:
         self._pool: ThreadPoolExecutor | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Parameters, encoder and pairs."""
+        """Parameters, encoder and pairs, and how these are shuffled if not as a whole."""
+        shuffle = self._schedule.shuffle
         return {
             "parameters": self._parameters.model_dump(mode="json"),
             "encoder": repr(self.module),
             "shapes": {name: list(value.shape) for name, value in self.module.named_parameters()},
             "pairs": len(self._store),
             "data": self._store.fingerprint,
+            **({"shuffle": asdict(shuffle)} if self.size > shuffle.whole else {}),
         }
 
     @contextmanager

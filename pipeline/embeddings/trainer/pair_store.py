@@ -22,7 +22,7 @@ from paraforge.base.text.ragged import ranges
 from paraforge.base.text.units import Units
 from paraforge.base.text.vocabulary import Vocabulary, most_frequent
 from paraforge.embeddings.learning.batches import Bags
-from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
+from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesWriter, map_array, release
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
 FORMAT = 2
@@ -59,6 +59,7 @@ class PairStore:
         self._sources = map_array(directory / _SOURCES, "int32", (self.pairs,))
         self._scores = map_array(directory / _SCORES, "float32", (self.pairs,)) if scored else None
         self._texts: npt.NDArray[Any] | None = None
+        self._text_ends: npt.NDArray[Any] | None = None
         if text_bytes:
             self._texts = map_array(directory / _TEXTS, "uint8", (text_bytes,))
             self._text_ends = map_array(directory / _TEXT_ENDS, "int64", (2 * self.pairs,))
@@ -108,9 +109,15 @@ class PairStore:
             return None
         return np.asarray(self._scores[pairs if self._chosen is None else self._chosen[pairs]])
 
+    def unscored(self) -> int:
+        """How many pairs have no score."""
+        starts = range(0, len(self) if self._scores is not None else 0, _BLOCK_ROWS)
+        blocks = (self.scores(np.arange(first, min(first + _BLOCK_ROWS, len(self)))) for first in starts)
+        return sum(int(np.isnan(block).sum()) for block in blocks) if len(starts) else len(self)
+
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:
         """Texts of some pairs' sides: all left, then all right ones; the store was built with them."""
-        assert self._texts is not None
+        assert self._texts is not None and self._text_ends is not None
         places = self._places(pairs)
         ends = self._text_ends[places]
         starts = np.where(places > 0, self._text_ends[places - 1], 0)
@@ -127,6 +134,13 @@ class PairStore:
         if self._chosen is not None:
             pairs = self._chosen[pairs]
         return np.concatenate([2 * pairs, 2 * pairs + 1])
+
+    def release(self) -> None:
+        """Give back the memory of what was read of the files; it is read again where it is needed."""
+        for array in (self._sources, self._scores, self._texts, self._text_ends, self.teacher):
+            release(array)
+        for sequences in self._sequences.values():
+            sequences.release()
 
     def counts(self, unit: str) -> npt.NDArray[np.int64]:
         """How often each unit occurs in all sides, int64 (vocabulary,)."""

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paraforge.base.text.ragged import ranges
+
 ORDER, MIX, SCRAMBLE = range(3)
 """What random numbers are for; with seed, epoch and mega-batch it makes a generator of its own."""
 
@@ -35,6 +37,20 @@ class MegaBatch:
 
 
 @dataclass(frozen=True)
+class Shuffle:
+    """How far pairs are shuffled.
+
+    Up to `whole` pairs are shuffled as a whole: 8 bytes of memory each, and read from all over the files. Of
+    more, blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order among
+    themselves: memory for one window, which is read as runs of the files.
+    """
+
+    whole: int = 1 << 23
+    window: int = 1 << 20
+    block: int = 1 << 12
+
+
+@dataclass(frozen=True)
 class Schedule:
     """The order of training.
 
@@ -52,23 +68,22 @@ class Schedule:
     anneal: int
     seed: int
     sources: npt.NDArray[Any] | None = None
+    shuffle: Shuffle = Shuffle()
 
-    def order(self, epoch: int) -> npt.NDArray[np.int64]:
+    def order(self, epoch: int) -> Order:
         """The epoch's permutation of the pairs."""
-        generator = generator_for(self.seed, ORDER, epoch)
-        shuffled = generator.permutation(self.pairs)
-        return shuffled if self.sources is None else self._by_source(shuffled, generator)
+        return Order(self, epoch)
 
-    def _by_source(
+    def by_source(
         self, shuffled: npt.NDArray[np.int64], generator: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """The same, in whole mini-batches of one source each, shuffled, and then the rest."""
+        """Shuffled pairs in whole mini-batches of one source each, shuffled, and then the rest."""
         assert self.sources is not None
         source = self.sources[shuffled]
         grouped = np.argsort(source, kind="stable")
-        rank = np.empty(self.pairs, dtype=np.int64)
+        rank = np.empty(len(shuffled), dtype=np.int64)
         first_of_source = np.searchsorted(source[grouped], source)
-        rank[grouped] = np.arange(self.pairs)
+        rank[grouped] = np.arange(len(shuffled))
         rank -= first_of_source
         whole = np.bincount(source) // self.batch_size
         batch_of_pair = rank // self.batch_size
@@ -91,3 +106,56 @@ class Schedule:
         if self.pairs - last == 1:
             last = self.pairs
         return MegaBatch(epoch, position, last)
+
+
+class Order:
+    """An epoch's permutation of the pairs; `order[first:last]` are the numbers of some of them, int64.
+
+    window: places that are shuffled among themselves, a multiple of the mini-batch unless it is all.
+    """
+
+    def __init__(self, schedule: Schedule, epoch: int) -> None:
+        """Draw the order of the blocks, 16 bytes each; a window is drawn when it is asked for."""
+        self._schedule = schedule
+        self._epoch = epoch
+        self._drawn: tuple[int, npt.NDArray[np.int64]] | None = None
+        shuffle, pairs = schedule.shuffle, schedule.pairs
+        self._windowed = pairs > shuffle.whole
+        self.window = max(1, shuffle.window // schedule.batch_size) * schedule.batch_size
+        if not self._windowed:
+            self.window = max(1, pairs)
+            return
+        blocks = generator_for(schedule.seed, ORDER, epoch).permutation(-(-pairs // shuffle.block))
+        self._firsts = blocks * shuffle.block
+        self._ends = np.cumsum(np.minimum(shuffle.block, pairs - self._firsts))
+
+    def __getitem__(self, places: slice) -> npt.NDArray[np.int64]:
+        """The pairs at these places, one after the other."""
+        first, last, _ = places.indices(self._schedule.pairs)
+        parts = []
+        for number in range(first // self.window, -(-last // self.window)):
+            begin = number * self.window
+            parts.append(self._window(number)[max(first - begin, 0) : last - begin])
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def _window(self, number: int) -> npt.NDArray[np.int64]:
+        if self._drawn is None or self._drawn[0] != number:
+            self._drawn = number, self._draw(number)
+        return self._drawn[1]
+
+    def _draw(self, number: int) -> npt.NDArray[np.int64]:
+        schedule = self._schedule
+        if not self._windowed:
+            generator = generator_for(schedule.seed, ORDER, self._epoch)
+            shuffled = generator.permutation(schedule.pairs)
+        else:
+            first, last = number * self.window, min((number + 1) * self.window, schedule.pairs)
+            low, high = np.searchsorted(self._ends, (first, last - 1), "right")
+            ends = self._ends[low : high + 1]
+            firsts = self._firsts[low : high + 1]
+            sizes = np.minimum(schedule.shuffle.block, schedule.pairs - firsts)
+            begin = first - int(ends[0] - sizes[0])
+            # Not from 0, which the order of the blocks is drawn from.
+            generator = generator_for(schedule.seed, ORDER, self._epoch, 1 + number)
+            shuffled = generator.permutation(ranges(firsts, sizes)[begin : begin + last - first])
+        return shuffled if schedule.sources is None else schedule.by_source(shuffled, generator)
