@@ -25,10 +25,11 @@ PieceT = TypeVar("PieceT")
 ResultT = TypeVar("ResultT")
 
 
-def _in_window(
+def in_window(
     pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
 ) -> Generator[ResultT, None, None]:
-    """What ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them."""
+    """What ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them. The pieces
+    are taken by the caller's thread."""
     window: deque[Future[ResultT]] = deque()
     try:
         for piece in pieces:
@@ -60,7 +61,7 @@ def in_processes(
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(start, arguments)) as pool:
-            yield from _in_window(pool, work, pieces, 2 * workers)
+            yield from in_window(pool, work, pieces, 2 * workers)
     except BrokenProcessPool as error:
         check_interrupt()  # which a process that was just starting did not survive
         raise IncompleteError(
@@ -99,7 +100,7 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
             yield function(index)
         return
     with ThreadPoolExecutor(threads, "shards") as pool:
-        for result in _in_window(pool, function, range(count), 2 * threads - 1):
+        for result in in_window(pool, function, range(count), 2 * threads - 1):
             check_interrupt()
             yield result
 
@@ -118,7 +119,7 @@ def prefetched(
     end: Any = object()
     with ThreadPoolExecutor(1, "prefetch", start) as pool:
         # The one thread takes an item at each turn, so they come in their order.
-        found = _in_window(pool, lambda _: next(items, end), repeat(None), depth)
+        found = in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:
             yield takewhile(lambda item: item is not end, found)
         finally:

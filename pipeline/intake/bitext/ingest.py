@@ -48,6 +48,8 @@ _SHARDS_A_JOB = 8
 # Whether other processes are worth their start is measured in rows of steps that take far longer a row than
 # reading does: this many bytes of input cost about as much as one of those.
 _BYTES_A_ROW = 8_000
+# More cannot be kept busy by the one that reads.
+_MOST_THREADS = 8
 
 
 def ingest(
@@ -82,7 +84,7 @@ def ingest(
         check_first_rows(sources, parameters, languages)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
-            read = _read(sources, parameters, work, jobs)
+            read = _read(sources, parameters, work, jobs, resources)
             rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
             run = _run_key(parameters, read)
             plans: list[ShardPlan] = []
@@ -117,7 +119,11 @@ def ingest(
 
 
 def _read(
-    sources: Sequence[SourceFiles], parameters: IngestParameters, work: WorkDirectory, jobs: Jobs
+    sources: Sequence[SourceFiles],
+    parameters: IngestParameters,
+    work: WorkDirectory,
+    jobs: Jobs,
+    resources: Resources,
 ) -> list[ReadSource]:
     """Read all files, in any order; parts in the order of the sources."""
     files = [file for source in sources for file in source.files]
@@ -130,7 +136,11 @@ def _read(
     ]
     # One file named by two sources is read once.
     todo = {path: index for index, path in reversed(list(enumerate(directories)))}
-    arguments = [(files[index], cleaning, kind, digests[index], path) for path, index in todo.items()]
+    # Where there are fewer files than workers, each is cleaned by several threads of its one worker.
+    threads = min(_MOST_THREADS, max(1, resources.worker_count() // len(todo)))
+    arguments = [
+        (files[index], cleaning, kind, digests[index], path, threads) for path, index in todo.items()
+    ]
     found = jobs.results(read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments))
     reports = dict(zip(todo, found, strict=True))
     read: list[ReadSource] = []

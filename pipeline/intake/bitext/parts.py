@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,19 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.step import check_bytes
-from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
+from paraforge.base.shards.store import (
+    ShardDirectory,
+    ShardRecord,
+    ShardView,
+    read_parquet,
+    shard_name,
+    write_index,
+    write_shard,
+)
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean, reason_names
@@ -69,13 +80,19 @@ def key_schema(kind: str) -> pa.Schema:
 
 
 def read_parts(
-    file: SourceFile, cleaning: Cleaning, kind: str, digests: dict[str, str], directory: Path
+    file: SourceFile,
+    cleaning: Cleaning,
+    kind: str,
+    digests: dict[str, str],
+    directory: Path,
+    threads: int = 1,
 ) -> FileReport:
     """Read, clean and key a file into ``directory``; reuses what an earlier run finished there.
 
     cleaning: how to clean it. kind: ``bitext`` or ``paraphrases``.
     digests: SHA-256 of its files when the run began.
     directory: named after everything that the result depends on.
+    threads: that clean and write what this one reads; they change no byte.
 
     Raises:
         InputError: see :func:`paraforge.intake.bitext.sources.read_file`; a file that changes while it is
@@ -89,35 +106,80 @@ def read_parts(
         return report
     before = {name: _state(path) for name, path in file.paths.items()}
     reading = Reading()
+    changes: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
-    writer = ShardWriter(directory, part_schema(kind), PART_ROWS, _LEVEL)
-    keys = ShardWriter(directory / _KEYS, key_schema(kind), PART_ROWS)
     paths = {name: file.path_of(name) for name in TEXTS[kind]}
+    schemas = {directory: part_schema(kind), directory / _KEYS: key_schema(kind)}
+    for place in schemas:
+        place.mkdir(parents=True, exist_ok=True)
     rows = last_line = 0
-    for block in read_file(file, cleaning, reading):
-        check_interrupt()
-        if not len(block):
-            continue
+
+    def cleaned(block: Block | InputError) -> tuple[pa.Table, Counter[str]]:
+        if isinstance(block, InputError):
+            raise block
+        found: Counter[str] = Counter()
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
-        cleaned = clean(block, cleaning, paths, reading.changes)
-        table = _table(cleaned, kind)
-        rejected.update(table.column("rejected").drop_null().to_pylist())
-        writer.write(table)
-        keys.write(_keys(cleaned, kind))
-        rows += len(block)
-        last_line = int(block.lines[-1])
-        report_rows(len(block))
+        block = clean(block, cleaning, paths, found)
+        columns = {**_columns(block, kind), **_keys(block, kind)}
+        return pa.table(columns, pa.schema([field for schema in schemas.values() for field in schema])), found
+
+    def counted(tables: Iterable[tuple[pa.Table, Counter[str]]]) -> Iterator[pa.Table]:
+        nonlocal rows, last_line
+        for table, found in tables:
+            check_interrupt()
+            rejected.update(table.column("rejected").drop_null().to_pylist())
+            changes.update(found)
+            rows += table.num_rows
+            last_line = table.column("line")[-1].as_py()
+            report_rows(table.num_rows)
+            yield table
+
+    def write(part: tuple[int, pa.Table]) -> list[ShardRecord]:
+        number, table = part
+        return [
+            write_shard(table.select(schema.names).combine_chunks(), place / shard_name(number), _LEVEL)
+            for place, schema in schemas.items()
+        ]
+
+    with ThreadPoolExecutor(threads, "clean") as pool:
+        tables = in_window(pool, cleaned, _blocks_or_error(read_file(file, cleaning, reading)), 2 * threads)
+        written = list(in_window(pool, write, enumerate(_in_parts(counted(tables))), threads))
     if rows == 0:
         raise InputError("the file has no rows", file.main_path)
     for name, path in file.paths.items():
         # The parts are kept under the hash of what the file held at the start.
         if _state(path) != before[name] and sha256_file(path) != digests[name]:
             raise InputError("the file changed while it was read", path, remedy="Run the same command again.")
-    changes = dict(sorted(reading.changes.items()))
-    report = FileReport(rows, last_line, dict(sorted(rejected.items())), changes)
-    keys.close({})
-    writer.close({"report": asdict(report)})
+    changes.update(reading.changes)
+    report = FileReport(rows, last_line, dict(sorted(rejected.items())), dict(sorted(changes.items())))
+    parts, keys = (list(records) for records in zip(*written, strict=True))
+    write_index(directory / _KEYS, keys, {})
+    write_index(directory, parts, {"report": asdict(report)})
     return report
+
+
+def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
+    """Blocks with rows; an error comes in its place, after what is wrong with the rows before it."""
+    try:
+        yield from filter(len, blocks)
+    except InputError as error:
+        yield error
+
+
+def _in_parts(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of :data:`PART_ROWS`."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        while rows >= PART_ROWS:
+            merged = pa.concat_tables(waiting)
+            yield merged.slice(0, PART_ROWS)
+            waiting = [merged.slice(PART_ROWS)]
+            rows -= PART_ROWS
+    if rows:
+        yield pa.concat_tables(waiting)
 
 
 def finished_parts(directory: Path) -> FileReport | None:
@@ -159,23 +221,19 @@ def _state(path: Path) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _table(block: Block, kind: str) -> pa.Table:
+def _columns(block: Block, kind: str) -> dict[str, Any]:
     columns: dict[str, Any] = {"line": block.lines, **block.texts, "rejected": reason_names(block.codes)}
     if kind != "bitext":
         scores = block.scores
         columns["given_score"] = pa.nulls(len(block), pa.float32()) if scores is None else scores
-    return pa.table(columns)
+    return columns
 
 
-def _keys(block: Block, kind: str) -> pa.Table:
+def _keys(block: Block, kind: str) -> dict[str, NDArray[np.uint64]]:
     first, second = block.texts.values()
     keyed = [(PAIR_KEY, text_keys(first, second))]
     if kind == "bitext":
         keyed.append((SOURCE_KEY, text_keys(first)))
-    return pa.table(
-        {
-            name: np.ascontiguousarray(keys[:, half])
-            for names, keys in keyed
-            for half, name in enumerate(names)
-        }
-    )
+    return {
+        name: np.ascontiguousarray(keys[:, half]) for names, keys in keyed for half, name in enumerate(names)
+    }
