@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,3 +80,25 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
     )
     with bar:
         yield Progress(bar, description)
+
+
+class JobCounter:
+    """What the display shows: each job's amount, no more and no less, also of jobs that were run twice."""
+
+    def __init__(self, amounts: list[int], bar: Progress) -> None:
+        """amounts: of work, a job. bar: what is shown."""
+        self._amounts = amounts
+        self._bar = bar
+        self._seen = [0] * len(amounts)
+        self._lock = threading.Lock()
+
+    def tell(self, index: int, rows: int) -> None:
+        """Job ``index`` has done this many rows since it began."""
+        with self._lock:
+            if rows > self._seen[index]:
+                self._bar.update(rows - self._seen[index])
+                self._seen[index] = rows
+
+    def finish(self, index: int, rows: int) -> None:
+        """Job ``index`` is done, and has reported so many rows."""
+        self.tell(index, max(rows, self._amounts[index]))

@@ -57,17 +57,23 @@ def has_gpu_workers(resources: Resources) -> bool:
     """Whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a first
     worker. Raises IncompleteError: nobody answers there, or no worker comes."""
     with connect(resources, 0) as client, watched_connection():
-        workers = Workers(client)
-        while not (known := client.sync(client.scheduler.identity)["workers"]):
-            workers.tasks_out()
-            check_interrupt()
-            time.sleep(_POLL_SECONDS)
-        found = any(worker["resources"].get("GPU") for worker in known.values())
+        found = any(worker["resources"].get("GPU") for worker in wait_for_worker(client).values())
     if not found:
         logger.info(
             "no worker declares a GPU ('dask worker --resources GPU=1'): the engine runs on the workers' CPUs"
         )
     return found
+
+
+def wait_for_worker(client: Client) -> dict[str, Any]:
+    """What a scheduler knows of its workers, by address, when there is one. Raises IncompleteError: none
+    comes."""
+    workers = Workers(client)
+    while not (known := client.sync(client.scheduler.identity)["workers"]):
+        workers.tasks_out()
+        check_interrupt()
+        time.sleep(_POLL_SECONDS)
+    return dict(known)
 
 
 def is_numbered() -> bool:

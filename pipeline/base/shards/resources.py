@@ -12,6 +12,8 @@ from paraforge.base.section import Section
 
 # The translation memory in the work directory: no step's directory, and never pruned unasked.
 MEMORY_NAME = "memory"
+MOST_JOB_MEMORY = 1 << 30
+LEAST_JOB_MEMORY = 64 << 20
 
 
 class Tls(Section):
@@ -76,7 +78,16 @@ class Resources(Section):
         description="directory of the translation memory, which projects and hosts may share; null: memory/ "
         "in the work directory",
     )
-    work: Path = Field(Path("work"), description="work directory: on a disk that all workers see")
+    work: Path = Field(Path("work"), description="work directory")
+    shared_disk: bool | None = Field(
+        None,
+        description="whether the workers of a scheduler see the project; null: each worker finds out. Files "
+        "travel over Dask's connections to those that do not",
+    )
+    worker_cache: Path | None = Field(
+        None,
+        description="directory on such workers for models; null: ~/.cache/paraforge/worker",
+    )
     keep_work: bool = Field(
         False,
         description="keep in the work directory what earlier parameters left, as far as it is quick to make "
@@ -115,3 +126,16 @@ def available_cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS
         return os.cpu_count() or 1
+
+
+def job_memory(resources: Resources) -> int:
+    """Bytes that a job may take for its own tables: half of what a worker has, and 1 GiB at most."""
+    import psutil
+
+    if resources.memory_limit == "auto":
+        worker = psutil.virtual_memory().total // resources.worker_count()
+    else:
+        from dask.utils import parse_bytes
+
+        worker = parse_bytes(resources.memory_limit)
+    return max(LEAST_JOB_MEMORY, min(MOST_JOB_MEMORY, worker // 2))

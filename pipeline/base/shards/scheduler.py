@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 import traceback
 import uuid
 from collections import deque
@@ -16,11 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError, UnfitWorkerError
 from paraforge.base.interrupts import stop_requested
-from paraforge.base.progress import Progress, progress
+from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, watched_connection
+from paraforge.base.shards.copies import TransferError, copied
+from paraforge.base.shards.disk import Disk, JobFiles, announced, on_shared_disk
 from paraforge.base.shards.libraries import Versions, check_worker, installed
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.sender import sending
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,6 +64,7 @@ class Jobs:
         gpu: bool = False,
         at_once: int = 1,
         libraries: Collection[str] = (),
+        disk: Disk | None = None,
     ) -> None:
         """Use ``client``, or this process and ``at_once`` threads.
 
@@ -69,11 +72,13 @@ class Jobs:
         at_once: jobs that this process has in hand at a time.
         libraries: distributions besides pyarrow whose versions decide what a job gives: a worker that has
             others is named and not asked again.
+        disk: how workers find out whether they see it; None: all of them do.
         """
         self._client = client
         self._gpu = gpu
         self._at_once = at_once
         self._libraries = libraries
+        self._disk = disk
 
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
@@ -101,6 +106,7 @@ class Jobs:
         unit: str = "parts",
         sizes: Sequence[int] | None = None,
         done: int = 0,
+        files: Sequence[JobFiles] | None = None,
     ) -> Iterator[tuple[int, ResultT | Failed]]:
         """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
 
@@ -111,6 +117,8 @@ class Jobs:
         description: what the progress display says. unit: what ``sizes`` count.
         sizes: how much work each job is; one each by default. All 0: not known, the jobs report it.
         done: work that is done already, for the display.
+        files: what each job reads and writes, for workers that do not see this disk; None: such a worker is
+            not asked.
 
         Raises:
             ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
@@ -120,12 +128,15 @@ class Jobs:
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
         total = done + sum(amounts)
         with progress(total=total or None, unit=unit, description=description, done=done) as bar:
-            counter = _Counter(amounts, bar)
-            run = self._here if self._client is None else self._on_dask
-            yield from run(function, arguments, counter)
+            counter = JobCounter(amounts, bar)
+            if self._client is None:
+                yield from self._here(function, arguments, counter)
+            else:
+                with sending(self._client, self._disk, files):
+                    yield from self._on_dask(function, arguments, counter, files)
 
     def _here(
-        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], counter: _Counter
+        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], counter: JobCounter
     ) -> Iterator[tuple[int, ResultT | Failed]]:
         def call(index: int) -> tuple[int, ResultT | Failed]:
             try:
@@ -141,7 +152,11 @@ class Jobs:
         yield from in_order(call, len(arguments), self._at_once)
 
     def _on_dask(
-        self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], counter: _Counter
+        self,
+        function: Callable[..., ResultT],
+        arguments: Sequence[tuple[Any, ...]],
+        counter: JobCounter,
+        files: Sequence[JobFiles] | None,
     ) -> Iterator[tuple[int, ResultT | Failed]]:
         from distributed import KilledWorker, wait
         from distributed import TimeoutError as DaskTimeoutError
@@ -157,6 +172,8 @@ class Jobs:
                 arguments[index],
                 (run, index),
                 versions,
+                self._disk,
+                None if files is None else files[index],
                 priority=-index,
                 resources={"GPU": 1} if self._gpu else None,
                 workers=workers.fit or None,
@@ -206,12 +223,15 @@ class Jobs:
                         result = future.result() if error is None else None
                     if result is not None:
                         workers.served = True
+                        if result[2] is not None:
+                            assert files is not None
+                            files[index].commit(result[2])
                         counter.finish(index, result[0])
                         yield index, result[1]
                     elif isinstance(error, UnfitWorkerError):
                         workers.refuse(error.worker, str(error))
                         waiting.appendleft(index)
-                    elif isinstance(error, KilledWorker) and index not in alone:
+                    elif isinstance(error, KilledWorker | TransferError) and index not in alone:
                         suspects.append(index)
                     elif isinstance(error, KilledWorker):
                         yield index, Failed(f"its worker died {ATTEMPTS} times")
@@ -226,26 +246,6 @@ class Jobs:
                 if pending:
                     client.cancel(list(pending), force=True)
                 client.unsubscribe_topic(_TOPIC)
-
-
-class _Counter:
-    """What the display shows: each job's amount, no more and no less, also of jobs that were run twice."""
-
-    def __init__(self, amounts: list[int], bar: Progress) -> None:
-        self._amounts = amounts
-        self._bar = bar
-        self._seen = [0] * len(amounts)
-        self._lock = threading.Lock()
-
-    def tell(self, index: int, rows: int) -> None:
-        """Job ``index`` has done this many rows since it began."""
-        with self._lock:
-            if rows > self._seen[index]:
-                self._bar.update(rows - self._seen[index])
-                self._seen[index] = rows
-
-    def finish(self, index: int, rows: int) -> None:
-        self.tell(index, max(rows, self._amounts[index]))
 
 
 def _called(
@@ -268,14 +268,29 @@ def _called(
 
 
 def _call_on_worker(
-    function: Callable[..., ResultT], given: tuple[Any, ...], name: tuple[str, int], versions: Versions
-) -> tuple[int, ResultT]:
+    function: Callable[..., ResultT],
+    given: tuple[Any, ...],
+    name: tuple[str, int],
+    versions: Versions,
+    disk: Disk | None,
+    files: JobFiles | None,
+) -> tuple[int, ResultT, list[bytes | None] | None]:
+    """The rows that a job reported, its result, and the files that it left if the disk is not shared."""
     from distributed import get_worker
 
     worker = get_worker()
+
+    def tell(rows: int) -> None:
+        worker.log_event(_TOPIC, (*name, rows))
+
     try:
         check_worker(versions)
-        return _called(function, given, lambda rows: worker.log_event(_TOPIC, (*name, rows)))
+        if disk is None or disk.is_seen():
+            return *_called(function, given, tell), None
+        if files is None:
+            raise UnfitWorkerError(f"it does not see {disk.project}")
+        with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
+            return *_called(function, copies.placed(given), tell), copies.left()
     except UnfitWorkerError as error:
         error.worker = worker.address
         raise
@@ -302,6 +317,7 @@ def open_jobs(
     gpu: bool = False,
     at_once: int = 1,
     libraries: Collection[str] = ("numpy",),
+    travels: bool = False,
 ) -> Iterator[Jobs]:
     """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
 
@@ -309,28 +325,18 @@ def open_jobs(
     jobs: how many there will be, if that is known: no more workers are started.
     workers: processes, where another number than ``resources`` says is needed.
     gpu, at_once, libraries: see :class:`Jobs`.
+    travels: whether the files of all jobs are named, so that workers need not see this disk. Otherwise the
+        work is done on this host if no worker of the scheduler sees it.
     """
+    if not (travels or on_shared_disk(resources)):
+        resources = resources.model_copy(update={"scheduler": None})
     count = workers if workers is not None else resources.worker_count()
     few = count == 1 or jobs == 1 or rows <= resources.in_process_rows
     if resources.scheduler is None and few:
         yield Jobs(at_once=at_once)
         return
-    with connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client:
-        yield Jobs(client, gpu=gpu, libraries=libraries)
-
-
-MOST_JOB_MEMORY = 1 << 30
-LEAST_JOB_MEMORY = 64 << 20
-
-
-def job_memory(resources: Resources) -> int:
-    """Bytes that a job may take for its own tables: half of what a worker has, and 1 GiB at most."""
-    import psutil
-
-    if resources.memory_limit == "auto":
-        worker = psutil.virtual_memory().total // resources.worker_count()
-    else:
-        from dask.utils import parse_bytes
-
-        worker = parse_bytes(resources.memory_limit)
-    return max(LEAST_JOB_MEMORY, min(MOST_JOB_MEMORY, worker // 2))
+    with (
+        announced(resources) as disk,
+        connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client,
+    ):
+        yield Jobs(client, gpu=gpu, libraries=libraries, disk=disk)

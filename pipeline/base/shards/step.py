@@ -18,6 +18,7 @@ import pyarrow as pa
 from paraforge.base.errors import IncompleteError, InputError, ParaforgeError
 from paraforge.base.files import sha256_file
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.disk import JobFiles
 from paraforge.base.shards.libraries import Versions, installed, merged, settle_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Failed, open_jobs
@@ -44,6 +45,8 @@ class Step:
     build: importable top-level function; called once in each worker with ``arguments``, gives the function
         from input shard to output shard.
     arguments: arguments of ``build``; picklable, may hold resource parameters.
+    files: absolute paths of files and directories that ``build`` reads: a worker that does not see this disk
+        gets copies. None: it needs more of the disk than can be named, so such workers are not asked.
     columns: input columns to read, or None for all.
     aligned: whether output shards have the rows of their input shards, one to one.
     device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
@@ -60,6 +63,7 @@ class Step:
     build: Callable[..., ShardFunction]
     arguments: dict[str, Any] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] | None = None
     columns: list[str] | None = None
     aligned: bool = True
     device: str = "cpu"
@@ -176,11 +180,16 @@ def _make_missing(
     if not todo:
         return done
     # Workers on other hosts need paths that mean the same there.
-    place = WorkDirectory(work.step, work.path.parent.resolve())
+    root = work.path.parent.resolve()
     versions = installed(step.libraries)
+    shards = [tuple(path.resolve() for path in view.shard_paths(index)) for index in todo]
     arguments = [
-        (step, keys[index], tuple(path.resolve() for path in view.shard_paths(index)), place, versions)
-        for index in todo
+        (step, keys[index], paths, root, versions) for index, paths in zip(todo, shards, strict=True)
+    ]
+    place = WorkDirectory(step.name, root)
+    files = [
+        JobFiles(step.files or (), (*paths, place.begun_file(keys[index])), place.files(keys[index]))
+        for index, paths in zip(todo, shards, strict=True)
     ]
     sizes = [view.rows[index] for index in todo]
     gpu = step.device.startswith("cuda")
@@ -193,6 +202,7 @@ def _make_missing(
             gpu=gpu,
             at_once=step.at_once,
             libraries=step.libraries,
+            travels=step.files is not None,
         ) as jobs:
             for number, result in jobs.attempt(
                 compute_shard,
@@ -201,6 +211,7 @@ def _make_missing(
                 unit="rows",
                 sizes=sizes,
                 done=view.total_rows - sum(sizes),
+                files=None if step.files is None else files,
             ):
                 if isinstance(result, Failed):
                     inputs = ", ".join(map(str, view.shard_paths(todo[number])))
@@ -214,12 +225,14 @@ def _make_missing(
 
 
 def compute_shard(
-    step: Step, key: str, inputs: Sequence[Path], work: WorkDirectory, versions: Versions
+    step: Step, key: str, inputs: Sequence[Path], root: Path, versions: Versions
 ) -> ShardRecord:
     """Read a shard's input files, apply the step's function, and commit the result to the work directory.
 
+    root: of the step's work directory.
     versions: of the libraries that decide it, on the host that asks and here.
     """
+    work = WorkDirectory(step.name, root)
     with _building:
         function = _functions.get(family := f"{step.description()!r}{step.arguments!r}")
         if function is None:

@@ -93,6 +93,10 @@ class WorkDirectory:
         """Where a step may keep what it has done of a shard that is not finished."""
         return self.path / f"{key}{SUFFIX}"
 
+    def files(self, key: str) -> tuple[Path, ...]:
+        """All files of a shard, in the order in which they appear."""
+        return self.file(key), self._record_file(key), self.begun_file(key)
+
     def begun_with(self, key: str, wanted: Mapping[str, str]) -> dict[str, str] | None:
         """The versions of libraries that an unfinished shard was begun with, if one is not as ``wanted``."""
         begun = read_begun(self.begun_file(key))
@@ -215,12 +219,7 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     temporaries = []
     try:
         for output in outputs:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(output)
-            writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-            temporary = output.with_name(f".{output.name}.{writer}.tmp")
-            temporary.mkdir()
-            temporaries.append(temporary)
+            temporaries.append(temporary_beside(output))
         yield temporaries
         for output, temporary in zip(outputs, temporaries, strict=True):
             _put_in_place(temporary, output)
@@ -230,6 +229,16 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
                 remove_directory(temporary)  # unfinished, or what the output was before
     for parent in {output.parent for output in outputs}:
         sync_directory(parent)
+
+
+def temporary_beside(output: Path) -> Path:
+    """A new, empty directory next to ``output``; those that killed processes left there are removed."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(output)
+    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    temporary = output.with_name(f".{output.name}.{writer}.tmp")
+    temporary.mkdir()
+    return temporary
 
 
 def _put_in_place(new: Path, output: Path) -> None:

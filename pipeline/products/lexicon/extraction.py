@@ -15,8 +15,8 @@ import pyarrow as pa
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory, write_json
 from paraforge.base.sealed import can_resume
-from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import job_memory, open_jobs
+from paraforge.base.shards.resources import Resources, job_memory
+from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.lexicon_layout import FORMAT, MANIFEST, WORDS
 from paraforge.products.lexicon.counting import PairCounts, count_pairs

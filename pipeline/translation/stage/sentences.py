@@ -206,6 +206,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         fingerprints={"model": choice.weights},
         build=build_translation,
         arguments={"choice": choice, "workplace": workplace},
+        files=() if choice.model is None else (choice.model,),
         columns=["source_text"],
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",

@@ -17,15 +17,8 @@ import pytest
 
 from paraforge.base import interrupts
 from paraforge.base.errors import IncompleteError, InputError, Interrupted
-from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import (
-    LEAST_JOB_MEMORY,
-    MOST_JOB_MEMORY,
-    Jobs,
-    job_memory,
-    open_jobs,
-    report_rows,
-)
+from paraforge.base.shards.resources import LEAST_JOB_MEMORY, MOST_JOB_MEMORY, Resources, job_memory
+from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
 
 
 def square(number: int) -> int:

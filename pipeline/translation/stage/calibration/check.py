@@ -194,6 +194,7 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
         fingerprints={"model": choice.weights},
         build=build_calibration,
         arguments={"choice": choice, "workplace": workplace},
+        files=() if choice.model is None else (choice.model,),
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
     )

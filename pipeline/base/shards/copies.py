@@ -1,0 +1,194 @@
+"""Copies of files on a worker that does not see the disk of the host that asks."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from paraforge.base.errors import InputError, UnfitWorkerError
+from paraforge.base.files import cache_directory, hash_json, remove, sha256_file
+from paraforge.base.shards.disk import Disk, JobFiles
+from paraforge.base.shards.work import temporary_beside
+
+# A scheduler never forgets a topic: one for all runs.
+TOPIC = "paraforge-files"
+MISSING = "no such file"
+# Without a piece for so long, a worker gives its job back, and a sender forgets the worker.
+PATIENCE_SECONDS = 60.0
+_ASK_AGAIN_SECONDS = 5.0
+
+
+class TransferError(Exception):
+    """A file did not arrive. The job may be tried again, here or elsewhere."""
+
+
+class _Incoming:
+    """A file that is being received: where it is written, bytes that are there, and how it ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes = 0
+        self.digest = self.problem = ""
+        self.changed = threading.Event()
+
+
+_incoming: dict[str, _Incoming] = {}
+# Copies of models that this process has verified, and what is known of them by run.
+_places: dict[tuple[str, Path], Path] = {}
+_placing = threading.Lock()
+
+
+def receive(request: str, offset: int, piece: bytes, digest: str, problem: str) -> bool:
+    """Take a piece of a file that this process has asked for; False: it is not the one that is next."""
+    coming = _incoming.get(request)
+    if coming is None or offset != coming.bytes:
+        return False
+    try:
+        with coming.path.open("ab") as file:
+            file.write(piece)
+    except OSError as error:
+        problem = f"cannot be copied: {error.strerror}"
+    coming.bytes += len(piece)
+    coming.digest, coming.problem = digest, problem
+    coming.changed.set()
+    return True
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies of a job's files on its worker.
+
+    disk: of the host that asks. files: of the job. job: its number.
+    ask: sends a message to the host that asks. directory: for files of this job alone.
+    """
+
+    disk: Disk
+    files: JobFiles
+    job: int
+    worker: str
+    ask: Callable[[str, Any], None]
+    directory: Path
+
+    def fetch(self) -> None:
+        """Copy the files of this job, and those to keep that are not here yet."""
+        for path in self.files.kept:
+            with _placing:
+                if (self.disk.run, path) not in _places:
+                    _places[self.disk.run, path] = self._keep(path)
+        for path in self.files.read:
+            self._receive(path, self.place(path))
+        for path in self.files.written:
+            self.place(path).parent.mkdir(parents=True, exist_ok=True)
+
+    def _keep(self, root: Path) -> Path:
+        """The copy of a file or directory; it has the hash of its content as its name."""
+        listing = self.directory / f"{uuid.uuid4().hex}.json"
+        if not self._receive(root, listing, is_list=True):
+            raise InputError(MISSING, root)
+        listed = json.loads(listing.read_text())
+        kept = self.directory.parent / hash_json(listed)
+        kept.mkdir(exist_ok=True)
+        copy = kept / root.name
+        # Of several workers of one host, the first asks and the others find what it was given.
+        with FileLock(kept / "lock"):
+            for name, digest in listed:
+                target = copy / name if name else copy
+                if not target.is_file() or sha256_file(target) != digest:
+                    self._receive(root / name if name else root, target)
+        return copy
+
+    def _receive(self, path: Path, target: Path, is_list: bool = False) -> bool:
+        """Copy a file; False: there is no such file. Raises TransferError: it does not come, or is damaged;
+        InputError: it cannot be read there, or written here."""
+        request = uuid.uuid4().hex
+        coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
+        coming.path.touch()
+        heard = time.monotonic()
+        try:
+            while not (coming.digest or coming.problem):
+                asked = (self.disk.run, self.job, request, self.worker, str(path), is_list, coming.bytes)
+                self.ask(TOPIC, asked)
+                while coming.changed.wait(_ASK_AGAIN_SECONDS) and not (coming.digest or coming.problem):
+                    coming.changed.clear()
+                    heard = time.monotonic()
+                if time.monotonic() - heard > PATIENCE_SECONDS:
+                    raise TransferError(f"{path} has not reached {self.worker}")
+        finally:
+            del _incoming[request]
+        if coming.problem == MISSING:
+            return False
+        if coming.problem:
+            raise InputError(coming.problem, path)
+        if sha256_file(coming.path) != coming.digest:
+            raise TransferError(f"{path} reached {self.worker} with other bytes")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        coming.path.replace(target)
+        return True
+
+    def place(self, path: Path) -> Path:
+        """Where a path of the host that asks is here; the same path if it is no file of the job, nor leads to
+        one."""
+        for root in self.files.kept:
+            if root == path or root in path.parents:
+                return _places[self.disk.run, root] / path.relative_to(root)
+        if any(path == own or path in own.parents for own in (*self.files.read, *self.files.written)):
+            return self.directory / path.relative_to(path.anchor)
+        return path
+
+    def placed(self, value: Any) -> Any:
+        """A value with all paths in it, also inside of containers and dataclasses, changed to those here."""
+        if isinstance(value, Path):
+            return self.place(value)
+        if type(value) in (list, tuple):
+            return type(value)(map(self.placed, value))
+        if type(value) is dict:
+            return {key: self.placed(one) for key, one in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            before = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+            after = {name: self.placed(one) for name, one in before.items()}
+            changed = {name: one for name, one in after.items() if one is not before[name]}
+            return replace(value, **changed) if changed else value
+        return value
+
+    def left(self) -> list[bytes | None]:
+        """What the job has left, a content for each file that it may write."""
+        paths = map(self.place, self.files.written)
+        return [path.read_bytes() if path.is_file() else None for path in paths]
+
+
+@contextmanager
+def copied(
+    disk: Disk, files: JobFiles, job: int, worker: str, ask: Callable[[str, Any], None]
+) -> Iterator[Copies]:
+    """Copies of a job's files for the block; see :class:`Copies`.
+
+    Raises:
+        UnfitWorkerError: they cannot be written here.
+        TransferError: one does not come.
+        InputError: one cannot be read where it is. The names of errors of the block are those there, too.
+    """
+    cache = disk.cache or cache_directory("worker")
+    try:
+        directory = temporary_beside(cache / "job")
+    except OSError as error:
+        raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
+    copies = Copies(disk, files, job, worker, ask, directory)
+    try:
+        try:
+            copies.fetch()
+        except OSError as error:
+            raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
+        yield copies
+    except InputError as error:
+        raise error.renamed(directory, "") from error
+    finally:
+        remove(directory)

@@ -1,0 +1,93 @@
+"""The disk of the host that asks: who sees it, and what of it a job reads and writes."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from paraforge.base.files import write_whole
+from paraforge.base.shards.cluster import connect, wait_for_worker, watched_connection
+from paraforge.base.shards.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """What a job uses of the disk of the host that asks; absolute paths.
+
+    kept: files and directories that many jobs read, as models: a worker keeps copies in its cache.
+    read: files of this job alone, which it may not find.
+    written: files that the job leaves, in the order in which they are to appear on the host that asks; one
+        that is not there when the job is done is removed there.
+    """
+
+    kept: tuple[Path, ...] = ()
+    read: tuple[Path, ...] = ()
+    written: tuple[Path, ...] = ()
+
+    def commit(self, contents: Sequence[bytes | None]) -> None:
+        """Write what a worker left, on the host that asks."""
+        for path, content in zip(self.written, contents, strict=True):
+            path.unlink(missing_ok=True) if content is None else write_whole(path, content)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """How a worker finds out whether it sees the disk of the host that asks.
+
+    project: directory there, for messages. token: a file there and its content; None: no worker sees it.
+    cache: directory for copies on the worker; None: in the cache of its user. run: names the run.
+    """
+
+    project: str
+    token: tuple[Path, str] | None
+    cache: Path | None
+    run: str
+
+    def is_seen(self) -> bool:
+        """Whether this process sees that disk."""
+        if self.token is None:
+            return False
+        try:
+            return self.token[0].read_text() == self.token[1]
+        except (OSError, ValueError):
+            return False
+
+
+@contextmanager
+def announced(resources: Resources) -> Iterator[Disk | None]:
+    """While the block runs, workers can find out whether they see this disk; None: all of them do."""
+    if resources.scheduler is None or resources.shared_disk:
+        yield None
+        return
+    run = uuid.uuid4().hex
+    disk = Disk(f"{Path.cwd()} of {socket.gethostname()}", None, resources.worker_cache, run)
+    if resources.shared_disk is False:
+        yield disk
+        return
+    resources.work.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", prefix=".seen-", suffix=".tmp", dir=resources.work) as file:
+        file.write(run)
+        file.flush()
+        yield replace(disk, token=(Path(file.name).resolve(), run))
+
+
+def on_shared_disk(resources: Resources) -> bool:
+    """Whether a worker sees this disk; waits a while for a first worker."""
+    if resources.scheduler is None or resources.shared_disk:
+        return True
+    with announced(resources) as disk, connect(resources, 0) as client, watched_connection():
+        assert disk is not None
+        if disk.token is not None:
+            wait_for_worker(client)
+            if any(client.run(disk.is_seen, on_error="ignore").values()):
+                return True
+        logger.info("no worker sees %s: what needs all of it is done here", disk.project)
+    return False

@@ -1,0 +1,50 @@
+"""A run over hosts with no common disk, some of which are cut off, killed, late or of another version."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.base.shards.head import content, corpus_of
+from tests.base.shards.hosts import ADDRESS, SILENCE_SECONDS, Hosts, needs_namespaces, waited
+
+
+@needs_namespaces
+@pytest.mark.slow
+def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    corpus_of(tmp_path / "wanted")
+    with Hosts(place, tmp_path / "logs") as hosts:
+        for name in ("good", "cut", "killed"):
+            hosts.add(name)
+        hosts.add("other", pretended="pyarrow 0.1")
+        head = ("-m", "tests.base.shards.head", str(place), ADDRESS, "60")
+
+        def finished(tasks: int) -> None:
+            work = place / "work" / "translate-sentences"
+            waited(lambda: len(list(work.glob("*.json"))) >= tasks, f"{tasks} tasks")
+
+        hosts.head(*head)
+        finished(3)
+        hosts.link("cut", "down")
+        hosts.processes["killed"].kill()
+        finished(6)
+        hosts.processes["head"].send_signal(signal.SIGKILL)
+        hosts.processes["head"].wait()
+        hosts.add("late")
+        again = hosts.head(*head)
+        finished(10)
+        hosts.link("cut", "up")
+        assert again.wait(60) == 0, hosts.said("head")
+        said = hosts.said("head")
+        for name in ("good", "late"):
+            seen = {path.name for path in hosts.files(name)}
+            assert "translated" not in seen and "scorer.json" in seen
+    assert content(place) == content(tmp_path / "wanted")
+    version = importlib.metadata.version("pyarrow")
+    assert f"is not used: it has pyarrow 0.1, not {version}. The others continue" in said
+    assert "files travel to it" in said
+    assert SILENCE_SECONDS
