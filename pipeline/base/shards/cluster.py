@@ -18,7 +18,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
-    from distributed import Client, Security
+    from distributed import Client, Future, Security
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +106,24 @@ def watched_connection() -> Iterator[None]:
             "the connection to the scheduler was lost. What is finished is safe: start the cluster, and run "
             "the same command again."
         ) from error
+
+
+def outcome(future: Future) -> tuple[Any, Exception | None]:
+    """What a finished job gave, or the error that it raised. Raises IncompleteError: the scheduler has gone.
+
+    Both are asked for at once: where the worker goes before its result is here, the job runs again elsewhere,
+    and may raise then.
+    """
+    from distributed import CancelledError
+    from distributed.comm import CommClosedError
+
+    with watched_connection():
+        try:
+            return future.result(), None
+        except (CancelledError, CommClosedError):
+            raise
+        except Exception as error:
+            return None, error
 
 
 def _security(resources: Resources) -> Security | None:

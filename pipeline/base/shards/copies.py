@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -21,10 +22,11 @@ from paraforge.base.shards.work import temporary_beside
 
 # A scheduler never forgets a topic: one for all runs.
 TOPIC = "paraforge-files"
-MISSING = "no such file"
 # Without a piece for so long, a worker gives its job back, and a sender forgets the worker.
 PATIENCE_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 5.0
+# What is wrong with the disk of a worker, and not with those of others.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class TransferError(Exception):
@@ -38,6 +40,7 @@ class _Incoming:
         self.path = path
         self.bytes = 0
         self.digest = self.problem = ""
+        self.error: OSError | None = None
         self.changed = threading.Event()
 
 
@@ -56,7 +59,7 @@ def receive(request: str, offset: int, piece: bytes, digest: str, problem: str) 
         with coming.path.open("ab") as file:
             file.write(piece)
     except OSError as error:
-        problem = f"cannot be copied: {error.strerror}"
+        coming.error, problem = error, "cannot be written"
     coming.bytes += len(piece)
     coming.digest, coming.problem = digest, problem
     coming.changed.set()
@@ -92,8 +95,7 @@ class Copies:
     def _keep(self, root: Path) -> Path:
         """The copy of a file or directory; it has the hash of its content as its name."""
         listing = self.directory / f"{uuid.uuid4().hex}.json"
-        if not self._receive(root, listing, is_list=True):
-            raise InputError(MISSING, root)
+        self._receive(root, listing, is_list=True)
         listed = json.loads(listing.read_text())
         kept = self.directory.parent / hash_json(listed)
         kept.mkdir(exist_ok=True)
@@ -106,9 +108,9 @@ class Copies:
                     self._receive(root / name if name else root, target)
         return copy
 
-    def _receive(self, path: Path, target: Path, is_list: bool = False) -> bool:
-        """Copy a file; False: there is no such file. Raises TransferError: it does not come, or is damaged;
-        InputError: it cannot be read there, or written here."""
+    def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
+        """Copy a file. Raises TransferError: it does not come, or is damaged; InputError: it cannot be read
+        there; OSError: it cannot be written here."""
         request = uuid.uuid4().hex
         coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
         coming.path.touch()
@@ -124,15 +126,14 @@ class Copies:
                     raise TransferError(f"{path} has not reached {self.worker}")
         finally:
             del _incoming[request]
-        if coming.problem == MISSING:
-            return False
+        if coming.error is not None:
+            raise coming.error
         if coming.problem:
             raise InputError(coming.problem, path)
         if sha256_file(coming.path) != coming.digest:
             raise TransferError(f"{path} reached {self.worker} with other bytes")
         target.parent.mkdir(parents=True, exist_ok=True)
         coming.path.replace(target)
-        return True
 
     def place(self, path: Path) -> Path:
         """Where a path of the host that asks is here; the same path if it is no file of the job, nor leads to
@@ -176,19 +177,20 @@ def copied(
         TransferError: one does not come.
         InputError: one cannot be read where it is. The names of errors of the block are those there, too.
     """
-    cache = disk.cache or cache_directory("worker")
+    cache = (disk.cache or cache_directory("worker")).expanduser()
     try:
         directory = temporary_beside(cache / "job")
     except OSError as error:
         raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
-    copies = Copies(disk, files, job, worker, ask, directory)
     try:
-        try:
-            copies.fetch()
-        except OSError as error:
-            raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
+        copies = Copies(disk, files, job, worker, ask, directory)
+        copies.fetch()
         yield copies
     except InputError as error:
         raise error.renamed(directory, "") from error
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
     finally:
         remove(directory)

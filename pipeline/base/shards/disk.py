@@ -23,7 +23,7 @@ class JobFiles:
     """What a job uses of the disk of the host that asks; absolute paths.
 
     kept: files and directories that many jobs read, as models: a worker keeps copies in its cache.
-    read: files of this job alone, which it may not find.
+    read: files of this job alone.
     written: files that the job leaves, in the order in which they are to appear on the host that asks; one
         that is not there when the job is done is removed there.
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError, UnfitWorkerError
 from paraforge.base.interrupts import stop_requested
 from paraforge.base.progress import JobCounter, progress
-from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, watched_connection
+from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
 from paraforge.base.shards.copies import TransferError, copied
 from paraforge.base.shards.disk import Disk, JobFiles, announced, on_shared_disk
 from paraforge.base.shards.libraries import Versions, check_worker, installed
@@ -218,9 +218,7 @@ class Jobs:
                         continue
                 for future in finished.done:
                     index, _ = pending.pop(future)
-                    with watched_connection():
-                        error = future.exception()
-                        result = future.result() if error is None else None
+                    result, error = outcome(future)
                     if result is not None:
                         workers.served = True
                         if result[2] is not None:
@@ -237,7 +235,7 @@ class Jobs:
                         yield index, Failed(f"its worker died {ATTEMPTS} times")
                     elif isinstance(error, _USERS):
                         raise error
-                    else:
+                    elif error is not None:
                         yield index, Failed(_reason(error), error)
                     future.release()
         finally:

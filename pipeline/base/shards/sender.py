@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraforge.base.files import sha256_file
-from paraforge.base.shards.copies import MISSING, PATIENCE_SECONDS, TOPIC, receive
+from paraforge.base.shards.copies import PATIENCE_SECONDS, TOPIC, receive
 from paraforge.base.shards.disk import Disk, JobFiles
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Sender:
         """A piece of a file; with the last one its SHA-256, and what is wrong instead if something is."""
         files = self._files[job]
         kept = any(root == path or root in path.parents for root in files.kept)
-        if not kept and path not in files.read:
+        if ".." in path.parts or not (kept or path in files.read):
             return b"", "", "is not a file of this job"
         try:
             if is_list:
@@ -84,15 +84,11 @@ class Sender:
                 if offset + len(piece) < path.stat().st_size:
                     return piece, "", ""
             return piece, self._digest(path) if kept else sha256_file(path), ""
-        except FileNotFoundError:
-            return b"", "", MISSING
         except OSError as error:
             return b"", "", f"cannot be read: {error.strerror}"
 
     def _listed(self, root: Path) -> list[tuple[str, str]]:
         """Name and SHA-256 of each file of a directory; of a file, an empty name."""
-        if not root.exists():
-            raise FileNotFoundError(root)
         paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
         return [
             (path.relative_to(root).as_posix() if path != root else "", self._digest(path)) for path in paths

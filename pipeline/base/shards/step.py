@@ -188,7 +188,11 @@ def _make_missing(
     ]
     place = WorkDirectory(step.name, root)
     files = [
-        JobFiles(step.files or (), (*paths, place.begun_file(keys[index])), place.files(keys[index]))
+        JobFiles(
+            step.files or (),
+            tuple(path for path in (*paths, place.begun_file(keys[index])) if path.is_file()),
+            place.files(keys[index]),
+        )
         for index, paths in zip(todo, shards, strict=True)
     ]
     sizes = [view.rows[index] for index in todo]

@@ -1,4 +1,4 @@
-"""A program that translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE``."""
+"""Translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE``."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def content(place: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from distributed import Client, LocalCluster
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards import copies, sender
-from paraforge.base.shards.copies import Copies
+from paraforge.base.shards.copies import Copies, TransferError, copied, receive
 from paraforge.base.shards.disk import Disk, JobFiles
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory
 from tests.base.shards.steps import multiply_step, write_input
 
-MODEL = {"weights.bin": bytes(range(256)) * 40_000, "folder/words.txt": "slovo\n".encode() * 9, "empty": b""}
+MODEL = {"weights.bin": bytes(range(256)) * 40_000, "folder/words.txt": b"slovo\n" * 9, "empty": b""}
 
 
 def build_hash(models: list[Path]) -> Callable[[pa.Table], pa.Table]:
@@ -92,12 +92,110 @@ def test_models_travel_once_and_shards_both_ways(
         assert output(tmp_path / "out") == output(tmp_path / "wanted")
         assert not [path for path in (tmp_path / str(number)).rglob("*") if path.name.startswith(".")]
         assert not list((tmp_path / "cache").glob(".*"))
-        return sum(not is_list and "in" not in path.parts for _, _, path, is_list, _ in pieces)
+        return sum(not is_list for _, _, _, is_list, _ in pieces)
 
-    # 10 pieces of the weights, and one of each other file; of begun tasks there are none.
-    begun = 20
-    assert asked(1) == 10 + 3 + begun
-    assert asked(2) == begun
+    # 10 pieces of the weights, and one of each other file and of each shard.
+    shards = 20
+    assert asked(1) == 10 + 3 + shards
+    assert asked(2) == shards
     kept = next((tmp_path / "cache").glob("*/model/weights.bin"))
     kept.write_bytes(b"damaged")
-    assert asked(3) == 10 + begun
+    assert asked(3) == 10 + shards
+
+
+@pytest.mark.slow
+def test_a_worker_that_sees_the_disk_is_sent_nothing(
+    tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[Any] = []
+    monkeypatch.setattr(sender.Sender, "_piece", counted(sender.Sender._piece, pieces))
+    write_input(tmp_path / "in", rows=30)
+    run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path, None))
+    assert len(ShardDirectory(tmp_path / "out")) == 3
+    assert not pieces and not (tmp_path / "cache").exists()
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["multiply"]
+
+
+@pytest.mark.slow
+def test_what_needs_the_whole_disk_is_done_where_it_is(
+    tmp_path: Path, cluster: tuple[str, Client], caplog: pytest.LogCaptureFixture
+) -> None:
+    write_input(tmp_path / "in", rows=30)
+    with caplog.at_level(logging.INFO):
+        run_step(multiply_step(3), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
+    assert len(ShardDirectory(tmp_path / "out")) == 3
+    assert "what needs all of it is done here" in caplog.text
+
+
+@pytest.mark.slow
+def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
+    """A model that goes while it is wanted; a worker that cannot write is not asked again."""
+    write_input(tmp_path / "in", rows=30)
+    missing = tmp_path / "model"
+    with pytest.raises(InputError, match=f"{missing}: cannot be read: No such file"):
+        run_step(hash_step([missing]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
+    full = there(cluster, tmp_path).model_copy(update={"worker_cache": Path("/proc")})
+    with pytest.raises(IncompleteError, match="it cannot write to /proc"):
+        run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", full)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """As what a step is built with."""
+
+    model: Path | None
+    rate: float
+
+
+def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
+    """Those of the job and what leads to them; also after a change all else is the same object."""
+    files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
+    here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path)
+    other = Choice(Path("/elsewhere"), 0.5)
+    given = {
+        "root": Path("/project/work"),
+        "choice": Choice(Path("/project/in/a"), 1.0),
+        "rest": [1, (other,)],
+    }
+    placed = here.placed(given)
+    assert placed["root"] == tmp_path / "project/work"
+    assert placed["choice"] == Choice(tmp_path / "project/in/a", 1.0)
+    assert placed["rest"] == [1, (other,)] and placed["rest"][1][0] is other
+
+
+def test_what_does_not_come_or_comes_damaged_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 0.05)
+    path = tmp_path / "file"
+    disk = Disk("", None, tmp_path / "cache", "run")
+    for ask, message in ((lambda *_: None, "has not reached"), (_damage, "reached worker with other bytes")):
+        with (
+            pytest.raises(TransferError, match=message),
+            copied(disk, JobFiles(read=(path,)), 0, "worker", ask),
+        ):
+            pass
+
+
+def _damage(_: str, asked: tuple[Any, ...]) -> None:
+    receive(asked[2], 0, b"other", hashlib.sha256(b"one").hexdigest(), "")
+
+
+def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    for name in ("secret", "model/weights"):
+        (tmp_path / name).write_bytes(b"bytes")
+    given = sender.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]
+    for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
+        assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
+    digest = hashlib.sha256(b"bytes").hexdigest()
+    assert given._piece(0, tmp_path / "model" / "weights", False, 2) == (b"tes", digest, "")
+
+
+def test_files_are_committed_in_their_order(tmp_path: Path) -> None:
+    paths = tuple(tmp_path / name for name in ("shard", "record", "begun"))
+    paths[2].write_bytes(b"old")
+    JobFiles(written=paths).commit([b"1", b"2", None])
+    assert [path.read_bytes() if path.exists() else None for path in paths] == [b"1", b"2", None]
+    assert paths[0].stat().st_mtime_ns <= paths[1].stat().st_mtime_ns
