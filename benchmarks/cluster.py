@@ -21,12 +21,11 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.scaling import write_sentences
-from benchmarks.simulation import SimulatedCluster, simulate
+from benchmarks.simulation import Outcome, SimulatedCluster, simulate
 from paraforge.base.shards.cluster import ATTEMPTS
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.interface.planning.preemption import Outcome
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.sentences import Workplace, choose_engine, sentences_step

@@ -111,9 +111,12 @@ class PairStore:
 
     def unscored(self) -> int:
         """How many pairs have no score."""
-        starts = range(0, len(self) if self._scores is not None else 0, _BLOCK_ROWS)
-        blocks = (self.scores(np.arange(first, min(first + _BLOCK_ROWS, len(self)))) for first in starts)
-        return sum(int(np.isnan(block).sum()) for block in blocks) if len(starts) else len(self)
+        missing = 0
+        for first in range(0, len(self), _BLOCK_ROWS):
+            pairs = np.arange(first, min(first + _BLOCK_ROWS, len(self)))
+            scores = self.scores(pairs)
+            missing += len(pairs) if scores is None else int(np.isnan(scores).sum())
+        return missing
 
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:
         """Texts of some pairs' sides: all left, then all right ones; the store was built with them."""
