@@ -18,6 +18,7 @@ from paraforge.base.shards.schema import column as schema_column
 if TYPE_CHECKING:
     from paraforge.base.word_vectors.vectors import WordVectors
     from paraforge.corpus.scoring.corpus_counts import CorpusCounts
+    from paraforge.corpus.scoring.lexical_table import LexicalTable
     from paraforge.corpus.scoring.pairs import Pairs
     from paraforge.corpus.scoring.word_scorer import WordScorer
 
@@ -36,6 +37,7 @@ class ScorerChoice:
     Attributes:
         vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model.
         counts: words and lengths of the corpus; without them there are no scores that compare with these.
+        lexical: which words of the corpus translate each other; without it no pair is judged by its source.
         identify_language: add the languages of both sides.
         languages: codes of the languages to tell apart; None for all.
         sentence_transformer_directory: add the cosine under this model.
@@ -45,6 +47,7 @@ class ScorerChoice:
 
     vectors: WordVectors | WordScorer | SentenceEncoder
     counts: CorpusCounts | None = None
+    lexical: LexicalTable | None = None
     identify_language: bool = False
     languages: Sequence[str] | None = None
     sentence_transformer_directory: Path | None = None

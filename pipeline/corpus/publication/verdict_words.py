@@ -211,7 +211,8 @@ def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
     )
     if not poor:
         return
-    cause = f"most of the translations are bad, or the {label(score)} does not understand this text"
+    wrong = "references" if score == "source_similarity" else "translations"
+    cause = f"most of the {wrong} are bad, or the {label(score)} does not understand this text"
     how = "hardly" if areas[poor[0]]["value"] < _HARDLY else "poorly"
     if len(poor) == len(figures["sources"]):
         # Of several poor sources, the worst is still another than the best.

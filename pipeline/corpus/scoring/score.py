@@ -27,6 +27,8 @@ from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
 from paraforge.corpus.scoring.changed_pairs import other_rows
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
+from paraforge.corpus.scoring.lexical_learning import learn_corpus
+from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.scorers import language
@@ -94,19 +96,23 @@ def build_scorers(
     vectors: Path | WordVectors | WordScorer | SentenceEncoder,
     open_model: OpenModel | None = None,
     counts: Path | CorpusCounts | None = None,
+    lexical: Path | LexicalTable | None = None,
     **choice: Any,
 ) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
 
     vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
     open_model: opens the model's directory. counts: the corpus' counts, or a file of them.
+    lexical: the corpus' lexical table, or a file of it.
     choice: the other fields of :class:`~paraforge.corpus.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
         _, vectors = open_vectors(vectors, open_model)
     if isinstance(counts, Path):
         counts = CorpusCounts.open(counts)
-    chosen = ScorerChoice(vectors, counts, **choice)
+    if isinstance(lexical, Path):
+        lexical = LexicalTable.open(lexical)
+    chosen = ScorerChoice(vectors, counts, lexical, **choice)
     built = [scorer.build(chosen) for scorer in scorer_types()]
     return [scorer for scorer in built if scorer is not None]
 
@@ -146,11 +152,13 @@ def score_step(
     resources: Resources,
     open_model: OpenModel | None = None,
     counted: tuple[Path, str] | None = None,
+    learnt: tuple[Path, str] | None = None,
 ) -> Step:
     """The step that scores translated rows; see :func:`score`.
 
     counted: the corpus' counts, and their fingerprint; see
-        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`.
+        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: its lexical table, and its
+        fingerprint; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
 
     Raises:
         InputError: the vectors or the sentence-transformers model are missing or damaged.
@@ -171,8 +179,8 @@ def score_step(
         fingerprints = {kind: opened.fingerprint}
     else:
         fingerprints = {kind: sha256_directory(vectors)}
-    if counted is not None:
-        fingerprints["counts"] = counted[1]
+    made = {name: one for name, one in (("counts", counted), ("lexical", learnt)) if one is not None}
+    fingerprints |= {name: fingerprint for name, (_, fingerprint) in made.items()}
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
@@ -198,7 +206,7 @@ def score_step(
         arguments={
             "vectors": vectors.resolve(),
             "open_model": open_model,
-            "counts": None if counted is None else counted[0],
+            **{name: path for name, (path, _) in made.items()},
             "identify_language": identify,
             "languages": parameters.languages,
             **{f"{name}_directory": models.get(name) for name in _MODELS},
@@ -242,8 +250,8 @@ def score(
     open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
     started = time.monotonic()
-    counted = count_corpus(translated, resources)
-    step = score_step(parameters, vectors, resources, open_model, counted)
+    counted, learnt = count_corpus(translated, resources), learn_corpus(translated, resources)
+    step = score_step(parameters, vectors, resources, open_model, counted, learnt)
     present = ShardView(translated).column_names
     step = replace(step, columns=[name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present])
     report = run_step(step, [translated], output, resources)

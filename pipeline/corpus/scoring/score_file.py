@@ -39,6 +39,8 @@ from paraforge.corpus.scoring.corpus_counts import (
     put_together,
     source_rows,
 )
+from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
+from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
 from paraforge.intake.bitext.languages import oddities, oddity
@@ -103,7 +105,7 @@ def score_file(
             return _parquet_tables(input_path, columns)
         return _full_tables(_tsv_tables(input_path, columns, header))
 
-    scorer_arguments = {**scorer_arguments, "counts": _counts(read)}
+    scorer_arguments = {**scorer_arguments, "counts": _counts(read), "lexical": _lexical(read)}
     tables = read()
     begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
     if not begun:
@@ -169,6 +171,14 @@ def _counts(read: Callable[[], Iterator[Any]]) -> CorpusCounts:
     return put_together(count_shard(table) for number, table in enumerate(read()) if number in chosen)
 
 
+def _lexical(read: Callable[[], Iterator[Any]]) -> LexicalTable:
+    """The lexical table of a file, empty where it has no foreign side."""
+    tables = read()
+    first = list(islice(tables, 1))
+    has_foreign = first and "source_text" in first[0].column_names
+    return learn(drawn_rows(chain(first, tables) if has_foreign else ()))
+
+
 def _write(path: Path, tables: Iterator[Any], what: str) -> int:
     """Write tables of one schema into a Parquet file, each a row group; gives the rows."""
     rows = 0
@@ -197,8 +207,10 @@ class _Groups:
 
     def __init__(self, file: pq.ParquetFile, scores: Sequence[str]) -> None:
         self._file = file
-        self.column_names = [*LINEAGE[:2], *TEXT_COLUMNS, *scores]
-        self._has_source = "source" in file.schema_arrow.names
+        names = file.schema_arrow.names
+        foreign = [name for name in ("source_text",) if name in names]
+        self.column_names = [*LINEAGE[:2], *foreign, *TEXT_COLUMNS, *scores]
+        self._has_source = "source" in names
         self.sources: Counter[str] = Counter()
         self.first = [0]
         for group in range(len(self)):

@@ -46,6 +46,8 @@ RIGHT: Final = "right_"
 _TRAINED: Final = b"paraforge.trained_on_corpus"
 _SEED: Final = 1
 _ROWS_PER_SHARD: Final = 2_500
+# A wrong pair has it with the translation: scores see to whom this belongs. It is not stored.
+_FOREIGN: Final = {"source_text"}
 
 _ADDED: Final = (
     column("translation_source", pa.string(), "source of the row that the translation is of"),
@@ -210,7 +212,8 @@ def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.T
     lineage, both texts and the scores, with the key that they are drawn by."""
     lineage = [name for name in LINEAGE if name in view.column_names]
     scores = [name for name in compared_scores() if name in view.column_names]
-    rows = view.read(index, [*lineage, *TEXT_COLUMNS, "reference_tokens", *scores])
+    foreign = _FOREIGN & {*view.column_names}
+    rows = view.read(index, [*lineage, *foreign, *TEXT_COLUMNS, "reference_tokens", *scores])
     rows = rows.filter(pc.is_valid(rows["reference_tokens"])).drop_columns("reference_tokens")
     keys = sampling_keys(rows.select(lineage), _SEED)
     names = rows["source"].combine_chunks().dictionary_encode()
@@ -251,12 +254,13 @@ def _wrong(
     lineage = [name for name in LINEAGE if name in rows.column_names]
     scores = [name for name in compared_scores() if name in rows.column_names]
     arrays: dict[str, Any] = {name: rows[name] for name in (*lineage, "reference")}
-    arrays["translation"] = taken["translation"]
+    foreign = [name for name in taken.column_names if name in _FOREIGN]
+    arrays |= {name: taken[name] for name in ("translation", *foreign)}
     by_rule = pa.nulls(rows.num_rows, pa.string()) if rules is None else pa.array(rules, pa.string())
     added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
     arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
     arrays |= {f"{RIGHT}{name}": rows[name] for name in scores}
-    fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS)]
+    fields = [COLUMNS[name] for name in (*lineage, *TEXT_COLUMNS, *foreign)]
     fields += [
         *_ADDED,
         *(column(f"{RIGHT}{name}", COLUMNS[name].type, f"{name} of the right pair") for name in scores),
@@ -287,5 +291,6 @@ def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources
 
 def joined(pairs: pa.Table, scores: pa.Table) -> pa.Table:
     """Wrong pairs with their scores; without the footer of the step, which names versions of libraries."""
+    pairs = pairs.drop_columns([name for name in pairs.column_names if name in _FOREIGN])
     fields = [field for table in (pairs, scores) for field in table.schema]
     return pa.table([*pairs.columns, *scores.columns], schema=pa.schema(fields))

@@ -21,6 +21,7 @@ from paraforge.corpus.scoring.verdict import (
     minimum_of,
 )
 from paraforge.corpus.scoring.wrong_pairs import RIGHT, trained_on_corpus
+from paraforge.corpus.selection.filters import FilterParameters
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
@@ -78,6 +79,9 @@ def settle(
                 raise ValueError(_NO_PAIRS)
             return maximum_of(wrong_pairs, share, score)
 
+        if _is_about_nothing(one, wrong_pairs):
+            logger.info("%s: no pair has a %s, so it rejects none", where, one.reason)
+            continue
         try:
             filters.append(one.settled(find, find_maximum))
         except ValueError as error:
@@ -85,6 +89,18 @@ def settle(
     if problems:
         raise ConfigurationError(problems)
     return parameters.model_copy(update={"filters": filters})
+
+
+def _is_about_nothing(one: FilterParameters, wrong_pairs: pa.Table | None) -> bool:
+    """Whether a bound is to be found for a score that no pair has, and pairs without it are accepted: such as
+    the similarity to the source of a corpus without a foreign side."""
+    if not isinstance(one, BoundsParameters) or one.missing != "accept" or not wrong_pairs:
+        return False
+    if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
+        return False
+    return all(
+        wrong_pairs[name].null_count == wrong_pairs.num_rows for name in (one.score, f"{RIGHT}{one.score}")
+    )
 
 
 def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:

@@ -15,6 +15,7 @@ from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
+from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_step, score_table
 from paraforge.corpus.scoring.scorers import language, sentence_transformer
@@ -36,7 +37,7 @@ ALONE = [
 ]
 SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
 _BEFORE = ALONE.index("digit_mismatch") + 1
-SCORES = [*ALONE[:_BEFORE], "unknown_words", *ALONE[_BEFORE:], *SIGNS[1:]]
+SCORES = [*ALONE[:_BEFORE], "unknown_words", *ALONE[_BEFORE:], *SIGNS[1:], "source_similarity"]
 
 
 @pytest.fixture
@@ -62,6 +63,9 @@ def rows(count: int) -> pa.Table:
     )
 
 
+NO_SOURCE = learn(drawn_rows([]))
+
+
 def counted(*tables: pa.Table) -> CorpusCounts:
     return put_together(map(count_shard, tables))
 
@@ -75,7 +79,7 @@ def write_translated(path: Path, count: int, rows_per_shard: int = 10) -> Path:
 
 def test_columns_types_and_nulls(vectors: Path) -> None:
     table = rows(40)
-    scored = score_table(table, build_scorers(vectors, counts=counted(table)))
+    scored = score_table(table, build_scorers(vectors, counts=counted(table), lexical=NO_SOURCE))
     assert score_table(table, build_scorers(vectors)).equals(scored.select(ALONE))
     assert scored.schema.names == SCORES
     assert scored.num_rows == table.num_rows
@@ -87,14 +91,15 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
         else:
             scoreless = "unseen" in (given["reference"], given["translation"])
             assert (result.pop("paraphrase_score") is None) == scoreless
-            assert result.pop("copied_words") is None  # there is no foreign side
+            # There is no foreign side.
+            assert result.pop("copied_words") is result.pop("source_similarity") is None
             assert result.pop("unknown_words") is result.pop("character_score") is None  # few words
             assert None not in result.values()
 
 
 def test_scores_stand_in_their_rows(vectors: Path) -> None:
     table = rows(40)
-    scorers = build_scorers(vectors, counts=counted(table))
+    scorers = build_scorers(vectors, counts=counted(table), lexical=NO_SOURCE)
     whole = score_table(table, scorers)
     for index in range(table.num_rows):
         assert whole.slice(index, 1).to_pylist() == score_table(table.slice(index, 1), scorers).to_pylist()
@@ -106,7 +111,7 @@ def test_tables_with_nothing_to_score(vectors: Path, count: int) -> None:
         {"reference": [None] * count, "translation": ["x"] * count},
         schema=schema_of(["reference", "translation"]),
     )
-    scored = score_table(nothing, build_scorers(vectors, counts=counted(nothing)))
+    scored = score_table(nothing, build_scorers(vectors, counts=counted(nothing), lexical=NO_SOURCE))
     assert scored.num_rows == count
     assert all(column.null_count == count for column in scored.columns)
 
@@ -116,7 +121,7 @@ def test_stage(tmp_path: Path, vectors: Path) -> None:
     resources = Resources(work=tmp_path / "work", workers=1)
     report = score(WITHOUT_LANGUAGE, translated, vectors, tmp_path / "scored", resources)
     table = pa.concat_tables(ShardDirectory(tmp_path / "scored").tables())
-    expected = score_table(rows(95), build_scorers(vectors, counts=counted(rows(95))))
+    expected = score_table(rows(95), build_scorers(vectors, counts=counted(rows(95)), lexical=NO_SOURCE))
     assert table.equals(expected)
     assert (report.rows, report.shards, report.reused) == (95, 10, 0)
     assert report.rows == report.scored + report.unscored

@@ -20,7 +20,7 @@ from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.score_file import score_file
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from tests.corpus.scoring.test_score import SCORES, counted
+from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, counted
 from tests.here import run_command
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -48,7 +48,7 @@ def tsv(pairs: list[tuple[str, str]]) -> str:
 
 def expected(pairs: list[tuple[str, str]]) -> pa.Table:
     table = pa.table({"reference": [r for r, _ in pairs], "translation": [t for _, t in pairs]})
-    return score_table(table, build_scorers(VECTORS, counts=counted(table)))
+    return score_table(table, build_scorers(VECTORS, counts=counted(table), lexical=NO_SOURCE))
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -52,6 +52,7 @@ FAILED = {
     "repetition": "The woman saw the dog dog dog dog in the park.",
     "copied_words": "The žena viděla dog in the park.",
     "unknown_words": "The corimentmast ablethion saw dog.",
+    "source_similarity": "This woman saw that dog there in this park.",
     "paraphrase_score": "It will rain all day tomorrow in Paris.",
     "contradiction": "The woman never saw the dog in the park.",
     "trigram_overlap": "The woman saw the dog in the park.",
@@ -66,7 +67,7 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
         (
             "s",
             0,
-            None,
+            f"{a[::-1]} {verb[::-1]} {b[::-1]}",
             f"The {a} {verb} the {b}.",
             f"This {a} {verb} that {b} there.",
             False,
@@ -83,7 +84,7 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
         (
             "s",
             0,
-            "Žena viděla psa v parku.",
+            "Esroh detisiv hcruhc." if reason == "source_similarity" else "Žena viděla psa v parku.",
             "The woman saw the dog in the park.",
             text,
             False,
@@ -91,7 +92,7 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
             None,
             None,
         )
-        for text in FAILED.values()
+        for reason, text in FAILED.items()
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
     columns[1] = list(range(1, len(rows) + 1))

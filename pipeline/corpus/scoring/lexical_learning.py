@@ -1,0 +1,256 @@
+"""Learns the lexical table of a corpus from a sample of its rows by expectation maximisation, both ways.
+
+A wrong row must not teach the table that it is right. So a link needs two rows that have both words, and each
+expected count is less by one, which is the most that one row adds: no row is judged by what it taught itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paraforge.base.compiled import compiled
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.base.shards.lineage import mix
+from paraforge.base.shards.pool import in_order, threads_for
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
+from paraforge.base.shards.store import ShardView
+from paraforge.base.shards.work import WorkDirectory, shard_key
+from paraforge.base.text.ragged import IntArray
+from paraforge.base.text.tokens import TokenColumn, tokenize_column
+from paraforge.corpus.scoring.lexical_table import (
+    CHANCE,
+    NEARNESS,
+    Floats,
+    LexicalTable,
+    Side,
+    distance,
+    foreign_units,
+    hashed,
+    place_of,
+    units_of,
+)
+from paraforge.versions import SCORE
+
+STEP: Final = "score-translations"
+SIDES: Final = ("source_text", "reference")
+MOST_ROWS: Final = 300_000
+"""Rows that are learnt from, at most; of a longer corpus those with the smallest pseudo-random keys."""
+MOST_CELLS: Final = 1 << 25
+"""Pairs of words in these rows, at most: four bytes of memory each."""
+MOST_CHARACTERS: Final = 400
+"""Characters of a side; a longer row teaches little of which word translates which."""
+MOST_UNITS: Final = 1 << 18
+"""Distinct units of a side, the most frequent ones that occur at least twice."""
+ROUNDS: Final = 5
+_PARTS: Final = 16
+_LEAST: Final = 1e-3
+"""Probability below which a link is dropped, unless the other direction's is above."""
+
+
+def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
+    """The rows with both sides that have the smallest keys, in the order of these.
+
+    tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
+        rank 0 counts), ``rejected``, ``failed``. most: rows.
+
+    Returns ``key``, ``source``, ``source_text``, ``reference``. A key depends on the row's number alone.
+    """
+    pool = [_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))))]
+    first, limit = 0, None
+    for table in tables:
+        check_interrupt()
+        rows = _usable(first, table)
+        first += table.num_rows
+        pool.append(rows if limit is None else rows.filter(pc.less(rows["key"], limit)))
+        if sum(part.num_rows for part in pool) > 2 * most:
+            pool = [_smallest(pool, most)]
+            limit = pool[0]["key"][-1]
+    return _smallest(pool, most)
+
+
+def _usable(first: int, table: pa.Table) -> pa.Table:
+    keys = mix(np.arange(first, first + table.num_rows).astype(np.uint64))
+    usable = alive_rows(table)
+    for name in SIDES:
+        length = pc.utf8_length(table[name])
+        usable = pc.and_(usable, pc.and_(pc.greater(length, 0), pc.less_equal(length, MOST_CHARACTERS)))
+    if "rank" in table.column_names:
+        usable = pc.and_(usable, pc.equal(pc.fill_null(table["rank"], 0), 0))
+    nothing = pa.nulls(table.num_rows, pa.string())
+    sources = table["source"].cast(pa.string()) if "source" in table.column_names else nothing
+    columns = {"key": pa.array(keys), "source": sources, **{name: table[name] for name in SIDES}}
+    return pa.table(columns).filter(usable)
+
+
+def _smallest(pool: list[pa.Table], most: int) -> pa.Table:
+    return pa.concat_tables(pool).sort_by("key").slice(0, most)
+
+
+def learn(rows: pa.Table) -> LexicalTable:
+    """The table of rows of :func:`drawn_rows`; the same for the same rows in the same order, anywhere."""
+    foreign = foreign_units(rows["source_text"])
+    reference = units_of(tokenize_column(rows["reference"]))
+    cells = np.cumsum(foreign.lengths * reference.lengths)
+    last = int(np.searchsorted(cells, MOST_CELLS, side="right"))
+    (foreign_side, first), (reference_side, second) = (
+        _side(side.slice(0, last)) for side in (foreign, reference)
+    )
+    tokens = (first.ids, first.offsets, second.ids, second.offsets)
+    keys = _met_twice(tokens)
+    of_cells = _places(*tokens, *hashed(keys))
+    links = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1).astype(np.int32)
+    chances = [side.counts / max(1, side.total) for side in (foreign_side, reference_side)]
+    forward = backward = np.full(len(keys), _LEAST)
+    for _ in range(ROUNDS):
+        check_interrupt()
+        counts = np.zeros((2, len(keys)))
+        _expect(*tokens, of_cells, chances[0], chances[1], forward, backward, counts, NEARNESS)
+        forward, backward = (_shares(counts[side], links[:, side]) for side in (0, 1))
+    kept = np.maximum(forward, backward) >= _LEAST
+    probabilities = (share[kept].astype(np.float32) for share in (forward, backward))
+    return LexicalTable(foreign_side, reference_side, links[kept], *probabilities)
+
+
+def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:
+    """Probability of each link given its unit on one side: what its count is above one / the unit's total."""
+    totals = np.bincount(given, counts)
+    return np.asarray(np.maximum(counts - 1, 0) / np.maximum(totals[given], 1))
+
+
+def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
+    """Learn the table of a corpus, or find it in the work directory.
+
+    translated: shard directory. resources: threads and the work directory.
+
+    Returns file of the table, empty where no row has a foreign side, and the hash of what it was made of.
+
+    Raises:
+        WorkLockedError: another process learns with this work directory.
+        Interrupted: SIGTERM or Ctrl-C; the next run learns again.
+    """
+    view = ShardView(translated)
+    work = WorkDirectory(STEP, resources.work)
+    key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
+    with work.lock():
+        if work.find(key) is None:
+            work.commit(key, learn(drawn_rows(corpus_tables(view, resources))).table())
+        work.note_used([key])
+    return work.file(key).resolve(), key
+
+
+def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
+    """The tables of a corpus for :func:`drawn_rows`."""
+    columns = [name for name in (*SIDES, *FATE_COLUMNS, "source", "rank") if name in view.column_names]
+    shards = len(view) if {*SIDES} <= {*columns} else 0
+    read = in_order(partial(view.read, columns=columns), shards, threads_for(resources, view.total_rows))
+    with progress(total=view.total_rows, unit="rows", description=STEP) as bar:
+        for table in read:
+            yield table
+            bar.update(table.num_rows)
+
+
+def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
+    """The known units of a side, and its tokens as their numbers, -1 for a unit that is not known."""
+    counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
+    table = pa.table(
+        {"unit": pa.array(tokens.vocabulary, pa.string()), "count": counts, "place": np.arange(len(counts))}
+    )
+    table = table.filter(pc.greater(table["count"], 1))
+    table = table.sort_by([("count", "descending"), ("unit", "ascending")]).slice(0, MOST_UNITS)
+    numbers = np.full(len(counts), -1, np.int32)
+    numbers[table["place"].to_numpy()] = np.arange(table.num_rows)
+    side = Side(table["unit"].combine_chunks(), table["count"].to_numpy().astype(np.int64), len(tokens.ids))
+    return side, TokenColumn(numbers[tokens.ids], tokens.offsets, [])
+
+
+def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
+    """Pairs of known units that are together twice or more, as numbers in rising order."""
+    found = []
+    for part in range(_PARTS):  # the pairs of all cells at once would take twice the memory of all else
+        keys, times = np.unique(_keys(*tokens, part), return_counts=True)
+        found.append(keys[times > 1])
+    return np.sort(np.concatenate(found))
+
+
+@compiled
+def _keys(first: Any, first_offsets: Any, second: Any, second_offsets: Any, part: int) -> Any:
+    """Numbers of the pairs of known units in all rows whose first unit's number is in a part."""
+    keys = np.empty(0, np.int64)
+    for filling in range(2):
+        size = 0
+        for row in range(len(first_offsets) - 1):
+            for i in range(first_offsets[row], first_offsets[row + 1]):
+                if first[i] < 0 or first[i] % _PARTS != part:
+                    continue
+                for j in range(second_offsets[row], second_offsets[row + 1]):
+                    if second[j] >= 0:
+                        if filling:
+                            keys[size] = np.int64(first[i]) << 32 | np.int64(second[j])
+                        size += 1
+        if not filling:
+            keys = np.empty(size, np.int64)
+    return keys
+
+
+@compiled
+def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, slots: Any, places: Any) -> Any:
+    """Place of each cell's link, -1 for none: row after row, of each second unit all first ones."""
+    lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
+    found = np.full(lengths.sum(), -1, np.int32)
+    cell = 0
+    for row in range(len(first_offsets) - 1):
+        for j in range(second_offsets[row], second_offsets[row + 1]):
+            for i in range(first_offsets[row], first_offsets[row + 1]):
+                if first[i] >= 0 and second[j] >= 0:
+                    found[cell] = place_of(slots, places, first[i], second[j])
+                cell += 1
+    return found
+
+
+@compiled
+def _expect(
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any,
+    first_chances: Any, second_chances: Any, forward: Any, backward: Any,
+    counts: Any, nearness: Any,
+) -> None:  # fmt: skip
+    """Add to the counts, (2, links), how often each link is expected in either direction."""
+    start = 0
+    for row in range(len(first_offsets) - 1):
+        begin, other = first_offsets[row], second_offsets[row]
+        rows, columns = first_offsets[row + 1] - begin, second_offsets[row + 1] - other
+        weights, given = np.zeros(rows), np.zeros(rows)
+        column_weights, column_given = np.zeros(columns), np.zeros(columns)
+        for j in range(columns):
+            for i in range(rows):
+                weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
+                weights[i] += weight
+                column_weights[j] += weight
+                place = cells[start + j * rows + i]
+                if place >= 0:
+                    given[i] += weight * backward[place]
+                    column_given[j] += weight * forward[place]
+        for i in range(rows):
+            if first[begin + i] >= 0:
+                given[i] += CHANCE / (1 - CHANCE) * weights[i] * first_chances[first[begin + i]]
+        for j in range(columns):
+            if second[other + j] >= 0:
+                chance = second_chances[second[other + j]]
+                column_given[j] += CHANCE / (1 - CHANCE) * column_weights[j] * chance
+        for j in range(columns):
+            for i in range(rows):
+                place = cells[start + j * rows + i]
+                if place >= 0:
+                    weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
+                    counts[0, place] += weight * forward[place] / column_given[j]
+                    counts[1, place] += weight * backward[place] / given[i]
+        start += rows * columns

@@ -1,0 +1,268 @@
+"""Which words of both sides of a bitext translate each other, and how well the sides of a row agree by that.
+
+The model is IBM model 1 (Brown et al. 1993) with the diagonal prior of fast_align (Dyer et al. 2013): a word
+is due to chance with probability `CHANCE`, or translates one of the other side's words, those at its own
+relative position rather than others. A word is taken by its first letters, since few corpora are large enough
+to have seen every form of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import IntArray, offsets_of, ranges
+from paraforge.base.text.tokens import TokenColumn
+
+STEM: Final = 4
+"""Letters by which a word is taken. A token with a digit is taken whole."""
+CHANCE: Final = 0.1
+"""Probability that a word translates none of the other side's."""
+WINDOW: Final = 100
+"""Words on either side of its own relative position among which a word's translation is looked for."""
+_DIGITS: Final = 4
+# Weight of a distance along the diagonal, by 32nds of the side: no exponential, whose last digit differs from
+# processor to processor.
+_BINS: Final = 32
+NEARNESS: Final = np.cumprod(np.full(_BINS + 1, 0.9))
+_WITHOUT_SPACES: Final = r"([\p{Han}\p{Hiragana}\p{Katakana}])"
+_NUMBER: Final = r"\p{N}"
+_EMPTY: Final = -1
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Side:
+    """The units of one side, a pyarrow string array by falling count; how often each occurs, int64; and how
+    many occurrences of any unit there are, rare ones included."""
+
+    units: Any
+    counts: IntArray
+    total: int
+
+    def chances(self, units: Any) -> tuple[npt.NDArray[np.int32], Floats]:
+        """Number of each unit, -1 where it is not known, and the probability that it occurs anywhere."""
+        numbers = pc.index_in(units, value_set=self.units).fill_null(-1).to_numpy().astype(np.int32)
+        counts = np.append(self.counts, 1)  # as often as one that is not known
+        return numbers, counts[numbers] / max(2, self.total)
+
+
+@dataclass(frozen=True)
+class LexicalTable:
+    """Pairs of units that translate each other.
+
+    foreign, reference: the sides. links: pairs of their numbers, int32 (links, 2).
+    forward, backward: of each link the probability of the reference's unit given the foreign one, and the
+        reverse, float32 (links,).
+    """
+
+    foreign: Side
+    reference: Side
+    links: npt.NDArray[np.int32]
+    forward: npt.NDArray[np.float32]
+    backward: npt.NDArray[np.float32]
+
+    def table(self) -> pa.Table:
+        """A row for each unit: its side, its count and, of the foreign side, its links; the totals come last,
+        as units that are null."""
+        sides = (self.foreign, self.reference)
+        sizes = [len(side.units) for side in sides]
+        links = np.bincount(self.links[:, 0], minlength=sum(sizes) + 2)
+        order = np.argsort(self.links[:, 0], kind="stable")
+        offsets = pa.array(offsets_of(links).astype(np.int32))
+        lists = (self.links[order, 1], self.forward[order], self.backward[order])
+        return pa.table(
+            {
+                "foreign": [True] * sizes[0] + [False] * sizes[1] + [True, False],
+                "unit": pa.chunked_array([*(side.units for side in sides), pa.nulls(2, pa.string())]),
+                "count": np.concatenate(
+                    [self.foreign.counts, self.reference.counts, [s.total for s in sides]]
+                ),
+                **{
+                    name: pa.ListArray.from_arrays(offsets, pa.array(values))
+                    for name, values in zip(("links", "forward", "backward"), lists, strict=True)
+                },
+            }
+        )
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> LexicalTable:
+        """What :meth:`table` gave."""
+        sides = []
+        for chosen in (table["foreign"], pc.invert(table["foreign"])):
+            units, counts = (table[name].filter(chosen).combine_chunks() for name in ("unit", "count"))
+            numbers = counts.to_numpy()
+            sides.append(Side(units.slice(0, len(units) - 1), numbers[:-1], int(numbers[-1])))
+        partners, forward, backward = (
+            pc.list_flatten(table[name]).to_numpy() for name in ("links", "forward", "backward")
+        )
+        units = np.repeat(np.arange(table.num_rows), pc.list_value_length(table["links"]).to_numpy())
+        links = np.stack([units, partners], axis=1).astype(np.int32)
+        foreign, reference = sides
+        return cls(foreign, reference, links, forward, backward)
+
+    @classmethod
+    def open(cls, path: Path) -> LexicalTable:
+        """Read a Parquet file of :meth:`table`."""
+        return cls.of_table(pq.read_table(path, partitioning=None))
+
+    @cached_property
+    def _hashed(self) -> tuple[IntArray, npt.NDArray[np.int32]]:
+        return hashed(link_keys(self.links[:, 0], self.links[:, 1]))
+
+    def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
+        """How much of the information in both sides' words the other side gives: (pairs,) float32, NaN where
+        a side has no word.
+
+        The sum over words of ln(p / q) / the sum of -ln(q), q being the probability of the word anywhere and
+        p its probability given the other side: 1 where all words are as good as certain, 0 where they are
+        no likelier than in any other text, a little below it where nothing is translated.
+
+        foreign, reference: see :func:`units_of`. The same unit on both sides, if it is a number or has
+        `STEM` letters, translates itself.
+        """
+        units = pa.array(dict.fromkeys([*foreign.vocabulary, *reference.vocabulary]), pa.string())
+        ids = [
+            pc.index_in(pa.array(side.vocabulary, pa.string()), value_set=units).to_numpy()[side.ids]
+            for side in (foreign, reference)
+        ]
+        long = pc.greater_equal(pc.utf8_length(units), STEM)
+        same = pc.or_(long, pc.match_substring_regex(units, _NUMBER)).to_numpy(zero_copy_only=False)
+        found = _similarities(
+            ids[0], foreign.offsets, ids[1], reference.offsets, same,
+            *self.foreign.chances(units), *self.reference.chances(units),
+            *self._hashed, self.forward, self.backward, NEARNESS,
+        )  # fmt: skip
+        return np.round(found, _DIGITS).astype(np.float32)
+
+
+def foreign_units(texts: Any) -> TokenColumn:
+    """The units of a string column of the foreign side, of which no language is known: Moses' rules are for
+    one language, and what they do beyond this is a matter of punctuation."""
+    lists = pc.split_pattern(pa.chunked_array(texts).combine_chunks().fill_null(""), " ")
+    chunks = lists.flatten().dictionary_encode()
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    ids = chunks.indices.to_numpy().astype(np.int32)
+    return units_of(TokenColumn(ids, offsets - offsets[0], chunks.dictionary.to_pylist()))
+
+
+def units_of(tokens: TokenColumn) -> TokenColumn:
+    """The units of tokens: the first letters of each run, each number, each Chinese or Japanese sign."""
+    texts = pc.utf8_lower(pa.array(tokens.vocabulary, pa.string()))
+    spaced = pc.replace_substring_regex(texts, _WITHOUT_SPACES, r" \1 ")
+    words = pc.split_pattern_regex(spaced, r"[^\p{L}\p{M}\p{N}]+")
+    ends, words = words.offsets.to_numpy(), words.flatten()
+    stems = pc.if_else(
+        pc.match_substring_regex(words, _NUMBER), words, pc.utf8_slice_codeunits(words, 0, STEM)
+    )
+    encoded = stems.dictionary_encode()
+    known = pc.not_equal(stems, "").to_numpy(zero_copy_only=False)
+    ids = encoded.indices.to_numpy().astype(np.int32)[known]
+    ends = offsets_of(known)[ends]
+    # Each token gives way to its units.
+    lengths = np.diff(ends)[tokens.ids]
+    found = ids[ranges(ends[tokens.ids], lengths)]
+    return TokenColumn(found, offsets_of(lengths)[tokens.offsets], encoded.dictionary.to_pylist())
+
+
+def link_keys(foreign: npt.NDArray[Any], reference: npt.NDArray[Any]) -> IntArray:
+    """Numbers of two units as one number, int64."""
+    return foreign.astype(np.int64) << 32 | reference
+
+
+def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    """A hash table of distinct numbers, 0 or more: the number in each slot, -1 for none, and its place."""
+    size = 64
+    while size < 3 * len(keys):
+        size *= 2
+    slots = np.full(size, _EMPTY, np.int64)
+    places = np.full(size, -1, np.int32)
+    _fill(keys, slots, places)
+    return slots, places
+
+
+@compiled
+def _slot(slots: Any, key: Any) -> Any:
+    """Where a number is or would be."""
+    slot = ((key * 0x9E3779B97F4A7C1) >> 29) & (len(slots) - 1)
+    while slots[slot] >= 0 and slots[slot] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@compiled
+def _fill(keys: Any, slots: Any, places: Any) -> None:
+    for place in range(len(keys)):
+        slot = _slot(slots, keys[place])
+        slots[slot], places[slot] = keys[place], place
+
+
+@compiled
+def place_of(slots: Any, places: Any, foreign: int, reference: int) -> Any:
+    """Place of a pair of units in a hash table, -1 for none."""
+    key = np.int64(foreign) << 32 | np.int64(reference)
+    slot = _slot(slots, key)
+    return np.int32(-1) if slots[slot] < 0 else places[slot]
+
+
+@compiled
+def distance(first: int, of_first: float, second: int, of_second: float) -> int:
+    """How far apart two places are, each relative to its side, in bins; of_first, of_second: 1 / lengths."""
+    return int(abs((first + 0.5) * of_first - (second + 0.5) * of_second) * _BINS)
+
+
+@compiled
+def _similarities(
+    foreign: Any, foreign_offsets: Any, reference: Any, reference_offsets: Any, same: Any,
+    foreign_numbers: Any, foreign_chances: Any, reference_numbers: Any, reference_chances: Any,
+    slots: Any, places: Any, forward: Any, backward: Any, nearness: Any,
+) -> Any:  # fmt: skip
+    found = np.full(len(foreign_offsets) - 1, np.nan)
+    for row in range(len(found)):
+        first = foreign[foreign_offsets[row] : foreign_offsets[row + 1]]
+        second = reference[reference_offsets[row] : reference_offsets[row + 1]]
+        rows, columns = len(first), len(second)
+        if rows == 0 or columns == 0:
+            continue
+        # Of each word, the probability that it is given and the weight of all that might give it.
+        given, weights = np.zeros(rows), np.zeros(rows)
+        column_given, column_weights = np.zeros(columns), np.zeros(columns)
+        for j in range(columns):
+            unit = second[j]
+            number = reference_numbers[unit]
+            middle = j * rows // columns
+            for i in range(max(0, middle - WINDOW), min(rows, middle + WINDOW + 1)):
+                weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
+                weights[i] += weight
+                column_weights[j] += weight
+                if first[i] == unit and same[unit]:
+                    given[i] += weight
+                    column_given[j] += weight
+                elif number >= 0 and foreign_numbers[first[i]] >= 0:
+                    place = place_of(slots, places, foreign_numbers[first[i]], number)
+                    if place >= 0:
+                        given[i] += weight * backward[place]
+                        column_given[j] += weight * forward[place]
+        gained = information = 0.0
+        for i in range(rows):
+            chance = foreign_chances[first[i]]
+            share = given[i] / weights[i] if weights[i] > 0 else 0.0
+            gained += math.log(CHANCE + (1 - CHANCE) * share / chance)
+            information -= math.log(chance)
+        for j in range(columns):
+            chance = reference_chances[second[j]]
+            gained += math.log(CHANCE + (1 - CHANCE) * column_given[j] / column_weights[j] / chance)
+            information -= math.log(chance)
+        found[row] = gained / information
+    return found

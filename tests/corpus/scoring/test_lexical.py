@@ -1,0 +1,227 @@
+"""The lexical table: as a slow model has it, the same in any number of threads, not misled by wrong rows."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardWriter
+from paraforge.base.text.tokens import tokenize_column
+from paraforge.corpus.columns import schema_of
+from paraforge.corpus.scoring import lexical_learning
+from paraforge.corpus.scoring.lexical_learning import ROUNDS, drawn_rows, learn, learn_corpus
+from paraforge.corpus.scoring.lexical_table import CHANCE, LexicalTable, foreign_units, units_of
+from paraforge.corpus.scoring.verdict import area
+
+Row = tuple[str | None, str | None]
+
+
+def bitext(count: int, seed: int = 1) -> list[Row]:
+    """Sentences of 400 words, the first ones frequent, translated word by word with one word left out."""
+    dice = random.Random(seed)
+    weights = [1 / (rank + 5) for rank in range(400)]
+    found: list[Row] = []
+    for _ in range(count):
+        words = dice.choices(range(400), weights, k=dice.randint(3, 12))
+        left_out = dice.randrange(len(words))
+        foreign = " ".join(f"{chr(97 + word % 26)}{chr(97 + word // 26)}ž" for word in words)
+        own = [f"{chr(97 + word // 26)}q{chr(97 + word % 26)}" for word in words]
+        found.append((foreign, " ".join(own[:left_out] + own[left_out + 1 :])))
+    return found
+
+
+def table(rows: list[Row]) -> pa.Table:
+    foreign, references = zip(*rows, strict=True)
+    return pa.table(
+        {"source_text": pa.array(foreign, pa.string()), "reference": pa.array(references, pa.string())}
+    )
+
+
+def scores(lexical: LexicalTable, rows: list[Row]) -> np.ndarray:
+    texts = table(rows)
+    return lexical.similarities(
+        foreign_units(texts["source_text"]), units_of(tokenize_column(texts["reference"]))
+    )
+
+
+def shifted(rows: list[Row]) -> list[Row]:
+    return [(one[0], other[1]) for one, other in zip(rows, rows[1:] + rows[:1], strict=True)]
+
+
+def nearness(i: int, rows: int, j: int, columns: int) -> float:
+    return 0.9 ** (1 + int(32 * abs((i + 0.5) / rows - (j + 0.5) / columns)))
+
+
+def slowly_learnt(
+    rows: list[list[list[str]]],
+) -> tuple[dict[tuple[str, str], list[float]], list[Counter[str]]]:
+    """Probabilities of the pairs of words both ways, and the counts of each side."""
+    counts = [Counter(word for row in rows for word in row[side]) for side in (0, 1)]
+    met = Counter((f, e) for one, two in rows for f in one for e in two)
+    known = {pair for pair in met if met[pair] > 1 and min(counts[k][pair[k]] for k in (0, 1)) > 1}
+    chance = [{word: count / c.total() for word, count in c.items()} for c in counts]
+    links = {pair: [1e-3, 1e-3] for pair in known}
+    for _ in range(ROUNDS):
+        expected: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for both in rows:
+            for side in (0, 1):
+                for j, word in enumerate(both[1 - side]):
+                    if counts[1 - side][word] < 2:
+                        continue
+                    near = [
+                        nearness(i, len(both[side]), j, len(both[1 - side])) for i in range(len(both[side]))
+                    ]
+                    pairs = [(other, word) if side == 0 else (word, other) for other in both[side]]
+                    given = [
+                        w * links[p][side] if p in known else 0 for w, p in zip(near, pairs, strict=True)
+                    ]
+                    all_given = sum(given) + CHANCE / (1 - CHANCE) * sum(near) * chance[1 - side][word]
+                    for pair, one in zip(pairs, given, strict=True):
+                        expected[pair][side] += one / all_given
+        totals = [Counter[str](), Counter[str]()]
+        for pair in known:
+            for side in (0, 1):
+                totals[side][pair[side]] += expected[pair][side]  # type: ignore[assignment]
+        links = {
+            pair: [max(0, expected[pair][side] - 1) / max(1, totals[side][pair[side]]) for side in (0, 1)]
+            for pair in known
+        }
+    return links, counts
+
+
+def slow_score(
+    both: list[list[str]], links: dict[tuple[str, str], list[float]], counts: list[Counter[str]]
+) -> float:
+    gained = information = 0.0
+    for side in (0, 1):
+        for j, word in enumerate(both[1 - side]):
+            near = [nearness(i, len(both[side]), j, len(both[1 - side])) for i in range(len(both[side]))]
+            pairs = [(other, word) if side == 0 else (word, other) for other in both[side]]
+            given = [1 if p[0] == p[1] else links.get(p, [0, 0])[side] for p in pairs]
+            share = sum(w * g for w, g in zip(near, given, strict=True)) / sum(near)
+            count = counts[1 - side][word]
+            chance = (count if count > 1 else 1) / counts[1 - side].total()
+            gained += math.log(CHANCE + (1 - CHANCE) * share / chance)
+            information -= math.log(chance)
+    return gained / information
+
+
+def test_as_the_slow_model() -> None:
+    rows = [("a1 b2", "b2 c3"), *bitext(120), ("žluť xyz", "yellow")]
+    split = [[(side or "").split() for side in row] for row in rows]
+    split[-1] = [["žluť", "xyz"], ["yell"]]
+    links, counts = slowly_learnt(split)
+    lexical = learn(table(rows))
+    units = (lexical.foreign.units.to_pylist(), lexical.reference.units.to_pylist())
+    found = {
+        (units[0][f], units[1][e]): pair
+        for (f, e), *pair in zip(lexical.links, lexical.forward, lexical.backward, strict=True)
+    }
+    assert found.keys() == {pair for pair, both in links.items() if max(both) >= 1e-3}
+    assert len(found) > 50
+    for pair, both in found.items():
+        assert both == pytest.approx(links[pair], abs=1e-6)
+    expected = [slow_score(both, links, counts) for both in split]
+    assert scores(lexical, rows) == pytest.approx(expected, abs=2e-4)
+
+
+def test_it_finds_wrong_rows_of_the_text_that_it_learnt_from() -> None:
+    rows = bitext(3000)
+    wrong = shifted(rows[:900])
+    lexical = learn(table([*wrong, *rows[900:]]))
+    new = bitext(500, seed=2)
+    assert area(scores(lexical, rows[900:]), scores(lexical, wrong)) > 0.97
+    assert area(scores(lexical, new), scores(lexical, shifted(new))) > 0.97
+
+
+def test_a_text_that_is_all_wrong_teaches_nothing() -> None:
+    dice = random.Random(3)
+    rows = bitext(3000)
+    references = [row[1] for row in rows]
+    dice.shuffle(references)
+    wrong = [(row[0], reference) for row, reference in zip(rows, references, strict=True)]
+    lexical = learn(table(wrong))
+    assert area(scores(lexical, wrong), scores(lexical, shifted(wrong))) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("Nejkrásnější DŮM, 2024!", ["nejk", "dům", "2024"]),
+        ("1 234,5 x", ["1", "234", "5", "x"]),
+        ("我们 12人ラーメン", ["我", "们", "12", "人", "ラ", "ー", "メ", "ン"]),
+        ("-- ?", []),
+        (None, []),
+    ],
+)
+def test_units(text: str | None, units: list[str]) -> None:
+    assert foreign_units(pa.array([text, "x"], pa.string())).rows() == [units, ["x"]]
+
+
+def test_rows_without_words_have_no_score_and_numbers_translate_themselves() -> None:
+    lexical = learn(table(bitext(50)))
+    found = scores(lexical, [(None, "x"), ("x", "."), ("2024", "2024"), ("2024", "2025"), ("to", "to")])
+    assert np.isnan(found).tolist() == [True, True, False, False, False]
+    assert found[2] > 0.9 > 0 > found[3] == found[4]
+    nothing = LexicalTable.of_table(learn(drawn_rows([])).table())
+    assert np.isfinite(scores(nothing, [("a", "b")])).all()
+
+
+def test_a_row_longer_than_the_window() -> None:
+    lexical = learn(table(bitext(50)))
+    words = " ".join(map(str, range(1000, 1400)))
+    same, other = scores(lexical, [(words, words), (words, words[::-1])])
+    assert same > 0.1 > 0 > other
+
+
+def test_the_drawn_rows_are_the_same_however_the_corpus_is_cut() -> None:
+    rows = bitext(500)
+    texts = table(rows).append_column("rank", pa.array([k % 2 for k in range(500)]))
+    texts = texts.append_column("rejected", pa.array(["blank" if k % 5 == 0 else None for k in range(500)]))
+    whole = drawn_rows([texts], 40)
+    for size in (7, 100):
+        cut = drawn_rows((texts.slice(first, size) for first in range(0, 500, size)), 40)
+        assert cut.equals(whole)
+    assert whole.num_rows == 40 and whole["key"].to_pylist() == sorted(whole["key"].to_pylist())
+    usable = {rows[k][0] for k in range(500) if k % 2 == 0 and k % 5}
+    assert set(whole["source_text"].to_pylist()) <= usable
+
+
+def test_most_pairs_of_words_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(bitext(300))
+    few = learn(rows.slice(0, 100))
+    cells = foreign_units(rows["source_text"]).lengths * units_of(tokenize_column(rows["reference"])).lengths
+    monkeypatch.setattr(lexical_learning, "MOST_CELLS", int(cells[:100].sum()))
+    assert learn(rows).links.tolist() == few.links.tolist()
+
+
+def test_learnt_once_and_the_same_with_any_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = table(bitext(200)).append_column("translation", pa.array(["x"] * 200))
+    schema = schema_of(["source_text", "reference", "translation"])
+    writer = ShardWriter(tmp_path / "corpus", schema, 30)
+    writer.write(texts)
+    writer.close({"step": "translate"})
+    resources = Resources(work=tmp_path / "work", workers=1)
+    path, key = learn_corpus(tmp_path / "corpus", resources)
+    others = Resources(work=tmp_path / "others", workers=3, in_process_rows=0)
+    again, same = learn_corpus(tmp_path / "corpus", others)
+    assert (again.read_bytes(), same) == (path.read_bytes(), key)
+    learnt = learn(drawn_rows([texts]))
+    stored = LexicalTable.open(path)
+    assert stored.table().equals(learnt.table())
+    assert (scores(stored, bitext(50)) == scores(learnt, bitext(50))).all()
+    with monkeypatch.context() as patch:
+        patch.setattr(lexical_learning, "learn", None)
+        assert learn_corpus(tmp_path / "corpus", resources) == (path, key)
+    path.write_bytes(path.read_bytes()[:-20])  # half a file is not believed
+    assert learn_corpus(tmp_path / "corpus", resources) == (path, key)
+    assert path.read_bytes() == again.read_bytes()
