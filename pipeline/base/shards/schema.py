@@ -26,8 +26,13 @@ _DECLARED = [
     # lineage
     column("source", pa.string(), "name of the bitext the pair comes from"),
     column("line", pa.int64(), "line (or record) number in that bitext, counted from 1"),
-    column("pivot", pa.string(), "language translated from; A+B: both sides are translations"),
-    column("translation_line", pa.int64(), "of A+B: line in B, where `source` is A/B"),
+    column(
+        "pivot",
+        pa.string(),
+        "language translated from; cs+de: both sides are translations of one reference, `source` is A/B, "
+        "`line` and `source_text` are of A, `translation_score` of B, marks of either",
+    ),
+    column("translation_line", pa.int64(), "of cs+de: line in B"),
     # text
     column("source_text", pa.string(), "foreign-language side of the bitext, in any language"),
     column("reference", pa.string(), "English side of the bitext"),
