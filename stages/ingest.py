@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from paraforge.base.errors import ConfigurationError
 from paraforge.intake.bitext.ingest import ingest
+from paraforge.interface.configuration.inputs import unreadable_files
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import shared_references
@@ -15,6 +17,9 @@ def main() -> None:
     """Ingest the sources into data/ingested, and those of other pivots into data/ingested/pivots."""
     parameters = parameters_of("ingest")
     output = Path("data/ingested")
+    # Before the first model is trained, not after.
+    if problems := [one for one in unreadable_files(parameters) if one.startswith("pivots.")]:
+        raise ConfigurationError(problems)
     found = {
         name: ingest(
             one.ingest,

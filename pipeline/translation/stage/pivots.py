@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import remove_directory
 from paraforge.base.shards.libraries import merged
 from paraforge.base.shards.queries import run_query
@@ -46,7 +47,14 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
     Memory does not grow with the corpus. A pivot that shares none with another is a warning.
 
     pivots: ingested shards of each, by name. resources: the work directory.
+
+    Raises ConfigurationError: two have a source of one name, as the parts of a source are called.
     """
+    sources = Counter(
+        name for path in pivots.values() for name in ShardDirectory(path).description["sources"]
+    )
+    if twice := [name for name, count in sources.items() if count > 1]:
+        raise ConfigurationError([f"two pivots have a source {name!r}: rename one" for name in twice])
     tables = {f"pivot{place}": _dataset(path) for place, path in enumerate(pivots.values())}
     each = " UNION ALL ".join(
         f"SELECT reference, {1 << place}::UBIGINT AS place FROM {table} WHERE rejected IS NULL"

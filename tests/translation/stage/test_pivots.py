@@ -77,7 +77,7 @@ def test_references_are_counted_by_the_pivots_that_have_them(
         table = table.cast(pa.schema({"reference": pa.string(), "rejected": pa.string()}))
         writer = ShardWriter(tmp_path / name, table.schema, 2)
         writer.write(table)
-        writer.close({"step": "ingest"})
+        writer.close({"step": "ingest", "sources": {f"news-{name}": {}}})
     wanted: Counter[str] = Counter()
     for text in {text for references in own.values() for text in references if text}:
         wanted["+".join(name for name in own if text in own[name])] += 1
@@ -86,6 +86,8 @@ def test_references_are_counted_by_the_pivots_that_have_them(
             {name: tmp_path / name for name in own}, Resources(work=tmp_path / "it's [new]")
         )
     assert found == wanted == {"cs": 1, "de": 1, "cs+de+fr": 1, "de+fr": 1, "pl": 1}
+    with pytest.raises(ConfigurationError, match="two pivots have a source 'news-cs': rename one"):
+        shared_references({"cs": tmp_path / "cs", "de": tmp_path / "cs"}, Resources(work=tmp_path))
     assert [one.message for one in caplog.records] == [
         "pivot pl: none of its 1 references is one of another pivot: are their sides exchanged?"
     ]
@@ -258,6 +260,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
     with pytest.raises(ConfigurationError) as raised:
         check_parameters(content, "params.yaml")
     assert problem in str(raised.value)
+
+
+def test_a_file_of_a_later_pivot_is_missed_before_the_first_one_is_read(tmp_path: Path) -> None:
+    project = make(tmp_path / "project", "pivots.art.nmt={model: ./none.pt}")
+    with inside(project), pytest.raises(ConfigurationError, match=r"pivots\.art\.nmt\.model: .*none\.pt"):
+        run_stage("ingest")
+    assert not (project / "work").exists()
 
 
 @pytest.mark.slow
