@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
 from paraforge.base.parsing.brackets import top_two_levels
+from paraforge.base.shards.disk import JobFiles
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 from paraforge.base.text.lines import numbered_lines
@@ -21,6 +22,11 @@ from paraforge.corpus.statistics.parameters import ParseFile, located
 
 Keys = npt.NDArray[np.uint64]
 Paths = tuple[tuple[Path, ...], Path | None]
+
+
+def files_of(shards: Sequence[Paths]) -> list[JobFiles]:
+    """What a job on each shard reads."""
+    return [JobFiles(read=(*paths, *([] if chosen is None else [chosen]))) for paths, chosen in shards]
 
 
 def shard_paths(view: ShardView, selected: Path | None) -> list[Paths]:

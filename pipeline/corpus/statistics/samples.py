@@ -19,7 +19,7 @@ from paraforge.base.text.idf import Background, entropy, sentence_means
 from paraforge.base.text.tokens import TokenColumn, tokenize_column
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import Moments, by_source, rounded
-from paraforge.corpus.statistics.pairs import Paths, Row, read_pairs
+from paraforge.corpus.statistics.pairs import Paths, Row, files_of, read_pairs
 
 
 @dataclass
@@ -124,7 +124,8 @@ def sample_references(
     with_texts: bool = False,
 ) -> dict[str, SampledSource]:
     arguments = [(paths, seed, dict(limits), with_texts) for paths in shards]
-    drawn = jobs.results(draw_shard, arguments, description="statistics: sample", unit="rows", sizes=rows)
+    display = {"description": "statistics: sample", "unit": "rows", "sizes": rows}
+    drawn = jobs.results(draw_shard, arguments, files=files_of(shards), **display)
     parts = {source: [part[source] for part in drawn if source in part] for source in limits}
     return {
         source: SampledSource(

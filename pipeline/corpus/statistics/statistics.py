@@ -37,6 +37,7 @@ from paraforge.corpus.statistics.counts import (
 from paraforge.corpus.statistics.pairs import (
     Keys,
     Paths,
+    files_of,
     limit_of,
     read_pairs,
     read_parses,
@@ -111,7 +112,7 @@ def describe_corpus(
     if parameters.parser is not None:
         open_parser(parameters.parser)
     shards = shard_paths(view, selected)
-    with open_jobs(resources, view.total_rows) as jobs:
+    with open_jobs(resources, view.total_rows, travels=True) as jobs:
         merged = _first_pass(shards, view.rows, parameters, background is None, jobs)
         if not merged.figures:
             raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
@@ -168,7 +169,8 @@ def _first_pass(
     references = parameters.background.references
     total = _Shard()
     arguments = [(paths, parameters.sample, references, parameters.seed, with_background) for paths in shards]
-    done = jobs.run(describe_shard, arguments, description="statistics: figures", unit="rows", sizes=rows)
+    display = {"description": "statistics: figures", "unit": "rows", "sizes": rows}
+    done = jobs.run(describe_shard, arguments, files=files_of(shards), **display)
     for _, shard in done:
         add_by_key(total.deciles, shard.deciles)
         add_by_key(total.figures, shard.figures)
@@ -206,7 +208,7 @@ def background_of_references(
     documents = 0
     arguments = [(paths, seed, limit) for paths in shards]
     run = partial(jobs.run, description="statistics: background", unit="rows", sizes=rows)
-    for _, (sentences, found) in run(count_shard_background, arguments):
+    for _, (sentences, found) in run(count_shard_background, arguments, files=files_of(shards)):
         documents += sentences
         for word, count in found.items():
             counts[word] = counts.get(word, 0) + count

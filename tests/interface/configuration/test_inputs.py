@@ -141,6 +141,7 @@ NO_FILES = {
     "translate.imported.name": "a name",
     "resources.translation_memory": "a directory that the stages write",
     "resources.work": "a directory that the stages write",
+    "resources.worker_cache": "a directory that workers write",
 }
 
 
