@@ -63,6 +63,7 @@ SECTIONS = {
     "Project": {
         "init": "Make a project, or bring one up to date.",
         "configure": "Choose what a run does: write params.yaml from configs/.",
+        "workers": "Start the workers of a cluster: SLURM, ssh, Kubernetes.",
         "work": "Show and prune what is kept for resuming.",
         "doctor": "Check the installation, its engines and this project.",
     },

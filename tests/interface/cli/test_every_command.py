@@ -66,6 +66,7 @@ READERS = {
         "doctor",
         "init",
     ),
+    *("workers slurm", "workers ssh", "workers kubernetes"),
     *("work list", "work prune", "memory list", "memory import"),
     *("lexicon lookup", "lexicon compare", "lexicon evaluate"),
 }

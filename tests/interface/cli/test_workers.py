@@ -1,0 +1,117 @@
+"""What starts workers elsewhere, as it is printed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from paraforge.base.errors import InputError
+from paraforge.base.yaml_text import read_yaml_text
+from paraforge.interface.cli import app
+
+ADDRESS = "tcp://10.0.0.1:8786"
+WORKER = f"worker {ADDRESS} --no-dashboard --local-directory /tmp"
+
+
+def printed(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["workers", *arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def ssh(*arguments: str) -> str:
+    return printed("ssh", *arguments, "--scheduler", ADDRESS)
+
+
+def test_slurm() -> None:
+    script = printed("slurm", "--gpus", "16", "--scheduler", ADDRESS, "--dask", "/opt/my env/dask")
+    assert script.splitlines() == [
+        "#!/bin/sh",
+        "#SBATCH --job-name=paraforge-workers",
+        "#SBATCH --nodes=2",
+        "#SBATCH --ntasks-per-node=8",
+        "#SBATCH --gpus-per-task=1",
+        "#SBATCH --time=24:00:00",
+        "#SBATCH --requeue",
+        f"srun '/opt/my env/dask' {WORKER} --nthreads 2 --resources GPU=2",
+    ]
+    subprocess.run(["sh", "-n"], input=script.encode(), check=True)
+    with_processors = printed("slurm", "--gpus", "0", "--scheduler", ADDRESS)
+    assert "#SBATCH --exclusive" in with_processors and "GPU" not in with_processors
+
+
+def test_ssh_starts_what_lives_on(tmp_path: Path) -> None:
+    """The printed commands are run, by programs that note what they were given."""
+    for name, text in (
+        ("ssh", '#!/bin/sh\nshift\nexec sh -c "$1"\n'),
+        ("dask", '#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $@"\n'),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    lines = ssh("node1", "node2", "--gpus", "4").splitlines()
+    assert [line.split()[:2] for line in lines] == [["ssh", name] for name in ("node1",) * 2 + ("node2",) * 2]
+    for line in lines[:2]:
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-c", f"{line}\nwait"], cwd=tmp_path, env=environment, check=True)
+    for number in (0, 1):
+        log = tmp_path / f"paraforge-worker-{number}.log"
+        _wait_for(log)
+        assert log.read_text() == f"{number} {WORKER} --nthreads 2 --resources GPU=2\n"
+
+
+def _wait_for(log: Path) -> None:
+    for _ in range(100):
+        if log.is_file() and log.read_text():
+            return
+        subprocess.run(["sleep", "0.1"], check=True)
+
+
+def test_kubernetes() -> None:
+    manifest = read_yaml_text(printed("kubernetes", "registry/image:1", "--gpus", "8"))
+    assert (manifest["apiVersion"], manifest["kind"]) == ("kubernetes.dask.org/v1", "DaskCluster")
+    workers = manifest["spec"]["worker"]
+    assert workers["replicas"] == 8
+    container = workers["spec"]["containers"][0]
+    assert (
+        container["resources"]["limits"] == {"nvidia.com/gpu": 1} and container["image"] == "registry/image:1"
+    )
+    assert container["args"][-2:] == ["--resources", "GPU=2"]
+    # The service leads to the ports that the scheduler names.
+    scheduler = manifest["spec"]["scheduler"]
+    named = {port["name"]: port["containerPort"] for port in scheduler["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"]: port["port"] for port in scheduler["service"]["ports"]} == named
+
+
+def test_the_project_says_where_the_scheduler_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its certificates."""
+    monkeypatch.chdir(tmp_path)
+    tls = "tls: {ca: ca.pem, cert: cert.pem, key: key.pem}"
+    Path("params.yaml").write_text(f'resources: {{scheduler: "tls://host:8786", {tls}}}\n')
+    options = "--tls-ca-file ca.pem --tls-cert cert.pem --tls-key key.pem"
+    assert (
+        f"tls://host:8786 --no-dashboard --local-directory /tmp --nthreads 2 --resources GPU=2 {options}"
+        in (printed("slurm"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["slurm"], "no scheduler is named.*Say --scheduler"),
+        (["slurm", "--gpus", "9", "--scheduler", ADDRESS], "9 GPUs on nodes of 8 leave a node in part"),
+        (["ssh", "a", "b", "--gpus", "3", "--scheduler", ADDRESS], "cannot be shared out to 2 hosts"),
+    ],
+)
+def test_what_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        printed(*arguments)
