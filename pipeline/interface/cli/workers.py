@@ -15,7 +15,7 @@ from paraforge.interface.cli.settings import checked, group
 
 app = group(
     "Start the workers of a Dask scheduler ('dask scheduler'), one per GPU.\n\n"
-    "Without --submit, what would be run is printed. Workers need this environment, and not the project's disk."
+    "Without --submit, what would be run is printed. Workers need this environment, but not the project."
 )
 
 _GPUS = typer.Option(1, "--gpus", min=0, help="GPUs in all, a worker each; 0: one worker on all cores")
