@@ -1,9 +1,8 @@
-"""The pairs of a shard that have a translation, keys that draw some of them at random, and parses from files
-of bracketed trees."""
+"""The pairs of a shard that have a translation, and keys that draw some of them at random."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,12 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.parsing.brackets import top_two_levels
 from paraforge.base.shards.disk import JobFiles
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
-from paraforge.base.text.lines import numbered_lines
-from paraforge.corpus.statistics.parameters import ParseFile, located
 
 Keys = npt.NDArray[np.uint64]
 Paths = tuple[tuple[Path, ...], Path | None]
@@ -80,39 +76,3 @@ def limit_of(keys: Keys, size: int | None) -> int:
     """The largest key of a sample of ``size`` rows; ``keys`` has the smallest ``size`` of them at least."""
     chosen = smallest(keys, size)
     return int(chosen.max()) if len(chosen) else 0
-
-
-Row = tuple[str, int]
-"""Source and line of a pair."""
-
-
-def read_parses(files: Sequence[ParseFile], wanted: Mapping[str, set[int]]) -> dict[Row, str]:
-    """The top two levels of the parses of the rows wanted.
-
-    files: bracketed trees, one per line; parallel to a source's lines (a blank line has no tree), or keyed:
-        source, line number and tree, separated by tabs.
-    wanted: line numbers, from 1, of each source.
-
-    Raises InputError: a file is missing; a wanted line has no well-formed tree, or no key.
-    """
-    parses: dict[Row, str] = {}
-    for file in files:
-        path = located(file.path)
-        for number, source, line, tree in _rows(file, path):
-            if line in wanted.get(source, ()):
-                try:
-                    parses[source, line] = top_two_levels(tree)
-                except ValueError as error:
-                    raise InputError(f"no bracketed tree: {error}", path, number) from error
-    return parses
-
-
-def _rows(file: ParseFile, path: Path) -> Iterator[tuple[int, str, int, str]]:
-    for number, text in numbered_lines(path):
-        if file.source is not None:
-            yield number, file.source, number, text
-            continue
-        fields = text.split("\t", 2)
-        if len(fields) != 3 or not fields[1].isdecimal():
-            raise InputError("source, line number and tree are expected, separated by tabs", path, number)
-        yield number, fields[0], int(fields[1]), fields[2]

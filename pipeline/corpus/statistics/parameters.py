@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from paraforge.base.parsing.parser import PARSERS
 from paraforge.base.section import Section
@@ -27,29 +27,26 @@ class BackgroundParameters(Section):
     )
 
 
-class ParseFile(Section):
-    """Bracketed parses of references."""
-
-    path: FilePath = Field(min_length=1, description="one tree a line; environment variables are filled in")
-    source: str | None = Field(
-        None,
-        description="source whose lines the file is parallel to; null if lines are source, line number, tree",
-    )
-
-
 class StatisticsParameters(Section):
     """Section ``statistics``."""
 
     sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is computed from")
     seed: int = Field(1, description="of the samples")
     background: BackgroundParameters = Field(default_factory=BackgroundParameters)
-    parses: list[ParseFile] = Field(default_factory=list, description="files of parses")
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
         None,
         min_length=1,
-        description="what parses the sample where no file does: link-grammar, stanza, or a file of sentences "
-        "and trees, separated by tabs; null for none",
+        description="what parses the sample: link-grammar, stanza, or a file of sentences and trees, "
+        "separated by tabs; null for none",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_files_of_parses(cls, content: Any) -> Any:
+        """Version 0.1.0 wrote an empty list ``parses``."""
+        if isinstance(content, dict) and content.get("parses") == []:
+            return {key: value for key, value in content.items() if key != "parses"}
+        return content
 
 
 def located(name: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from paraforge.base.text.idf import Background, entropy, sentence_means
 from paraforge.base.text.tokens import TokenColumn, tokenize_column
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import Moments, by_source, rounded
-from paraforge.corpus.statistics.pairs import Paths, Row, files_of, read_pairs
+from paraforge.corpus.statistics.pairs import Paths, files_of, read_pairs
+
+Row = tuple[str, int]
+"""Source and line of a pair."""
 
 
 @dataclass
@@ -72,29 +75,15 @@ def describe_sample(
     }
 
 
-def parse_rest(
-    samples: Mapping[str, SampledSource], parses: dict[Row, str], parser: str, resources: Resources
-) -> None:
-    """Parse what no file has a parse of."""
-    left: dict[str, SampledSource] = {}
-    for source, sample in samples.items():
-        rows = [
-            row
-            for row, line in enumerate(sample.lines.tolist())
-            if (source, line) not in parses and sample.tokens.lengths[row]
-        ]
-        assert sample.texts is not None
-        left[source] = replace(
-            sample,
-            lines=sample.lines[np.array(rows, np.int64)],
-            texts=sample.texts.take(pa.array(rows, pa.int64())),
-        )
-    found = parse_sentences([sample.texts for sample in left.values()], parser, resources)
-    for source, sample in left.items():
-        trees = found.of(sample.texts).to_pylist()
-        for line, tree in zip(sample.lines.tolist(), trees, strict=True):
-            if tree is not None:
-                parses[source, line] = top_two_levels(tree)
+def parse_samples(samples: Mapping[str, SampledSource], parser: str, resources: Resources) -> dict[Row, str]:
+    """The top two levels of the parses of the samples' sentences; those without a parse are missing."""
+    found = parse_sentences([sample.texts for sample in samples.values()], parser, resources)
+    return {
+        (source, line): top_two_levels(tree)
+        for source, sample in samples.items()
+        for line, tree in zip(sample.lines.tolist(), found.of(sample.texts).to_pylist(), strict=True)
+        if tree is not None
+    }
 
 
 def draw_shard(

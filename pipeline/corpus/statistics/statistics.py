@@ -40,16 +40,15 @@ from paraforge.corpus.statistics.pairs import (
     files_of,
     limit_of,
     read_pairs,
-    read_parses,
     shard_paths,
     smallest,
 )
 from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters, located
-from paraforge.corpus.statistics.samples import describe_sample, parse_rest, sample_references
+from paraforge.corpus.statistics.samples import describe_sample, parse_samples, sample_references
 
 # Sampling for the background must not follow the sampling for Table 1.
 BACKGROUND_SEED = 0x1DF
-NO_PARSES = "no parses: statistics.parses names no file and statistics.parser no parser"
+NO_PARSES = "no parses: statistics.parser names no parser"
 
 
 @dataclass
@@ -88,27 +87,22 @@ class _Shard:
 
 
 def describe_corpus(
-    inputs: Sequence[Path],
-    selected: Path | None,
-    parameters: StatisticsParameters,
-    resources: Resources,
+    inputs: Sequence[Path], selected: Path | None, parameters: StatisticsParameters, resources: Resources
 ) -> Statistics:
     """Describe every pair that has a translation: those that ingest rejected or that failed are passed over.
 
     Of an n-best list the best hypothesis is taken.
 
     inputs: row-aligned shard directories, such as data/translated and data/scored.
-    selected: data/selected, for the deciles; None for none. parameters: samples, background, parses.
+    selected: data/selected, for the deciles; None for none. parameters: samples, background, parser.
     resources: where to run.
 
-    Raises InputError: the corpus has no pair; a background or parse file is missing or malformed.
+    Raises InputError: the corpus has no pair, a background file is missing or malformed, or there is no
+    such parser.
     """
     view = ShardView(*inputs)
     # Small files first: a mistake in them is reported before any work.
     background = background_file(parameters.background)
-    for file in parameters.parses:
-        if not located(file.path).is_file():
-            raise InputError("no such file of parses", located(file.path))
     if parameters.parser is not None:
         open_parser(parameters.parser)
     shards = shard_paths(view, selected)
@@ -124,11 +118,9 @@ def describe_corpus(
         sampled = sample_references(
             shards, view.rows, parameters.seed, limits, jobs, with_texts=parameters.parser is not None
         )
-    wanted = {source: set(one.lines.tolist()) for source, one in sampled.items()}
-    parses = read_parses(parameters.parses, wanted)
-    missing = None if parameters.parses or parameters.parser else NO_PARSES
-    if parameters.parser is not None:
-        parse_rest(sampled, parses, parameters.parser, resources)
+    parser = parameters.parser
+    parses = {} if parser is None else parse_samples(sampled, parser, resources)
+    missing = NO_PARSES if parser is None else None
     sources = {}
     for source in sorted(sampled):
         sources[source] = {

@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize
-from paraforge.corpus.statistics.parameters import BackgroundParameters, ParseFile, StatisticsParameters
+from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters
 from paraforge.corpus.statistics.statistics import NO_PARSES, Statistics, describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
 
@@ -190,45 +191,36 @@ def test_histograms_heat_and_deciles_count_every_pair(tmp_path: Path) -> None:
         assert figures.moments["overlap_3"].mean == pytest.approx(standard.mean(overlaps), abs=1e-5)
 
 
-def test_parse_entropy(tmp_path: Path) -> None:
-    rows = make_rows(60)
-    known = [row for row in described(rows) if row["source"] == "news"]
-    trees = ["(ROOT (S (NP a) (VP b)))", "(S (NP-SBJ c) (VP d))", "(FRAG (NP e))"]
-    path = tmp_path / "trees.txt"
-    path.write_text("".join(f"{trees[line % 3]}\n" for line in range(1, 61)), encoding="utf-8")
-    found = describe(tmp_path, rows, parses=[ParseFile(path=str(path), source="news")])
-    # The first two are the same to two levels.
-    counts = Counter(row["line"] % 3 == 2 for row in known)
-    expected = -sum(n / len(known) * math.log(n / len(known)) for n in counts.values())
-    assert found.sources["news"]["parse_entropy"] == pytest.approx(expected, abs=1e-4)
-    assert found.sources["news"]["parsed"] == len(known)
-    assert found.sources["books"]["parse_entropy"] is None
-    assert "no sentence of the sample has a parse" in found.sources["books"]["parse_entropy_missing"]
-
-
-def test_a_parser_parses_what_no_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse_entropy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = make_rows(60)
     known = described(rows)
-    given = tmp_path / "given.txt"
-    given.write_text("(S (NP a) (VP b))\n" * 60, encoding="utf-8")
     table = tmp_path / "trees.tsv"
-    references = sorted({row["reference"] for row in known})
-    trees = {text: f"(S (N{number % 3} a))" for number, text in enumerate(references) if number % 4}
+    references = sorted({row["reference"] for row in known if row["source"] == "books"})
+    # The first two are the same to two levels.
+    kinds = ["(ROOT (S (NP a) (VP b)))", "(S (NP-SBJ c) (VP d))", "(FRAG (NP e))"]
+    trees = {text: kinds[number % 3] for number, text in enumerate(references) if number % 4}
     table.write_text("".join(f"{text}\t{tree}\n" for text, tree in trees.items()), encoding="utf-8")
-    found = describe(
-        tmp_path / "c", rows, parses=[ParseFile(path=str(given), source="news")], parser=str(table)
-    )
-    assert found.sources["news"]["parse_entropy"] == 0.0
+    found = describe(tmp_path / "c", rows, parser=str(table))
     counts = Counter(
-        trees[row["reference"]] for row in known if row["source"] == "books" and row["reference"] in trees
+        trees[row["reference"]] == kinds[2]
+        for row in known
+        if row["source"] == "books" and row["reference"] in trees
     )
     total = counts.total()
     expected = -sum(n / total * math.log(n / total) for n in counts.values())
     assert found.sources["books"]["parse_entropy"] == pytest.approx(expected, abs=1e-4)
     assert found.sources["books"]["parsed"] == total
+    assert found.sources["news"]["parse_entropy"] is None
+    assert "no sentence of the sample has a parse" in found.sources["news"]["parse_entropy_missing"]
     with pytest.raises(InputError, match="no parser is called 'collins'"):
         describe(tmp_path / "d", rows, parser="collins")
+
+
+def test_the_empty_list_of_parses_of_0_1_0() -> None:
+    assert StatisticsParameters.model_validate({"parses": []}) == StatisticsParameters()
+    with pytest.raises(ValidationError, match="parses"):
+        StatisticsParameters.model_validate({"parses": [{"path": "trees.txt"}]})
 
 
 def test_background_files(tmp_path: Path) -> None:
@@ -246,10 +238,8 @@ def test_background_files(tmp_path: Path) -> None:
         describe(tmp_path / "c", rows, background=BackgroundParameters(path=str(tmp_path / "absent")))
 
 
-def test_mistakes_are_told_before_any_work(tmp_path: Path) -> None:
+def test_nothing_to_describe_is_a_mistake(tmp_path: Path) -> None:
     rows = make_rows(30)
-    with pytest.raises(InputError, match="no such file of parses"):
-        describe(tmp_path, rows, parses=[ParseFile(path=str(tmp_path / "absent"))])
     nothing = [{**row, "rejected": "duplicate"} for row in rows]
     with pytest.raises(InputError, match="no pair has a translation"):
         describe(tmp_path / "nothing", nothing)

@@ -133,7 +133,6 @@ NO_FILES = {
     "embeddings.names": "names",
     "embeddings.models.training.loss": "a name",
     "paragram.training.loss": "a name",
-    "statistics.parses.source": "a source",
     "report.title": "a title",
     "resources.scheduler": "an address",
     "resources.devices": "devices",
@@ -216,7 +215,7 @@ NAMED = {
         "development": ["%"],
         "test_sets": ["%"],
     },
-    "statistics": {"background": {"path": "%"}, "parses": [{"path": "%"}], "parser": "%"},
+    "statistics": {"background": {"path": "%"}, "parser": "%"},
     "paraphraser": {
         "model": "./%",
         "templates": {"parser": "%"},
