@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from paraforge.interface.planning.record import compare_plan
+from paraforge.interface.planning.progress import compare_plan
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of

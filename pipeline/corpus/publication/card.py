@@ -102,9 +102,7 @@ def _pattern(manifest: Manifest, split: str = TRAIN) -> str:
     return f"{'shard' if split == TRAIN else split}-*{Path(manifest.files[0].path).suffix}"
 
 
-def configs(
-    named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
-) -> dict[str, Any]:
+def configs(named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
     """Configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each split,
     and its columns (``name`` and Arrow's ``type``)."""
     return {

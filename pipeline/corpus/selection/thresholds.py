@@ -12,14 +12,7 @@ import pyarrow as pa
 from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
 from paraforge.corpus.scoring.changed_pairs import other_rows
-from paraforge.corpus.scoring.verdict import (
-    CONFIDENCE,
-    Minimum,
-    judge,
-    judge_changed,
-    maximum_of,
-    minimum_of,
-)
+from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, maximum_of, minimum_of
 from paraforge.corpus.scoring.wrong_pairs import RIGHT, trained_on_corpus
 from paraforge.corpus.selection.filters import FilterParameters
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs

@@ -23,11 +23,9 @@ from paraforge.interface.browse.counting import Count, Counter, Look
 from paraforge.interface.browse.histogram import Outlines, outlines
 from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_rows
 from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus
-from paraforge.interface.browse.rules import Rules, rules_of
-from paraforge.interface.browse.selection import default_view, parameters_of
+from paraforge.interface.browse.rules import Rules, default_view, parameters_of, rules_of
 from paraforge.interface.browse.view import RANDOM, View
-from paraforge.interface.query.differing_words import Pieces, marked_words
-from paraforge.interface.query.output import fixed
+from paraforge.interface.query.output import Pieces, fixed, marked_words
 
 if TYPE_CHECKING:
     import duckdb

@@ -105,10 +105,7 @@ def outlines(
         else:
             gained.append((left, right, passes))
     return Outlines(
-        _bars(scale, everything, most),
-        _bars(scale, kept, most),
-        _bars(scale, gained, most),
-        _line(wrong),
+        _bars(scale, everything, most), _bars(scale, kept, most), _bars(scale, gained, most), _line(wrong)
     )
 
 

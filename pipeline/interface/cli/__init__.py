@@ -21,7 +21,7 @@ from paraforge.interface.cli.spelling import name_values
 from paraforge.versions import __version__
 
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
-# `a_b`; a group has its typer.Typer there, ``app``.
+# `a_b`, or of that in MODULES; a group has its typer.Typer there, ``app``.
 SECTIONS = {
     "Corpus": {
         "summary": "Show what a run gave: counts, scores, examples.",
@@ -57,9 +57,7 @@ SECTIONS = {
         "evaluate": "Evaluate a model on similarity and transfer tasks.",
         "export": "Export a trained model for other programs.",
     },
-    "Lexicon": {
-        "lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon.",
-    },
+    "Lexicon": {"lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon."},
     "Project": {
         "init": "Make a project, or bring one up to date.",
         "configure": "Choose what a run does: write params.yaml from configs/.",
@@ -69,6 +67,10 @@ SECTIONS = {
     },
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
+MODULES = {
+    **dict.fromkeys(("embed", "similarity", "neighbours", "negatives"), "vectors"),
+    **dict.fromkeys(("sif", "fit-words", "expand"), "words"),
+}
 
 
 class LazyGroup(TyperGroup):
@@ -83,7 +85,7 @@ class LazyGroup(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        module = importlib.import_module(f"paraforge.interface.cli.{name}")
+        module = importlib.import_module(f"paraforge.interface.cli.{MODULES.get(cmd_name, name)}")
         if hasattr(module, "app"):
             group = module.app
         else:
@@ -112,9 +114,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _paraforge(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
-) -> None:
+def _paraforge(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
         typer.echo(f"paraforge {__version__}")
         raise typer.Exit()

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
 from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
 from paraforge.interface.cli.settings import group
+from paraforge.interface.cli.spelling import SPREADSHEET
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +44,7 @@ app = group(
 @app.command()
 def serve(
     corpus: Path | None = typer.Argument(
-        None,
-        metavar="CORPUS",
-        help="directory of a published corpus; without it, continue with the database",
+        None, metavar="CORPUS", help="directory of a published corpus; without it, continue with the database"
     ),
     database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
     count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs a band; 100 by default"),
@@ -141,9 +140,7 @@ def export(
     ),
     form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = typer.Option(
-        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
-    ),
+    spreadsheet: bool = SPREADSHEET,
 ) -> None:
     """Write every complete answer with its pair, one row an answer.
 

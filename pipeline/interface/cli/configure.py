@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 def configure(
     overrides: list[str] = typer.Argument(
-        None,
-        metavar="GROUP=CHOICE|KEY=VALUE",
-        help="what to choose, e.g. corpus=tatoeba translate.beam=4",
+        None, metavar="GROUP=CHOICE|KEY=VALUE", help="what to choose, e.g. corpus=tatoeba translate.beam=4"
     ),
     configs: Path = typer.Option(
         None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"

@@ -25,11 +25,7 @@ from paraforge.base.files import DIGESTS, write_whole
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these, which has this key, is part of it, and is replaced by what makes
 # the whole alone.
-_WHOLE_DIRECTORIES = {
-    "_manifest.json": ("files",),
-    "_shards.json": ("shards",),
-    "table.json": ("words",),
-}
+_WHOLE_DIRECTORIES = {"_manifest.json": ("files",), "_shards.json": ("shards",), "table.json": ("words",)}
 
 # Not the names without underscore: other programs have files of these names.
 _DATASETS = ("_manifest.json", "_shards.json")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES, TRANSLATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
 
 def paraphrase(
-    input_path: Path = typer.Argument(
-        ..., metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
-    ),
-    output_path: Path = typer.Argument(
-        ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
-    ),
+    input_path: Path = SENTENCES,
+    output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(..., "--model", metavar="DIR", help="models/paraphraser"),
     similarity: str = typer.Option(
         None, metavar="BUCKET", help="closeness in meaning: low, medium, high, a number from 1, or a value"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.interface.cli.spelling import SPREADSHEET
+
 # What a table shows; everything goes to --output.
 SHOWN_ROWS = 1_000
 WIDTH = 160
@@ -19,9 +21,7 @@ def query(
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = typer.Option(
-        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
-    ),
+    spreadsheet: bool = SPREADSHEET,
     count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows that a table shows at most"),
     memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
     threads: int = typer.Option(0, min=0, help="threads; 0 is one per core"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.interface.cli.console import on_terminal, rendered, text_width
+from paraforge.interface.cli.spelling import SPREADSHEET
 
 if TYPE_CHECKING:
     from paraforge.interface.query.drawn_pairs import Sample
@@ -30,9 +31,7 @@ def sample(
     ),
     output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
     force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = typer.Option(
-        False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
-    ),
+    spreadsheet: bool = SPREADSHEET,
 ) -> None:
     """Show pairs drawn at random, uniformly and without replacement.
 
@@ -82,8 +81,7 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from paraforge.interface.query.differing_words import marked_words
-    from paraforge.interface.query.output import one_line
+    from paraforge.interface.query.output import marked_words, one_line
 
     names = drawn.pairs.column_names
     shown_score = score if score in names else None

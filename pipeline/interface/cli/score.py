@@ -50,8 +50,7 @@ def score(
         None, help="reject pairs with a lower score: a column 'rejected' gives the reason"
     ),
     wrong_pairs: float | None = typer.Option(
-        None,
-        help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01",
+        None, help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01"
     ),
     by: str = typer.Option("paraphrase_score", help="the score that pairs are rejected by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),

@@ -5,7 +5,21 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+import typer
+
 DEVICE_HELP = "where the model runs: cpu, cuda, cuda:1, ...; auto is a GPU where there is one"
+
+SPREADSHEET = typer.Option(
+    False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+)
+SENTENCES = typer.Argument(
+    metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
+)
+TRANSLATIONS = typer.Argument(
+    metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
+)
+DEVELOPMENT = typer.Option([], help="STS file or directory that chooses the model among its evaluations")
+TEST_SETS = typer.Option([], "--test", help="STS file or directory to evaluate on at the end")
 
 
 def name_values(command: Any) -> None:

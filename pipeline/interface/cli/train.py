@@ -9,7 +9,7 @@ import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.settings import checked, column_pair, put_setting, score_lines
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.spelling import DEVELOPMENT, DEVICE_HELP, TEST_SETS
 
 if TYPE_CHECKING:
     from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
@@ -34,10 +34,8 @@ def train(
     score_column: int | None = typer.Option(
         None, min=0, help="column of the pairs' scores, for losses that look at them"
     ),
-    development: list[Path] = typer.Option([], help="STS file or directory that chooses the epoch"),
-    test_sets: list[Path] = typer.Option(
-        [], "--test", help="STS file or directory to evaluate on at the end"
-    ),
+    development: list[Path] = DEVELOPMENT,
+    test_sets: list[Path] = TEST_SETS,
     drop_leaked: Path | None = typer.Option(
         None, metavar="DIR", help="leave out pairs with a sentence of these STS sets"
     ),

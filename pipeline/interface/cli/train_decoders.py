@@ -9,7 +9,7 @@ import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.settings import checked, put_setting, score_lines
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.spelling import DEVELOPMENT, DEVICE_HELP, TEST_SETS
 
 if TYPE_CHECKING:
     from paraforge.embeddings.unrolling.parameters import DecodersParameters
@@ -49,12 +49,8 @@ def train_decoders(
     document_columns: str = typer.Option(
         "", help="of a TSV, e.g. 0,1: a document ends where one changes; column 0 if not given"
     ),
-    development: list[Path] = typer.Option(
-        [], help="STS file or directory that chooses the model among its evaluations"
-    ),
-    test_sets: list[Path] = typer.Option(
-        [], "--test", help="STS file or directory to evaluate on at the end"
-    ),
+    development: list[Path] = DEVELOPMENT,
+    test_sets: list[Path] = TEST_SETS,
     evaluate_every: int = typer.Option(
         0, min=0, help="updates between evaluations; 0: at the end of each epoch"
     ),

@@ -11,7 +11,7 @@ import typer
 from paraforge.base.errors import ConfigurationError
 from paraforge.interface.cli.settings import checked as checked_values
 from paraforge.interface.cli.settings import put_setting, quiet_pipe
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES, TRANSLATIONS
 
 if TYPE_CHECKING:
     from paraforge.translation.decoding.translator import Translator
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 
 def translate(
-    input_path: Path = typer.Argument(
-        ..., metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
-    ),
-    output_path: Path = typer.Argument(
-        ..., metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
-    ),
+    input_path: Path = SENTENCES,
+    output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
         None,
         "--model",
@@ -47,10 +43,7 @@ def translate(
         "fallback", help="of int8 and int16: fallback to float32 where they lose too much, error, or skip"
     ),
     setting: list[str] = typer.Option(
-        [],
-        "--set",
-        metavar="KEY=VALUE",
-        help="a setting of the engine, as params.yaml has it under its name",
+        [], "--set", metavar="KEY=VALUE", help="a setting of the engine, as params.yaml has it under its name"
     ),
     force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
 ) -> None:

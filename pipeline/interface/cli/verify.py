@@ -6,6 +6,10 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.errors import InputError, describing
+from paraforge.base.files import DIGESTS, check_digests, read_json
+from paraforge.translation.models.model import MODEL_FILE, check_files
+
 
 def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
@@ -27,7 +31,7 @@ def verify(
     from paraforge.base.shards.resources import available_cores
     from paraforge.corpus.publication.verification import counterpart
     from paraforge.corpus.publication.verification import verify as check
-    from paraforge.interface.query.model_files import is_model, verify_model
+    from paraforge.interface.cli.verify import is_model, verify_model
 
     failed = False
     models = [path for path in corpora if is_model(path)]
@@ -59,3 +63,23 @@ def verify(
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+_AGAIN = "Make the model again ('dvc repro'), or fetch it again from where it came from."
+
+
+def is_model(path: Path) -> bool:
+    """Whether a directory is a model's: it has digests, or the index of a translation model."""
+    return (path / DIGESTS).is_file() or (path / MODEL_FILE).is_file()
+
+
+def verify_model(model: Path) -> list[InputError]:
+    """All that is wrong with the files of a model, which its digests or its index name."""
+    problems = check_digests(model) if (model / DIGESTS).is_file() else []
+    for index in sorted(model.rglob(MODEL_FILE)):
+        try:
+            with describing(index, "damaged index"):
+                check_files(index.parent, dict(read_json(index)["files"]))
+        except InputError as error:
+            problems.append(error)
+    return [InputError(p.message, p.path or model, remedy=p.remedy or _AGAIN) for p in problems]

@@ -26,8 +26,7 @@ from paraforge.interface.planning.forecast import (
     tokens_of,
 )
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
-from paraforge.interface.planning.progress import Progress, progress_of, unknown_among
-from paraforge.interface.planning.record import save_plan
+from paraforge.interface.planning.progress import Progress, progress_of, save_plan, unknown_among
 from paraforge.translation.decoding.remote.settings import Server
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote

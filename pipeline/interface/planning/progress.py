@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.files import remove_directory
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json, remove_directory, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.interface.planning.forecast import Facts, step_seconds
 from paraforge.translation.memory.distinct import find_distinct, written_distinct
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage.remembering import known_segments
 from paraforge.translation.stage.sentences import EngineChoice
+from paraforge.translation.stage.translate import SentenceRun
 
 
 @dataclass(frozen=True)
@@ -72,3 +78,68 @@ def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resourc
     unknown = {given[number] for number in recalled.unknown.tolist()}
     remove_directory(place)
     return unknown
+
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Planned and measured seconds of translating sentences.
+
+    planned, low, high: seconds, with the plan's interval. measured: seconds.
+    error: (planned - measured) / measured.
+    """
+
+    planned: float
+    low: float
+    high: float
+    measured: float
+    error: float
+
+
+def plan_path(work: Path) -> Path:
+    """Where the plan of a work directory is kept."""
+    return work / "plan" / "translate.json"
+
+
+def save_plan(work: Path, key: str, facts: Facts, extra: dict[str, Any]) -> None:
+    """Keep a plan for when the work is done."""
+    write_json(plan_path(work), {"format": _FORMAT, "key": key, "facts": asdict(facts), **extra})
+
+
+def compare_plan(work: Path, run: SentenceRun | None) -> Comparison | None:
+    """Compare the plan, if there is one for this work, with what was measured, and say so.
+
+    work: work directory.
+    run: what was translated, perhaps with a task size that the plan had recommended; None for nothing.
+    """
+    if run is None:
+        return None
+    try:
+        content = read_json(plan_path(work))
+        if content["format"] != _FORMAT or content["key"] != run.key or not run.sentences:
+            return None
+        changed = {"sentences": run.sentences, "sentences_per_task": run.sentences_per_task}
+        facts = Facts(**{**content["facts"], **changed})
+    except (InputError, KeyError, TypeError):
+        return None
+    planned, low, high = (
+        step_seconds(facts, seconds, run.devices, run.in_process)
+        for seconds in (facts.seconds, facts.low, facts.high)
+    )
+    error = (planned - run.seconds) / max(run.seconds, 1e-9)
+    logger.info(
+        "planned %.0f s (%.0f to %.0f) of translation, measured %.0f s: the plan was %.1f %% too %s",
+        planned,
+        low,
+        high,
+        run.seconds,
+        abs(100 * error),
+        "high" if error > 0 else "low",
+    )
+    return Comparison(
+        round(planned, 2), round(low, 2), round(high, 2), round(run.seconds, 2), round(error, 4)
+    )

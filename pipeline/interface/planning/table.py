@@ -26,7 +26,7 @@ def plan_text(plan: Plan, price: float | None) -> str:
             f"sample: {rate.sentences:,} sentences in {rate.blocks} blocks; "
             f"{_rate(facts.seconds)} sentences/s ({_rate(facts.high)} to {_rate(facts.low)}), "
             f"{facts.target_tokens / facts.seconds:,.0f} target tokens/s; "
-            f"model ready in {facts.load_seconds:.1f} s",
+            f"model ready in {facts.load_seconds:.1f} s"
         ]
         if facts.failed:
             lines.append(f"{facts.failed:.2%} of the sample could not be translated")

@@ -1,11 +1,10 @@
 """What differs between two published corpora: how they were made, counts, scores, and which pairs."""
 
-# ruff: noqa: S608 - names are of our own or quoted
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,13 @@ from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest
 from paraforge.interface.query.database import fetch, identifier, open_database
-from paraforge.interface.query.origin import manifest_differences
 
 if TYPE_CHECKING:
     import duckdb
+
+
+# ruff: noqa: S608 - names are of our own or quoted
+
 
 BIN_WIDTH = 0.1
 _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_score", "overlap_3")
@@ -214,7 +216,7 @@ class _Pairs:
         return self._counted(
             f"SELECT coalesce({fate}, '{_ABSENT}') AS reason, count(*) AS n "
             f"FROM (SELECT * FROM moved WHERE what = '{what}') m LEFT JOIN {there}_rejected r ON {both} "
-            "GROUP BY reason ORDER BY n DESC, reason",
+            "GROUP BY reason ORDER BY n DESC, reason"
         )
 
     def _chosen(self, what: str, examples: int) -> str:
@@ -278,7 +280,7 @@ class _Pairs:
                 return []
             found = self._counted(
                 "SELECT least(9, greatest(-10, ceil(round(paraphrase_score::DOUBLE * 10, 5)) - 1))::INTEGER "
-                f"AS bin, count(*) FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin",
+                f"AS bin, count(*) FROM {view} WHERE paraphrase_score IS NOT NULL GROUP BY bin"
             )
             counts.append(found)
         bins = counts[0].keys() | counts[1].keys()
@@ -300,3 +302,48 @@ def as_dict(difference: Difference) -> dict[str, Any]:
     """JSON value of a difference."""
     value: dict[str, Any] = json.loads(json.dumps(difference, default=vars))
     return value
+
+
+def manifest_differences(a: Manifest, b: Manifest) -> dict[str, tuple[Any, Any]]:
+    """What differs in how two corpora were made: version, parameters, fingerprints, columns, licences."""
+    one, other = _flat(_origin(a)), _flat(_origin(b))
+    return {
+        key: (one.get(key), other.get(key))
+        for key in sorted(one.keys() | other.keys())
+        if one.get(key) != other.get(key)
+    }
+
+
+def _origin(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "paraforge": manifest.version,
+        "schema_version": manifest.schema_version,
+        "name": manifest.name,
+        "licences": manifest.licences,
+        "columns": {column["name"]: column["type"] for column in manifest.columns},
+        **manifest.steps,
+    }
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings and lists as one level with dotted keys."""
+    if isinstance(value, Mapping) and value:
+        parts = list(value.items())
+    elif isinstance(value, list) and any(isinstance(part, Mapping | list) for part in value):
+        # The filters of select: named by kind and column, so that one put in between does not move the rest.
+        parts = list(_named(value).items())
+    else:
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for key, part in parts:
+        flat.update(_flat(part, f"{prefix}.{key}" if prefix else str(key)))
+    return flat
+
+
+def _named(parts: list[Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for number, part in enumerate(parts):
+        keys = ("kind", "name", "score", "column") if isinstance(part, Mapping) else ()
+        name = "-".join(dict.fromkeys(str(part[key]) for key in keys if part.get(key))) or str(number)
+        named[name if name not in named else f"{name}-{number}"] = part
+    return named

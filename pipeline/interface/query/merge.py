@@ -44,7 +44,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics, describe
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.reasons import REPEATED
-from paraforge.interface.query.origin import manifest_differences
+from paraforge.interface.query.diff import manifest_differences
 from paraforge.versions import __version__
 
 logger = logging.getLogger(__name__)
@@ -336,10 +336,7 @@ def _merged(
 
 
 def _parameters(
-    corpora: Sequence[Dataset],
-    manifests: Sequence[Manifest],
-    names: Sequence[dict[str, str]],
-    name: str,
+    corpora: Sequence[Dataset], manifests: Sequence[Manifest], names: Sequence[dict[str, str]], name: str
 ) -> PublishParameters:
     """What the card says: all languages, tags and licences; a source with two licences has both."""
     cards = [

@@ -7,9 +7,11 @@ import datetime
 import io
 import json
 import math
+import re
 import sys
 import tempfile
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,7 @@ from paraforge.interface.query.statement import ROWS_AT_ONCE, Rows
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 TABLE, PARQUET = "table", "parquet"
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".parquet": PARQUET}
@@ -287,3 +290,31 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.4f}".rstrip("0").rstrip(".") if abs(value) < 1e6 else f"{value:.6g}"
     return _field(value)
+
+
+Pieces = list[tuple[str, bool]]
+"""A text cut into pieces, each with whether it is a word that the other side lacks."""
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def marked_words(first: str, second: str) -> tuple[Pieces, Pieces]:
+    """Cut both texts into pieces; words are compared without case and counted: a second 'the' may differ."""
+    counts = [Counter(word.group().lower() for word in _WORD.finditer(text)) for text in (first, second)]
+    return _marked(first, counts[1]), _marked(second, counts[0])
+
+
+def _marked(text: str, others: Counter[str]) -> Pieces:
+    left = others.copy()
+    pieces: Pieces = []
+    position = 0
+    for word in _WORD.finditer(text):
+        if word.start() > position:
+            pieces.append((text[position : word.start()], False))
+        key = word.group().lower()
+        pieces.append((word.group(), left[key] <= 0))
+        left[key] -= 1
+        position = word.end()
+    if position < len(text):
+        pieces.append((text[position:], False))
+    return pieces

@@ -100,10 +100,7 @@ def _manifest(manifest: Manifest, where: str, files: list[PublishedFile], statis
     statistics.counts.check("export")
     earlier = manifest.steps.get("export", {}).get("parameters", {}).get("where")
     condition = f"({earlier}) AND ({where})" if earlier and where else where or earlier
-    step = {
-        "parameters": {"where": condition},
-        "fingerprints": {"corpus": manifest.as_dict()["sha256"]},
-    }
+    step = {"parameters": {"where": condition}, "fingerprints": {"corpus": manifest.as_dict()["sha256"]}}
     return replace(
         manifest,
         signature=with_condition(manifest.signature, where) if where else manifest.signature,

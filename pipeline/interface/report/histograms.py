@@ -20,15 +20,7 @@ from paraforge.corpus.scoring.changed_pairs import other_rows
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.filters.length import LENGTHS
-from paraforge.corpus.statistics.counts import (
-    BANDS,
-    HEAT_X,
-    HEAT_Y,
-    Figures,
-    added,
-    by_source,
-    figures_of,
-)
+from paraforge.corpus.statistics.counts import BANDS, HEAT_X, HEAT_Y, Figures, added, by_source, figures_of
 from paraforge.interface.report.svg import Bar, Cell
 
 OTHERS = "other sources"

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from paraforge.base.files import write_whole
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
-from paraforge.interface.query.differing_words import marked_words
-from paraforge.interface.query.output import fixed
+from paraforge.interface.query.output import fixed, marked_words
 from paraforge.interface.report.content import Content, gather
 from paraforge.interface.report.curves import Curves
 from paraforge.interface.report.flow import flow_picture, share
@@ -126,11 +125,7 @@ def _tiles(content: Content) -> list[tuple[str, str, str]]:
     counts = content.counts
     means = {name: kept for name, kept, _ in content.means}
     tiles = [
-        (
-            "pairs kept",
-            f"{counts.kept:,}",
-            f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows",
-        ),
+        ("pairs kept", f"{counts.kept:,}", f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows")
     ]
     if (score := means.get("paraphrase score")) is not None:
         tiles.append(("paraphrase score", f"{score:.2f}", "mean of kept pairs"))

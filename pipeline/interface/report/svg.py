@@ -55,9 +55,7 @@ def rectangle(
     """A rectangle with a tool tip."""
     sides = {"x": x, "y": y, "width": max(width, 0.0), "height": max(height, 0.0)}
     return tag(
-        "rect",
-        {**sides, "class": kind, "fill-opacity": opacity},
-        *([tag("title", None, tip)] if tip else []),
+        "rect", {**sides, "class": kind, "fill-opacity": opacity}, *([tag("title", None, tip)] if tip else [])
     )
 
 

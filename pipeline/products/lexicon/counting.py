@@ -27,7 +27,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
-from paraforge.products.lexicon import pair_table, row_counts
+from paraforge.products.lexicon import pair_table
 from paraforge.products.lexicon.encoding import (
     CountedWords,
     encode_piece,
@@ -184,21 +184,21 @@ def count_block(
 def _count_dense(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
 ) -> pair_table.Cells:
-    cells = row_counts.triangle(block.last) - row_counts.triangle(block.first)
+    cells = pair_table.triangle(block.last) - pair_table.triangle(block.first)
     counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
     for file in files:
         of_piece = np.zeros(words, np.int64)
         pair_table.count_row_increments(*read_ids(file), of_piece)
         listed = _list_rows(block, of_piece[block.first : block.last], [file])
-        row_counts.add_listed(*listed, block.first, counters)
-    return row_counts.cells_of_counters(counters, block.first, block.last, minimum_pairs)
+        pair_table.add_listed(*listed, block.first, counters)
+    return pair_table.cells_of_counters(counters, block.first, block.last, minimum_pairs)
 
 
 def _count_sparse(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
 ) -> pair_table.Cells:
     scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
-    return row_counts.cells_of_listed(
+    return pair_table.cells_of_listed(
         *_list_rows(block, increments, files), scratch, block.first, minimum_pairs
     )
 
@@ -212,7 +212,7 @@ def _list_rows(
     entries = np.empty(int(increments.sum()), np.uint32)
     for file in files:
         check_interrupt()
-        row_counts.list_rows(*read_ids(file), block.first, block.last, ends, entries)
+        pair_table.list_rows(*read_ids(file), block.first, block.last, ends, entries)
     return starts, ends, entries
 
 

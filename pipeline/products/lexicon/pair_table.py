@@ -9,7 +9,9 @@ frequent word. Two words are counted in the row of the rarer one, `u`, at the co
 * REFERENCE and TRANSLATION: references (translations) with both words;
 * BOTH: pairs with both words on both sides, the pairs that CROSS counts twice.
 
-:mod:`paraforge.products.lexicon.row_counts` counts a row in one of two layouts.
+A row's increments are listed, then counted: what is counted stays in the processor's cache. Frequent words
+have a counter for each column, to which the listing of each piece is added; rare words take less memory as
+one listing of all pieces.
 """
 
 from __future__ import annotations
@@ -134,3 +136,138 @@ def longest(offsets: Offsets) -> int:
     for sentence in range(len(offsets) - 1):
         length = max(length, offsets[sentence + 1] - offsets[sentence])
     return length
+
+
+@compiled
+def triangle(row: int) -> int:
+    """Cells in the rows before `row`: row u has u cells."""
+    return row * (row - 1) // 2
+
+
+@compiled
+def add_listed(starts: Counts, ends: Counts, entries: Words, first: int, counters: Words) -> None:
+    """Count listed increments of the rows from `first` in COUNTERS for each of their cells, row after row."""
+    for row in range(len(starts)):
+        base = np.int64(COUNTERS) * (triangle(first + row) - triangle(first))
+        for entry in range(starts[row], ends[row]):
+            counters[base + np.int64(entries[entry])] += np.uint32(1)
+
+
+@compiled
+def cells_of_counters(counters: Words, first: int, last: int, minimum: int) -> Cells:
+    """The cells with at least `minimum` pairs: rows, columns, and their counters (cells x COUNTERS)."""
+    found = 0
+    for cell in range(len(counters) // COUNTERS):
+        if np.int64(counters[COUNTERS * cell + CROSS]) - counters[COUNTERS * cell + BOTH] >= minimum:
+            found += 1
+    rows = np.empty(found, np.uint32)
+    columns = np.empty(found, np.uint32)
+    counts = np.empty((found, COUNTERS), np.uint32)
+    found = 0
+    cell = 0
+    for row in range(first, last):
+        for column in range(row):
+            base = COUNTERS * cell
+            if np.int64(counters[base + CROSS]) - counters[base + BOTH] >= minimum:
+                rows[found] = row
+                columns[found] = column
+                counts[found] = counters[base : base + COUNTERS]
+                found += 1
+            cell += 1
+    return rows, columns, counts
+
+
+@compiled
+def list_sentence(
+    own: Words,
+    own_start: int,
+    own_end: int,
+    other: Words,
+    other_start: int,
+    other_end: int,
+    other_kind: int,
+    own_kind: int,
+    first: int,
+    last: int,
+    ends: Counts,
+    entries: Words,
+) -> None:
+    """List one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that is
+    negative is not counted. The increments come behind `ends[row - first]`, which moves on."""
+    for position in range(own_end - 1, own_start - 1, -1):
+        row = int(own[position])
+        if row < first:
+            break
+        if row >= last:
+            continue
+        end = ends[row - first]
+        if other_kind >= 0:
+            column = other_start
+            while column < other_end and other[column] < row:
+                entries[end] = np.uint32(COUNTERS) * other[column] + np.uint32(other_kind)
+                end += 1
+                column += 1
+        if own_kind >= 0:
+            for column in range(own_start, position):
+                entries[end] = np.uint32(COUNTERS) * own[column] + np.uint32(own_kind)
+                end += 1
+        ends[row - first] = end
+
+
+@compiled
+def list_rows(
+    reference_offsets: Offsets,
+    references: Words,
+    translation_offsets: Offsets,
+    translations: Words,
+    first: int,
+    last: int,
+    ends: Counts,
+    entries: Words,
+) -> None:
+    """List the increments of rows first to last - 1; row u's are in `entries` up to `ends[u - first]`."""
+    shared = np.empty(longest(reference_offsets), np.uint32)
+    for pair in range(len(reference_offsets) - 1):
+        r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]
+        t0, t1 = translation_offsets[pair], translation_offsets[pair + 1]
+        in_reference = r1 > r0 and references[r1 - 1] >= first
+        in_translation = t1 > t0 and translations[t1 - 1] >= first
+        if in_reference:
+            list_sentence(
+                references, r0, r1, translations, t0, t1, CROSS, REFERENCE, first, last, ends, entries
+            )
+        if in_translation:
+            list_sentence(
+                translations, t0, t1, references, r0, r1, CROSS, TRANSLATION, first, last, ends, entries
+            )
+        if in_reference and in_translation:
+            both = shared_words(references, r0, r1, translations, t0, t1, shared)
+            list_sentence(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, ends, entries)
+
+
+@compiled
+def cells_of_listed(
+    starts: Counts, ends: Counts, entries: Words, scratch: Words, first: int, minimum: int
+) -> Cells:
+    """Count the listed increments row by row; the same result as `cells_of_counters`, columns in no order.
+
+    scratch: COUNTERS zeros a word of the vocabulary, zeros again afterwards.
+    """
+    # A kept cell has at least `minimum` entries. Memory that is not written to is not taken.
+    bound = len(entries) // minimum
+    rows = np.empty(bound, np.uint32)
+    columns = np.empty(bound, np.uint32)
+    counts = np.empty((bound, COUNTERS), np.uint32)
+    found = 0
+    for row in range(len(starts)):
+        for entry in range(starts[row], ends[row]):
+            scratch[entries[entry]] += np.uint32(1)
+        for entry in range(starts[row], ends[row]):
+            base = np.int64(entries[entry]) & ~np.int64(COUNTERS - 1)
+            if np.int64(scratch[base + CROSS]) - scratch[base + BOTH] >= minimum:
+                rows[found] = first + row
+                columns[found] = base // COUNTERS
+                counts[found] = scratch[base : base + COUNTERS]
+                found += 1
+            scratch[base : base + COUNTERS] = 0
+    return rows[:found].copy(), columns[:found].copy(), counts[:found].copy()

@@ -247,20 +247,6 @@ def test_parquet_whose_columns_cannot_be_told_apart(tmp_path: Path, vectors: Pat
         run(*arguments, "--reference", "translation")
 
 
-def test_output_is_not_overwritten_unasked(tmp_path: Path, vectors: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("the cat\tthe dog\n")
-    (tmp_path / "o.parquet").write_text("precious")
-    with pytest.raises(InputError, match="already there"):
-        run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
-    with pytest.raises(InputError, match="--force does not replace it"):
-        run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
-    assert (tmp_path / "o.parquet").read_text() == "precious"
-    (tmp_path / "o.parquet").unlink()
-    run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors)
-    run(tmp_path / "pairs.tsv", tmp_path / "o.parquet", "--vectors", vectors, "--force")
-    assert pq.read_table(tmp_path / "o.parquet").num_rows == 1
-
-
 def test_without_vectors_the_built_in_scorer_scores(tmp_path: Path) -> None:
     pairs = [("A dog runs.", "The dog is running."), ("It rains.", "A giant corimentmentment.")]
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")

@@ -13,47 +13,17 @@ from paraforge.base.shards.store import ShardRecord, shard_name, write_index, wr
 from paraforge.corpus.columns import COLUMNS, schema_of
 
 WORDS = [
-    "the",
-    "cat",
-    "dog",
-    "house",
-    "sees",
-    "a",
-    "small",
-    "big",
-    "red",
-    "old",
-    "new",
-    "runs",
-    "walks",
+    "the", "cat", "dog", "house", "sees", "a", "small", "big", "red", "old", "new", "runs", "walks",
     "tree",
-]
-SCORED = (
-    "reference_tokens",
-    "translation_tokens",
-    "paraphrase_score",
-    "overlap_1",
-    "overlap_2",
-    "overlap_3",
-    "copy_rate",
-    "digit_mismatch",
-)
-TRANSLATED = (
-    "source",
-    "line",
-    "source_text",
-    "reference",
-    "translation",
-    "translation_score",
-    "rank",
-    "source_truncated",
-    "output_truncated",
-    "non_finite",
-    "runaway",
-    "rejected",
-    "failed",
-    "first_row",
-)
+]  # fmt: skip
+SCORED = [
+    "reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_2",
+    "overlap_3", "copy_rate", "digit_mismatch",
+]  # fmt: skip
+TRANSLATED = [
+    "source", "line", "source_text", "reference", "translation", "translation_score", "rank",
+    "source_truncated", "output_truncated", "non_finite", "runaway", "rejected", "failed", "first_row",
+]  # fmt: skip
 
 
 def random_pairs(rows: int, seed: int = 0) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from paraforge.corpus.selection.filters.bounds import Bounds, ScoreFilter
 from paraforge.corpus.selection.filters.decile import DecileFilter
 from paraforge.corpus.selection.filters.flag import FlagFilter
 from paraforge.corpus.selection.filters.language import CategoryFilter
+from paraforge.corpus.selection.filters.near_duplicates import rank_references, reference_keys
+from paraforge.corpus.selection.reasons import explain_reasons
 
 
 @pytest.mark.parametrize(
@@ -92,3 +96,59 @@ def test_the_first_filter_that_refuses_gives_the_reason() -> None:
     # Codes: 7 similar, 8 no_paraphrase_score, 9 runaway.
     assert apply_filters(filters, rows, alive, 0, first_code=7).tolist() == [9, 7, 7, 8, 0]
     assert apply_filters(filters[::-1], rows, alive, 0, first_code=7).tolist() == [7, 7, 8, 7, 0]
+
+
+def test_case_punctuation_and_spaces_do_not_count() -> None:
+    references = ["A man, a plan.", "a man  a PLAN!", "a man a plant", "...", "!", "...", None, ""]
+    keys = [tuple(key) for key in reference_keys(pa.table({"reference": references})).tolist()]
+    assert keys[0] == keys[1] != keys[2]
+    # Without letters and digits, texts are compared as they stand.
+    assert keys[3] == keys[5] != keys[4]
+    assert len(set(keys)) == 5
+
+
+def test_the_first_k_are_accepted(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    shards = [[f"sentence {number}" for number in random.integers(0, 15, size)] for size in (30, 0, 50, 1)]
+    tables = [pa.table({"reference": pa.array(shard, pa.string())}) for shard in shards]
+    ranked = rank_references("near", 2, (reference_keys(table) for table in tables), tmp_path / "keys")
+    seen: Counter[str] = Counter()
+    for index, (shard, table) in enumerate(zip(shards, tables, strict=True)):
+        expected = []
+        for reference in shard:
+            expected.append(int(seen[reference] >= 2))
+            seen[reference] += 1
+        assert ranked.verdicts(table, index).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        ({"kind": "length", "maximum": 30}, "more than 30 tokens on one side"),
+        (
+            {"kind": "bounds", "score": "overlap_3", "minimum": 0.4, "maximum": 1},
+            "trigram overlap below 0.4 or above 1",
+        ),
+        (
+            {"kind": "bounds", "score": "overlap_3", "minimum": 0.4, "closed": "neither"},
+            "trigram overlap at most 0.4",
+        ),
+        ({"kind": "bounds", "score": "overlap_3", "maximum": 0.9}, "trigram overlap above 0.9"),
+        ({"kind": "decile", "score": "overlap_3", "top": 2}, "not in the top 2 tenths by trigram overlap"),
+        ({"kind": "decile", "score": "overlap_3", "keep": [3, 1]}, "not in tenths 1, 3 by trigram overlap"),
+        ({"kind": "language"}, "one side is not in en"),
+        ({"kind": "flag", "column": "runaway"}, "repeated without end"),
+        ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs"),
+        ({"kind": "decontamination", "files": [{"path": "x"}]}, "shares text with a test file"),
+        ({"kind": "sample", "size": 5000}, "not among the 5,000 drawn at random"),
+    ],
+)
+def test_filters(one: dict[str, Any], text: str) -> None:
+    explained = explain_reasons({"select": {"parameters": {"filters": [{**one, "name": "it"}]}}})
+    assert explained["it"] == text
+    assert explained["no_paraphrase_score"] == "no paraphrase score"
+    assert explained["duplicate"].startswith("at ingest: ")
+
+
+def test_parameters_of_another_version() -> None:
+    assert "duplicate" in explain_reasons({"select": {"parameters": {"unknown": 1}}})

@@ -21,32 +21,14 @@ from paraforge.corpus.selection.select import select
 PARAMETERS = SelectParameters.model_validate(
     yaml.safe_load((Path(__file__).parents[3] / "configs" / "select" / "quality.yaml").read_text())["select"]
 )
-SCHEMA = schema_of(
-    [
-        "source",
-        "line",
-        "source_text",
-        "reference",
-        "translation",
-        "runaway",
-        "output_truncated",
-        "rejected",
-        "failed",
-    ]
-)
+SCHEMA = schema_of([
+    "source", "line", "source_text", "reference", "translation",
+    "runaway", "output_truncated", "rejected", "failed",
+])  # fmt: skip
 THINGS = [
-    "dog",
-    "house",
-    "river",
-    "teacher",
-    "garden",
+    "dog", "house", "river", "teacher", "garden", "letter", "window", "morning", "church", "horse",
     "letter",
-    "window",
-    "morning",
-    "church",
-    "horse",
-    "letter",
-]
+]  # fmt: skip
 VERBS = ["saw", "painted", "liked", "remembered", "described", "photographed", "visited"]
 FAILED = {
     "repetition": "The woman saw the dog dog dog dog in the park.",
@@ -63,37 +45,22 @@ FAILED = {
 @pytest.fixture(scope="module")
 def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     place = tmp_path_factory.mktemp("quality")
-    rows = [
-        (
-            "s",
-            0,
-            f"{a[::-1]} {verb[::-1]} {b[::-1]}",
-            f"The {a} {verb} the {b}.",
-            f"This {a} {verb} that {b} there.",
-            False,
-            False,
-            None,
-            None,
-        )
+    right = [
+        (f"{a[::-1]} {verb[::-1]} {b[::-1]}", f"The {a} {verb} the {b}.", f"This {a} {verb} that {b} there.")
         for a in THINGS
         for b in THINGS
         for verb in VERBS[:6]
         if a != b
     ]
-    rows += [
+    failed = [
         (
-            "s",
-            0,
             "Esroh detisiv hcruhc." if reason == "source_similarity" else "Žena viděla psa v parku.",
             "The woman saw the dog in the park.",
             text,
-            False,
-            False,
-            None,
-            None,
         )
         for reason, text in FAILED.items()
     ]
+    rows = [("s", 0, *texts, False, False, None, None) for texts in (*right, *failed)]
     columns = [list(column) for column in zip(*rows, strict=True)]
     columns[1] = list(range(1, len(rows) + 1))
     writer = ShardWriter(place / "translated", SCHEMA)

@@ -1,4 +1,4 @@
-"""The pages as plain forms: what is shown, saved, changed, refused."""
+"""The pages as plain forms: what is shown, saved, changed, refused; and each annotator's order."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.interface.annotation.server import FLUENCY, PARAPHRASE, create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
@@ -237,3 +239,29 @@ def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
         reply = anna.client.get(f"/{address}")
         assert reply.status_code == 200
         assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}
+
+
+@given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9), st.text(max_size=5))
+def test_every_prefix_is_stratified(bands: list[int], seed: int, name: str) -> None:
+    order = presentation_order(bands, seed, name)
+    assert sorted(order) == list(range(len(bands)))
+    for length in range(len(order) + 1):
+        for band in set(bands):
+            seen = sum(bands[index] == band for index in order[:length])
+            assert abs(seen - bands.count(band) * length / len(bands)) < 5
+
+
+def test_annotators_and_seeds_have_orders_of_their_own() -> None:
+    bands = [0, 1, 2, 3, 4] * 20
+    anna = presentation_order(bands, 1, "Anna")
+    assert anna == presentation_order(bands, 1, "Anna")
+    assert anna != presentation_order(bands, 1, "Boris")
+    assert anna != presentation_order(bands, 2, "Anna")
+
+
+def test_bands_cannot_be_guessed_from_the_place() -> None:
+    bands = [0, 1, 2, 3, 4] * 20
+    order = presentation_order(bands, 1, "Anna")
+    rounds = [tuple(bands[index] for index in order[start : start + 5]) for start in range(0, 100, 5)]
+    assert all(sorted(one) == [0, 1, 2, 3, 4] for one in rounds)
+    assert len(set(rounds)) > 10

@@ -14,8 +14,7 @@ from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse.counting import Counter, Look
 from paraforge.interface.browse.prepared import SOURCE, PreparedCorpus
-from paraforge.interface.browse.rules import rules_of
-from paraforge.interface.browse.selection import default_view, parameters_of, section_text
+from paraforge.interface.browse.rules import default_view, parameters_of, rules_of, section_text
 from paraforge.interface.browse.view import Interval, View
 from paraforge.interface.configuration import load_parameters
 from tests.corpus.selection.corpora import resources

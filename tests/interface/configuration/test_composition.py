@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 import yaml
+from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.section import Section
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.embeddings.trainer.parameters import TrainingParameters
+from paraforge.embeddings.unrolling.parameters import PredictionParameters
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose
+from paraforge.interface.report.parameters import ReportParameters
+from paraforge.products.triplets.parameters import TripletsParameters
+from paraforge.translation.training.parameters import NmtTrainingParameters
 from tests.project import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -123,3 +134,50 @@ def test_params_yaml_that_is_missing_broken_or_empty(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):
         load_parameters(path)
+
+
+@pytest.mark.parametrize(
+    ("own", "named", "found"),
+    [
+        ({"a": None}, {}, {}),
+        ({"a": "MIT"}, {}, {"a": "MIT"}),
+        ({"a": "MIT"}, {"a": "CC0"}, {"a": "CC0"}),
+        ({"a.b": "MIT", "a.c": None}, {"a": "CC0"}, {"a.b": "MIT", "a.c": "CC0"}),
+        # One source's own licence is nobody else's.
+        ({"a": "MIT", "a-b": None, "a.b": "CC0"}, {}, {"a": "MIT", "a-b": "not stated", "a.b": "CC0"}),
+    ],
+)
+def test_licences(own: dict[str, str | None], named: dict[str, str], found: dict[str, str]) -> None:
+    content = yaml.safe_load(compose(ROOT / "configs", []))
+    columns = {"source_text": 1, "reference": 0}
+    content["ingest"]["sources"] = [
+        {"name": name, "format": "tsv", "path": f"{name}.tsv", "columns": columns, "licence": licence}
+        for name, licence in own.items()
+    ]
+    content["publish"]["licences"] = named
+    parameters = check_parameters(content, "here")
+    published = parameters.publish.model_copy(update={"licences": parameters.licences})
+    assert published.licences_of(own) == found
+
+
+def test_a_pair_of_two_bitexts_has_the_licences_of_both() -> None:
+    licences = PublishParameters(licences={"a": "MIT", "b": "CC0", "d": "MIT"})
+    assert licences.licences_of(["a-x/b", "a/d", "a/e"]) == {"a-x/b": "MIT and CC0", "a/d": "MIT"}
+
+
+@pytest.mark.parametrize(
+    ("section", "use"),
+    [
+        (ReportParameters, np.random.default_rng),
+        (TripletsParameters, np.random.default_rng),
+        (TrainingParameters, torch.Generator().manual_seed),
+        (PredictionParameters, torch.Generator().manual_seed),
+        (NmtTrainingParameters, np.random.RandomState),  # as fairseq's trainer does
+    ],
+)
+def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable[[int], object]) -> None:
+    bounds = section.model_json_schema()["properties"]["seed"]
+    use(bounds["minimum"])
+    use(bounds.get("exclusiveMaximum", 1 << 80) - 1)
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        section.model_validate({"seed": -1})

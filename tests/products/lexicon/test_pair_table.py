@@ -1,4 +1,4 @@
-"""The compiled loops against plain Python."""
+"""The compiled loops against plain Python; rows are cut completely, without overlap, within the memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.text.idf import sentence_counts
-from paraforge.products.lexicon import pair_table, row_counts
+from paraforge.products.lexicon import pair_table
+from paraforge.products.lexicon.counting import COUNTER_BYTES, plan_blocks
+from paraforge.products.lexicon.pair_table import COUNTERS, triangle
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8)
 
@@ -68,4 +70,34 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
 
 @pytest.mark.parametrize(("row", "cells"), [(0, 0), (1, 0), (2, 1), (5, 10), (200_000, 19_999_900_000)])
 def test_triangle(row: int, cells: int) -> None:
-    assert row_counts.triangle(row) == cells
+    assert pair_table.triangle(row) == cells
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=300), st.integers(1_000, 100_000))
+def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
+    rows = np.array(increments, np.int64)
+    covered = np.zeros(len(rows), int)
+    for block in plan_blocks(rows, memory):
+        covered[block.first : block.last] += 1
+        inside = rows[block.first : block.last]
+        assert block.increments == inside.sum()
+        cells = triangle(block.last) - triangle(block.first)
+        taken = cells * COUNTERS * COUNTER_BYTES if block.dense else inside.sum() * COUNTER_BYTES
+        assert taken <= memory or block.last == block.first + 1
+    assert covered.max() <= 1
+    assert (covered[rows > 0] == 1).all()
+
+
+def test_frequent_words_are_dense_and_rare_ones_sparse() -> None:
+    increments = (1e6 / np.arange(1, 10_001)).astype(np.int64)
+    blocks = plan_blocks(increments, 1 << 20)
+    kinds = [block.dense for block in blocks]
+    assert kinds == sorted(kinds, reverse=True)
+    border = next(block.first for block in blocks if not block.dense)
+    # A dense row takes 16 bytes a column, a sparse one 4 bytes an increment: equal at u = 500.
+    assert border == pytest.approx(500, abs=1)
+
+
+def test_no_words_give_no_blocks() -> None:
+    assert plan_blocks(np.zeros(0, np.int64), 1 << 20) == []

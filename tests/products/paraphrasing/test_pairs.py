@@ -23,14 +23,10 @@ from tests.here import Countdown
 from tests.project import digests
 
 TREES = ("(S (NP a) (VP b) (. .))", "(S (VP b))", "(FRAG (NP (N a)))")
-COLUMNS = (
-    "reference",
-    "translation",
-    "paraphrase_score",
-    "overlap_1",
-    "reference_tokens",
+COLUMNS = [
+    "reference", "translation", "paraphrase_score", "overlap_1", "reference_tokens",
     "translation_tokens",
-)
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
