@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +18,7 @@ from paraforge.interface.browse.browser import Browser, Counted
 from paraforge.interface.browse.histogram import handle_step
 from paraforge.interface.browse.rules import parameters_of, section_text
 from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
+from paraforge.interface.query.output import safe_text
 from paraforge.interface.web.app import Page, make_app
 from paraforge.interface.web.security import HostPolicy, same_origin
 
@@ -94,10 +97,31 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
     @app.get("/chosen.yaml")
     def chosen() -> Response:
         text = f"# @package _global_\n{counted(view_of_request())['section']}"
-        headers = {"Content-Disposition": "attachment; filename=chosen.yaml"}
-        return Response(text, mimetype="application/yaml", headers=headers)
+        return _file(text, "chosen.yaml", "application/yaml")
+
+    @app.get("/pairs.csv")
+    def shown_pairs() -> Response:
+        view = view_of_request()
+        shown = with_pairs(view, browser.count(view))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        labels = [LABELS[name] for name in browser.scales]
+        writer.writerow(["shown as", "where", "reason", "reference", "translation", *labels])
+        for side in ("kept", "refused", "wrong"):
+            for pair in shown[side]:
+                scores = dict(pair.scores)
+                texts = ["".join(piece for piece, _ in side) for side in (pair.reference, pair.translation)]
+                cells = [side, pair.where, pair.reason, *texts]
+                writer.writerow([*map(safe_text, cells), *(scores.get(label, "") for label in labels)])
+        return _file(text.getvalue(), "pairs.csv", "text/csv")
 
     return app
+
+
+def _file(text: str, name: str, kind: str) -> Response:
+    """An answer that a browser saves under a name."""
+    headers = {"Content-Disposition": f"attachment; filename={name}"}
+    return Response(text, mimetype=kind, headers=headers)
 
 
 def _label_of_reason(reason: str, words: dict[str, str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -88,6 +90,21 @@ def test_what_is_chosen_is_a_file_for_configure(client: FlaskClient) -> None:
     assert reply.text.startswith("# @package _global_\n")
     assert SelectParameters.model_validate(yaml.safe_load(reply.text)["select"]) == section(page)
     assert "paraforge configure select=chosen" in html.unescape(page)
+
+
+def test_the_pairs_that_are_shown_are_a_file(client: FlaskClient) -> None:
+    page = client.get(LOWER).text
+    address = re.search(r'href="(/pairs\.csv[^"]*)"', page)
+    assert address is not None
+    rows = list(csv.DictReader(io.StringIO(client.get(html.unescape(address[1])).text)))
+    cards = re.findall(r"<summary>(?:<span[^>]*>(-?[\d.]+)</span> )?([^<]*)</summary>", page)
+    cards = [(score, html.unescape(where)) for score, where in cards if ":" in where]
+    assert [where for _, where in cards] == [row["where"] for row in rows] and len(rows) > 10
+    # The score is on the card.
+    for (score, _), row in zip(cards, rows, strict=True):
+        told = row["paraphrase score"]
+        assert bool(score) == bool(told) and (not score or abs(float(score) - float(told)) <= 0.0051)
+    assert all(NASTY in row["translation"] for row in rows if row["translation"])
 
 
 def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
