@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import typer
@@ -33,8 +34,10 @@ def push(
     from paraforge.interface.query.push import plan_push
     from paraforge.interface.query.push import push as upload
 
-    if len(parts := repository.split("/")) != 2 or not all(parts):
-        raise InputError(f"'{repository}' is not USER/NAME", remedy="E.g. me/my-corpus.")
+    part = r"\w[\w.-]{0,95}(?<![.-])"
+    if not re.fullmatch(rf"(?!.*(--|\.\.)){part}/{part}(?<!\.git)", repository, re.ASCII):
+        remedy = "E.g. me/my-corpus: letters, digits, '.', '-' and '_'."
+        raise InputError(f"'{repository}' is not USER/NAME", remedy=remedy)
     planned = plan_push(corpus, licences_checked)
     what = f"{len(planned.files):,} files, {planned.bytes / 1e6:,.1f} MB, {planned.manifest.rows:,} pairs"
     if dry_run:

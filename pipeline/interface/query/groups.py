@@ -14,13 +14,13 @@ from paraforge.base.files import write_whole
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.schema import TEXT_COLUMNS, column
-from paraforge.base.shards.store import ShardWriter, write_index
+from paraforge.base.shards.store import ShardWriter, shard_name, write_index, write_shard
 from paraforge.base.shards.work import replaced_directories
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.card import CONFIGS_NAME, configs
 from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.groups import GROUP
-from paraforge.corpus.publication.manifest import describe_columns, stem_of
+from paraforge.corpus.publication.manifest import KEPT, describe_columns, stem_of
 from paraforge.interface.query.database import arrow_reader, explained, open_database, rows_of
 
 STEP = "groups"
@@ -44,6 +44,12 @@ def export_groups(corpus: Dataset, output: Path) -> tuple[int, int]:
 
     Returns groups and pairs. Raises InputError: the corpus has no groups, or a file is damaged.
     """
+    if corpus.name != KEPT:
+        remedy = "Name data/corpus, or a copy."
+        raise InputError("not the kept pairs of a publication", corpus.directory, remedy=remedy)
+    if lacking := [name for name in TEXT_COLUMNS if name not in corpus.schema.names]:
+        remedy = "Name the corpus that it is from."
+        raise InputError(f"it has no column {', '.join(lacking)}", corpus.directory, remedy=remedy)
     if GROUP not in corpus.schema.names:
         raise InputError(
             "it has no groups", corpus.directory, remedy="Set publish.group_score, then 'dvc repro publish'."
@@ -61,6 +67,7 @@ def export_groups(corpus: Dataset, output: Path) -> tuple[int, int]:
                     pairs += done
                     bar.update(done)
                 records += writer.close()
+        records = records or [write_shard(SCHEMA.empty_table(), directory / shard_name(0))]
         if pairs != corpus.rows:
             raise IncompleteError(f"{STEP}: {pairs:,} pairs in groups of {corpus.rows:,}")
         patterns = {

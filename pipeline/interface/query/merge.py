@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     """
     manifests = [_manifest_of(corpus) for corpus in corpora]
     schema = _schema(corpora)
-    names = [_source_names(manifests, place) if rename else {} for place in range(len(corpora))]
+    names = _source_names(manifests) if rename else [{} for _ in corpora]
     starts = list(accumulate((corpus.rows for corpus in corpora), initial=0))
     with tempfile.TemporaryDirectory(prefix="paraforge-merge-") as place:
         scratch = Path(place)
@@ -107,6 +107,12 @@ def _manifest_of(corpus: Dataset) -> Manifest:
         raise InputError(
             "not the kept pairs of a publication", corpus.directory, remedy="Name data/corpus, or a copy."
         )
+    if lacking := [name for name in TEXT_COLUMNS if name not in corpus.schema.names]:
+        raise InputError(
+            f"it has no column {', '.join(lacking)}",
+            corpus.directory,
+            remedy="Name the corpus that it is from, or export it with both sentences.",
+        )
     return corpus.manifest
 
 
@@ -127,10 +133,20 @@ def _schema(corpora: Sequence[Dataset]) -> pa.Schema:
     return pa.schema([COLUMNS[name] if name in COLUMNS else found[name][0] for name in ordered])
 
 
-def _source_names(manifests: Sequence[Manifest], place: int) -> dict[str, str]:
-    """New names of those sources of a corpus that an earlier one has, too."""
-    earlier = {source for manifest in manifests[:place] for source in manifest.sources}
-    return {source: f"{source}.{place + 1}" for source in manifests[place].sources if source in earlier}
+def _source_names(manifests: Sequence[Manifest]) -> list[dict[str, str]]:
+    """New names of those sources of each corpus that an earlier one has, too, which no other source has."""
+    taken = {source for manifest in manifests for source in manifest.sources}
+    earlier: set[str] = set()
+    names = []
+    for place, manifest in enumerate(manifests, 1):
+        new = {}
+        for source in sorted(earlier & set(manifest.sources)):
+            candidates = (f"{source}.{number}" for number in count(place))
+            new[source] = next(name for name in candidates if name not in taken)
+            taken.add(new[source])
+        earlier |= set(manifest.sources)
+        names.append(new)
+    return names
 
 
 def _tables(

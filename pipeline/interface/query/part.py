@@ -3,10 +3,12 @@
 # ruff: noqa: S608 - names are quoted, and the user's condition is checked
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +30,9 @@ from paraforge.interface.query.database import fetch, open_database, rows_of
 from paraforge.interface.query.drawn_pairs import check_condition
 from paraforge.interface.query.output import PARQUET, write_rows
 from paraforge.interface.query.statement import Rows
+
+if TYPE_CHECKING:
+    import duckdb
 
 FORMATS = (PARQUET, "jsonl", "csv", "tsv")
 _ROWS_PER_FILE = 50_000
@@ -69,7 +74,7 @@ def export_part(
     with replaced_directories(output) as (directory,):
         files, statistics = [], Statistics(parameters.examples)
         for split in corpus.splits.values():
-            for number, rows in enumerate(_files(_matching(split, where))):
+            for number, rows in enumerate(_files(_matching(corpus, split, where))):
                 statistics.add(describe(rows, parameters.examples))
                 name = shard_name(number, stem_of(split.files[0].name))
                 files.append(_write(rows.select(chosen), directory / name, kind, spreadsheet))
@@ -113,15 +118,17 @@ def _manifest(manifest: Manifest, where: str, files: list[PublishedFile], statis
     )
 
 
-def _matching(corpus: Dataset, where: str) -> Iterator[pa.Table]:
-    """The rows of each file of a split that the condition holds for, in order."""
+def _matching(corpus: Dataset, split: Dataset, where: str) -> Iterator[pa.Table]:
+    """The rows of each file of a split that the condition holds for, in order. A query in the condition is of
+    the whole corpus."""
     with (
         open_database([corpus]) as connection,
-        progress(total=corpus.rows, unit="pairs", description="export") as bar,
+        progress(total=split.rows, unit="pairs", description="export") as bar,
     ):
         if where:
             check_condition(connection, corpus.name, where)
-        for path in corpus.files:
+            _check_repeatable(connection, where)
+        for path in split.files:
             check_interrupt()
             rows = read_parquet(path)
             if where:
@@ -131,6 +138,19 @@ def _matching(corpus: Dataset, where: str) -> Iterator[pa.Table]:
             else:
                 yield rows
             bar.update(rows.num_rows)
+
+
+def _check_repeatable(connection: duckdb.DuckDBPyConnection, where: str) -> None:
+    """Raise InputError: the condition draws anew for every row, so that nobody could find the same part."""
+    found = fetch(
+        connection, "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability = 'VOLATILE'"
+    )
+    names = "|".join(re.escape(name) for name in found["function_name"].to_pylist())
+    if match := re.search(rf"\b({names})\s*\(", re.sub(r"'[^']*'", "''", where), re.IGNORECASE):
+        raise InputError(
+            f"{match[1]}() gives another part each time",
+            remedy="Draw pairs with 'paraforge sample', or by a hash: hash(source, line) % 10 = 0.",
+        )
 
 
 def _files(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

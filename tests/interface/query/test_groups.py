@@ -82,6 +82,26 @@ def test_a_corpus_without_groups(tmp_path: Path) -> None:
     assert "publish.group_score" in message and not (tmp_path / "g").exists()
     message = refused(tmp_path / "corpus", "--groups", "--where", "1", "-o", tmp_path / "g")
     assert "--groups goes with" in message
+    assert "not the kept pairs" in refused(tmp_path / "rejected", "--groups", "-o", tmp_path / "g")
+    run(tmp_path / "corpus", "--columns", "reference", "-o", tmp_path / "part")
+    assert "no column translation" in refused(tmp_path / "part", "--groups", "-o", tmp_path / "g")
+
+
+def test_an_empty_corpus_has_a_file_without_groups(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=50, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    assert "0 groups" in run(tmp_path / "corpus", "--groups", "-o", tmp_path / "groups")
+    assert pq.read_table(tmp_path / "groups" / "shard-00000.parquet").schema.names[:2] == [
+        "group",
+        "sentences",
+    ]
+
+
+def test_a_query_in_the_condition_is_of_all_splits(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    condition = "paraphrase_score = (SELECT max(paraphrase_score) FROM corpus) AND source <> 'random()'"
+    run(tmp_path / "corpus", "--where", condition, "-o", tmp_path / "part")
+    highest = max(row["paraphrase_score"] for row in rows_of(tmp_path / "corpus"))
+    assert {row["paraphrase_score"] for row in rows_of(tmp_path / "part")} == {highest}
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])

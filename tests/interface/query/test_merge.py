@@ -150,6 +150,21 @@ def test_rows_of_one_name_that_differ(corpora: list[Path], tmp_path: Path) -> No
     assert verify(tmp_path / "out").problems == []
 
 
+def test_a_merged_corpus_has_names_of_its_own(tmp_path: Path) -> None:
+    """Names that renaming gives are those of no other source, in whatever order corpora are merged."""
+    for number, name in enumerate("abc"):
+        publish_pairs(tmp_path / name, table=related_pairs(60, seed=20 + number))
+    one, two, three = (tmp_path / name / "corpus" for name in "abc")
+    run(one, two, "--rename", "-o", tmp_path / "both")
+    counts = read_manifest(tmp_path / "both").sources
+    for place, corpora in enumerate([(tmp_path / "both", three), (three, tmp_path / "both"),
+                                     (three, one, tmp_path / "both")]):  # fmt: skip
+        run(*corpora, "--rename", "-o", tmp_path / str(place))
+        found = read_manifest(tmp_path / str(place)).sources
+        assert len(found) == sum(len(read_manifest(corpus).sources) for corpus in corpora)
+        assert found["news.2"].rows_in == counts["news.2"].rows_in
+
+
 def test_a_corpus_and_itself(corpora: list[Path], tmp_path: Path) -> None:
     run(corpora[0], corpora[0], "-o", tmp_path / "out")
     assert identity(rows_of(tmp_path / "out")) == identity(rows_of(corpora[0]))
@@ -192,6 +207,8 @@ def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:
     rejected = corpora[0].with_name("rejected")
     assert "not the kept pairs" in refused(corpora[0], rejected, "-o", tmp_path / "out")
     assert "two or more" in refused(corpora[0], "-o", tmp_path / "out")
+    run_command("export-corpus", corpora[1], "--columns", "reference", "-o", tmp_path / "part")
+    assert "no column translation" in refused(corpora[0], tmp_path / "part", "-o", tmp_path / "out")
     before = digests(corpora[2])
     assert "not a merged corpus" in refused(corpora[0], corpora[1], "-o", corpora[2], "--force")
     assert digests(corpora[2]) == before

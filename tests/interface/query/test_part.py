@@ -122,6 +122,7 @@ def test_datasets_reads_the_part(corpus: Path, tmp_path: Path, monkeypatch: pyte
     [
         (["-o", "OUT", "--where", "colour = 1"], "colour"),
         (["-o", "OUT", "--where", "true); SELECT (1"], "not one condition|syntax"),
+        (["-o", "OUT", "--where", "Random () < 0.5"], "another part each time"),
         (["-o", "OUT", "--columns", "colour"], "no column colour"),
         (["-o", "OUT", "-f", "paranmt"], "There are parquet, jsonl, csv, tsv"),
         ([], "Give a file, or --output DIR"),

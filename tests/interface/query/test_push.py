@@ -161,6 +161,6 @@ def test_what_cannot_be_pushed(corpus: Path, tmp_path: Path) -> None:
     os.truncate(damaged / "shard-00000.parquet", 100)
     with pytest.raises(InputError, match="has 100 bytes"):
         run_command("push", damaged, NAME, "--dry-run")
-    for name in ("corpus", "a/b/c", "/b", "a/"):
+    for name in ("corpus", "a/b/c", "/b", "a/", "č/b", "a b/c", "a/-b", "a/b.git", "a/b--c"):
         with pytest.raises(InputError, match="is not USER/NAME"):
             run_command("push", corpus, name)
