@@ -17,13 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
+from paraforge.interface.web import serving
 from paraforge.interface.web.app import LARGEST_REQUEST, make_app
 from paraforge.interface.web.security import HostPolicy
 
 PROGRAM = """
 import resource, sys
+from paraforge.interface.web import serving
 from paraforge.interface.web.app import make_app
 from paraforge.interface.web.serving import Listening, serve_app
+serving._SILENCE = int(sys.argv[2])
 if int(sys.argv[1]):
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
 def make(policy):
@@ -40,9 +43,10 @@ HALVES = (
 
 
 @contextmanager
-def served(files: int = 0) -> Iterator[str]:
-    """The address of a server that may open so many files; 0 leaves the system's limit."""
-    command = [sys.executable, "-c", PROGRAM, str(files)]
+def served(files: int = 0, silence: int = serving._SILENCE) -> Iterator[str]:
+    """The address of a server that may open so many files, and closes what is silent for so many seconds; 0
+    files leaves the system's limit."""
+    command = [sys.executable, "-c", PROGRAM, str(files), str(silence)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -73,8 +77,8 @@ def test_hundreds_of_half_open_requests_keep_nobody_out() -> None:
 
 @pytest.mark.slow
 def test_where_there_are_more_than_can_be_open_the_silent_ones_are_closed() -> None:
-    with served(files=80) as address:
-        assert seconds_to_answer(address, 60) < 80
+    with served(files=80, silence=2) as address:
+        assert seconds_to_answer(address, 60) < 60
 
 
 @pytest.fixture(scope="module", params=["127.0.0.1", "0.0.0.0"])

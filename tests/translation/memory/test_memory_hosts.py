@@ -36,7 +36,7 @@ def test_two_hosts_are_killed_and_lose_nothing(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     corpora = {"one": corpus_of(tmp_path / "a", MANY[:110]), "two": corpus_of(tmp_path / "b", MANY[:20:-1])}
     expected = {name: run(tmp_path / f"{name} alone", corpus, CHANGED)[1] for name, corpus in corpora.items()}
-    start = multiprocessing.get_context("spawn")
+    start = multiprocessing.get_context("forkserver")
     # A task is finished, a segment is written; an entry is there, the rows are; and then to the end.
     for kills in (("compute_shard", "_written"), ("_enter", "publish"), (None, None)):
         hosts = [
