@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,24 +16,30 @@ class Killed(BaseException):
 
 
 class _Removals:
-    def __init__(self, allowed: int) -> None:
+    def __init__(self, allowed: float) -> None:
         self.left = allowed
+        self.seen: list[str] = []
 
     def counted(self, function: Any) -> Any:
         def remove(path: Any, *arguments: Any, **options: Any) -> None:
-            if Path(os.fsdecode(path)).name == "holder.json":  # of the lock, not of the work
+            name = Path(os.fsdecode(path))
+            if name.name == "holder.json":  # of the lock, not of the work
                 return function(path, *arguments, **options)
             if self.left <= 0:
                 raise Killed
             self.left -= 1
+            self.seen.append(re.sub(r"[0-9a-f]{8,}|\d+", "", name.parent.name) + name.suffix)
             return function(path, *arguments, **options)
 
         return remove
 
 
 @contextmanager
-def killed_after(removals: int) -> Iterator[None]:
-    """Inside, one more removal of a file or directory raises :class:`Killed`, and so does every later one."""
+def killed_after(removals: float) -> Iterator[list[str]]:
+    """Inside, one more removal of a file or directory raises :class:`Killed`, and so does every later one.
+
+    Gives the kind of each thing removed: its directory's name without numbers and keys, and its suffix.
+    """
     state = _Removals(removals)
     with (
         mock.patch.object(os, "unlink", state.counted(os.unlink)),
@@ -40,7 +47,7 @@ def killed_after(removals: int) -> Iterator[None]:
         mock.patch.object(Path, "unlink", _as_method(state.counted(os.unlink))),
         mock.patch.object(Path, "rmdir", _as_method(state.counted(os.rmdir))),
     ):
-        yield
+        yield state.seen
 
 
 def _as_method(remove: Any) -> Any:

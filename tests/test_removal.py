@@ -3,6 +3,7 @@ ever found under its name."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Callable
@@ -16,8 +17,6 @@ from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.unrolling.test_train_decoders import train as train_decoders
 from tests.embeddings.unrolling.test_train_decoders import write_documents
 from tests.here import inside, run_stage
-from tests.products.lexicon.corpora import write_corpus, zipf_corpus
-from tests.products.lexicon.test_extraction import extract
 from tests.products.paraphrasing.test_stage import build as build_paraphraser
 from tests.products.triplets.corpora import mine, publish
 from tests.project import ROOT, digests
@@ -77,34 +76,21 @@ def test_nothing_else_removes_trees() -> None:
     assert users == {"pipeline/base/files.py"}
 
 
-def check_every_removal(base: Path, run: Callable[[Path], Path], stride: int = 1) -> int:
-    """Run with a kill at each removal, or each n-th of a costly run, each time followed by a run that is not
-    disturbed; number of removals.
+def check_removals(base: Path, run: Callable[[Path], Path], stride: int = 1) -> int:
+    """Run with a kill before the first removal of each kind, or of each n-th kind of a costly run, and before
+    the last of all, each time followed by a run that is not disturbed; number of removals.
 
     run: makes an output in a directory and returns it.
     """
-    wanted = digests(run(base / "whole"))
-    for removals in range(0, 1000, stride):
+    with killed_after(math.inf) as kinds:
+        wanted = digests(run(base / "whole"))
+    first = {kind: at for at, kind in reversed([*enumerate(kinds)])}
+    for removals in {*sorted(first.values())[::stride], len(kinds) - 1} - {-1}:
         place = base / str(removals)
-        try:
-            with killed_after(removals):
-                run(place)
-        except (Killed, IncompleteError):  # of a training, which is a process of its own
-            pass
-        else:
-            return removals
+        with killed_after(removals), pytest.raises((Killed, IncompleteError)):  # the latter of a training
+            run(place)
         assert digests(run(place)) == wanted, f"killed after {removals} removals"
-    raise AssertionError("there is no end of removals")
-
-
-def test_a_lexicon(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(120), rows_per_shard=40)
-
-    def run(place: Path) -> Path:
-        extract(place, corpus)
-        return place / "lexicon"
-
-    assert check_every_removal(tmp_path, run) > 10
+    return len(kinds)
 
 
 @pytest.mark.slow
@@ -115,7 +101,7 @@ def test_triplets(tmp_path: Path) -> None:
         mine(corpus, place / "out", candidates=40, negatives=2)
         return place / "out"
 
-    assert check_every_removal(tmp_path, run) > 5
+    assert check_removals(tmp_path, run) > 5
 
 
 @pytest.mark.slow
@@ -135,7 +121,7 @@ def test_a_trained_model(tmp_path: Path, stage: str) -> None:
             build_paraphraser(tmp_path / "published", place)
         return place / "model"
 
-    assert check_every_removal(tmp_path, run, stride=1 if stage == "decoders" else 7) > 5
+    assert check_removals(tmp_path, run, stride=1 if stage == "decoders" else 8) > 5
 
 
 @pytest.mark.slow
@@ -149,4 +135,4 @@ def test_a_stage(finished: Path, tmp_path: Path, stage: str) -> None:
             assert run_stage(stage)
         return place / OUTPUTS[stage]
 
-    check_every_removal(tmp_path, run)
+    assert check_removals(tmp_path, run) > 1

@@ -43,8 +43,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class KillTheFirst(KillWorker):  # type: ignore[misc]
     """Kills so many lives of workers at random times, and spares the rest: a slow machine ends, too.
 
-    The random times are drawn from a seed: with a mean of three seconds the lives end after 1.2, 0.8, 1.9
-    and 2.5 seconds, so that somebody dies in every run, which takes four seconds or more.
+    The random times are drawn from a seed: with a mean of 1.5 seconds the lives end after 0.6, 0.4, 1.0
+    and 1.3 seconds, so that somebody dies in every run, which takes two seconds or more.
     """
 
     def __init__(self, log: str, lives: int, delay: str, mode: Any) -> None:
@@ -62,11 +62,11 @@ class KillTheFirst(KillWorker):  # type: ignore[misc]
 
 def keep_workers(cluster: Any, client: Any, stop: threading.Event) -> None:
     """Start a worker where one has gone for good: a nanny does not replace one that ended by itself."""
-    while not stop.wait(0.5):
+    while not stop.wait(0.2):
         with contextlib.suppress(Exception):  # the cluster may be closing
             if len(client.nthreads()) < 2:
                 cluster.scale(len(cluster.worker_spec) + 1)
-                stop.wait(4)
+                stop.wait(2)
 
 
 @pytest.mark.slow
@@ -89,9 +89,9 @@ def test_workers_killed_at_random_times(undisturbed: Path, tmp_path: Path, mode:
         stop = threading.Event()
         keeper = threading.Thread(target=keep_workers, args=(cluster, client, stop), daemon=True)
         keeper.start()
-        client.register_plugin(KillTheFirst(str(tmp_path / "lives"), 4, "3 s", mode), name="kill")
+        client.register_plugin(KillTheFirst(str(tmp_path / "lives"), 4, "1.5 s", mode), name="kill")
         resources = Resources(scheduler=cluster.scheduler_address, work=tmp_path / "work")
-        report = translate(parameters(40), undisturbed / "in", tmp_path / "none", tmp_path / "out", resources)
+        report = translate(parameters(80), undisturbed / "in", tmp_path / "none", tmp_path / "out", resources)
         stop.set()
         keeper.join()
         after = set(client.run(os.getpid).values())

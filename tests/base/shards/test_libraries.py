@@ -127,7 +127,10 @@ def stop_when_asked(place: str, number: int) -> int:
 
 
 @pytest.mark.slow
-def test_the_only_worker_that_may_be_asked_dies_and_another_comes(tmp_path: Path) -> None:
+def test_the_only_worker_that_may_be_asked_dies_and_another_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.base.shards.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster, set_as_default=False) as client,

@@ -241,7 +241,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))
     command = [
         "paraforge", "train", str(pairs), str(tmp_path / "killed"), "--work", str(tmp_path / "work"),
-        "--checkpoint-seconds", "0", "--threads", "1", "--set", "training.epochs=6",
+        "--checkpoint-seconds", "0", "--threads", "1", "--set", "training.epochs=3",
         "--set", "encoder.dimension=32", "--set", "training.mega_batch=2",
     ]  # fmt: skip
     kills = 0
@@ -262,7 +262,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None
             assert process.returncode == 0
             break
     assert kills == 3
-    settings = {"epochs": 6, "mega_batch": 2}
+    settings = {"epochs": 3, "mega_batch": 2}
     parameters = ModelParameters.model_validate(
         {"encoder": {"kind": "average", "dimension": 32}, "training": settings}
     )
