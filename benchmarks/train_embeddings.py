@@ -226,6 +226,7 @@ def windows(
     window: Annotated[int, typer.Option(help="pairs that are shuffled among themselves")] = 1 << 14,
     block: Annotated[int, typer.Option(help="consecutive pairs that stay in one window")] = 1 << 6,
     seeds: int = 3,
+    limit: Annotated[int | None, typer.Option(help="so many pairs, from all over the store")] = None,
     settings: Training = None,
 ) -> None:
     """STS figures of models whose pairs were shuffled as a whole, and in windows: the same seeds."""
@@ -234,6 +235,8 @@ def windows(
         describe(pairs)
         architecture, sets = parse_encoder(encoder, dimension), sts_sets()
         units = pairs.of_units(units_of(architecture))
+        if limit is not None:
+            units = units.subset(np.linspace(0, len(units) - 1, limit).astype(np.int64))
         for shuffle in (Shuffle(), Shuffle(1, window, block)):
             name = f"{window:,} pairs" if shuffle.whole == 1 else "all pairs"
             found: list[dict[str, float | None]] = []

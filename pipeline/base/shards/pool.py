@@ -94,13 +94,20 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 
     Raises Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
     """
-    if threads <= 1 or count <= 1:
-        for index in range(count):
+    yield from in_threads(function, range(count), 1 if count <= 1 else threads)
+
+
+def in_threads(
+    work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], threads: int
+) -> Generator[ResultT, None, None]:
+    """The same for a stream of pieces, which are taken by the caller's thread as they are needed."""
+    if threads <= 1:
+        for piece in pieces:
             check_interrupt()
-            yield function(index)
+            yield work(piece)
         return
     with ThreadPoolExecutor(threads, "shards") as pool:
-        for result in in_window(pool, function, range(count), 2 * threads - 1):
+        for result in in_window(pool, work, pieces, 2 * threads - 1):
             check_interrupt()
             yield result
 

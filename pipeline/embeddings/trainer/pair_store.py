@@ -113,9 +113,9 @@ class PairStore:
         """How many pairs have no score."""
         missing = 0
         for first in range(0, len(self), _BLOCK_ROWS):
-            pairs = np.arange(first, min(first + _BLOCK_ROWS, len(self)))
-            scores = self.scores(pairs)
-            missing += len(pairs) if scores is None else int(np.isnan(scores).sum())
+            block = np.arange(first, min(first + _BLOCK_ROWS, len(self)))
+            scores = self.scores(block)
+            missing += len(block) if scores is None else int(np.isnan(scores).sum())
         return missing
 
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:

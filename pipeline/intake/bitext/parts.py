@@ -141,6 +141,7 @@ def read_parts(
             for place, schema in schemas.items()
         ]
 
+    # One pool for both: as many threads as were given.
     with ThreadPoolExecutor(threads, "clean") as pool:
         tables = in_window(pool, cleaned, _blocks_or_error(read_file(file, cleaning, reading)), 2 * threads)
         written = list(in_window(pool, write, enumerate(_in_parts(counted(tables))), threads))

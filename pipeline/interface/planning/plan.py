@@ -217,7 +217,8 @@ def make_plan(
     if isinstance(server, Server):
         sample = None if measurement is None else measurement.usage
         tokens = tokens_of(server, population, section.nbest, sample, token_prices)
-    facts = _facts(population, corpus, section.sentences_per_task, measurement, rate)
+    size = section.task_size(population.sentences)
+    facts = _facts(population, corpus, size, measurement, rate)
     if measurement is not None:
         key = translation_key(corpus, choice)
         save_plan(resources.work, key, facts, {"device": workplace.devices[0]})

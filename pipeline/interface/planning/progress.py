@@ -57,7 +57,7 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
     place = resources.work.resolve() / "plan"
     distinct = written_distinct(corpus, resources.work.resolve() / "translation" / "distinct")
     distinct = distinct or find_distinct(corpus, place / "distinct")
-    recalled = recall(distinct.keys, segments, [], place / "recall")
+    recalled = recall(distinct.keys, segments, [], place / "recall", resources.worker_count())
     rows = rows_known = 0
     for table in ShardDirectory(distinct.places).tables(["sentence"]):
         check_interrupt()
@@ -74,7 +74,7 @@ def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resourc
     place = resources.work.resolve() / "plan" / "recall"
     given = list(dict.fromkeys(texts))
     keys = text_keys(pa.array(given, pa.string()))
-    recalled = recall(keys, known_segments(choice, resources), [], place)
+    recalled = recall(keys, known_segments(choice, resources), [], place, resources.worker_count())
     unknown = {given[number] for number in recalled.unknown.tolist()}
     remove_directory(place)
     return unknown

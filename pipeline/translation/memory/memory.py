@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, check_format
 from paraforge.base.files import hash_json, read_json, read_json_or_none, sync_directory, write_json
+from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.store import read_parquet, write_shard
 from paraforge.translation.memory.hypotheses import REMEMBERED
 
@@ -68,9 +69,10 @@ class Segment:
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
         if table.num_rows != self.rows or len(heads) != self.sentences or key.type != pa.binary(16):
             raise InputError("not what its entry says", self.path)
-        data = b"".join(key.drop_null().to_pylist())
+        key = key.drop_null()
+        data = np.frombuffer(key.buffers()[1] or b"", ">u8", offset=16 * key.offset, count=2 * len(key))
         failed = table.column("failed").is_valid().to_numpy()[heads]
-        return heads, np.frombuffer(data, ">u8").astype(np.uint64).reshape(-1, 2), failed
+        return heads, data.astype(np.uint64).reshape(-1, 2), failed
 
 
 _FIELDS = tuple(field.name for field in fields(Segment))
@@ -96,11 +98,13 @@ class MemorySet:
                     found.setdefault(segment.sha256, segment)
         return list(found.values())
 
-    def add(self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "") -> list[str]:
+    def add(
+        self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "", threads: int = 1
+    ) -> list[str]:
         """Add translations: all of them, or none if the process is killed.
 
         tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
-        run: key of the run that translated.
+        run: key of the run that translated. threads: that write segments.
 
         Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
         """
@@ -109,21 +113,28 @@ class MemorySet:
         added: list[Segment] = []
         digests = []
         temporary = self.path / f".{uuid.uuid4().hex}.tmp"
+        begun: list[Path] = []
+
+        def write(part: tuple[pa.Table, Mapping[str, str]]) -> Segment:
+            path = self.path / f"{uuid.uuid4().hex}.parquet"
+            begun.append(path)
+            return _written(path, *part, run)
+
         try:
-            for table, libraries in _of_segments(tables):
-                segment = self._written(table, libraries, run)
-                digests.append(segment.sha256)
-                if segment.sha256 in known:
-                    segment.path.unlink()
-                    continue
-                known.add(segment.sha256)
-                added.append(segment)
+            with contextlib.closing(in_threads(write, _of_segments(tables), threads)) as segments:
+                for segment in segments:
+                    digests.append(segment.sha256)
+                    if segment.sha256 in known:
+                        segment.path.unlink()
+                        continue
+                    known.add(segment.sha256)
+                    added.append(segment)
             if added:
                 listed = [{**asdict(segment), "path": segment.path.name} for segment in added]
                 write_json(temporary, {"format": _FORMAT, "check": hash_json(listed), "segments": listed})
         except BaseException:  # a wrong row, a full disk
-            for segment in added:
-                segment.path.unlink(missing_ok=True)
+            for path in begun:
+                path.unlink(missing_ok=True)
             raise
         if added:
             self._enter(temporary)
@@ -145,14 +156,6 @@ class MemorySet:
                 "with 'paraforge memory export' and 'import'.",
             ) from error
 
-    def _written(self, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
-        # The same hypotheses of other versions are another segment.
-        table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
-        path = self.path / f"{uuid.uuid4().hex}.parquet"
-        record = write_shard(table, path)
-        sentences = table.num_rows - table.column("key").null_count
-        return Segment(path, record.rows, sentences, record.sha256, dict(libraries), run)
-
     def _enter(self, temporary: Path) -> None:
         """Give a written entry the next number; of several writers each gets one of its own."""
         try:
@@ -162,6 +165,14 @@ class MemorySet:
         finally:
             temporary.unlink(missing_ok=True)
         sync_directory(self.path)
+
+
+def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
+    # The same hypotheses of other versions are another segment.
+    table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
+    record = write_shard(table, path)
+    sentences = table.num_rows - table.column("key").null_count
+    return Segment(path, record.rows, sentences, record.sha256, dict(libraries), run)
 
 
 def _claimed(source: Path, target: Path) -> bool:

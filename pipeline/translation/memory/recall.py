@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, sha256_file
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.groups import GroupRanker, Keys
+from paraforge.base.shards.pool import in_threads
 from paraforge.translation.memory.distinct import mapped_array
 from paraforge.translation.memory.memory import Segment
 
@@ -77,7 +79,11 @@ class Recalled:
 
 
 def recall(
-    keys: NDArray[np.uint64], segments: Sequence[Segment], failures: Collection[str], directory: Path
+    keys: NDArray[np.uint64],
+    segments: Sequence[Segment],
+    failures: Collection[str],
+    directory: Path,
+    threads: int = 1,
 ) -> Recalled:
     """Look every sentence up; of several segments that know it the first counts.
 
@@ -88,10 +94,11 @@ def recall(
     keys: n x 2, of the sentences; may be mapped. segments: what is known.
     failures: SHA-256 of segments whose failed sentences count as known, if nothing else knows them.
     directory: for files of the look-up, removed in the end, and for the result.
+    threads: that read segments; they change nothing.
     """
     segments = list(segments)
     while True:
-        found, damaged = _recall(keys, segments, failures, directory)
+        found, damaged = _recall(keys, segments, failures, directory, threads)
         if not damaged:
             damaged = _damaged(found)
         if not damaged:
@@ -108,7 +115,11 @@ def recall(
 
 
 def _recall(
-    keys: NDArray[np.uint64], segments: list[Segment], failures: Collection[str], directory: Path
+    keys: NDArray[np.uint64],
+    segments: list[Segment],
+    failures: Collection[str],
+    directory: Path,
+    threads: int,
 ) -> tuple[Recalled, list[Segment]]:
     bases = np.cumsum([0, *(segment.rows for segment in segments)])
     rows = int(bases[-1])
@@ -116,21 +127,18 @@ def _recall(
     remove_directory(directory)
     ranker = GroupRanker(directory / "keys")
     damaged, late = [], []
-    for segment, base in zip(segments, bases[:-1].tolist(), strict=True):
-        check_interrupt()
-        try:
-            heads, known, failed = segment.keys()
-        except InputError:
+    found = in_threads(partial(_entries, marks), segments, threads)
+    for segment, base, entries in zip(segments, bases[:-1].tolist(), found, strict=True):
+        if entries is None:
             damaged.append(segment)
             continue
-        wanted = marks[known[:, 1] & np.uint64(len(marks) - 1)]
-        good = wanted & ~failed
-        ranker.add(known[good], base + heads[good])
+        heads, known, failed = entries
+        ranker.add(known[~failed], base + heads[~failed])
         if segment.sha256 in failures and failed.any():
-            late.append((known[wanted & failed], rows + base + heads[wanted & failed]))
+            late.append((known[failed], rows + base + heads[failed]))
     for known, numbers in late:
         ranker.add(known, numbers)
-    del marks
+    del marks, found
     for begin in range(0, len(keys), _BLOCK):
         check_interrupt()
         block = np.asarray(keys[begin : begin + _BLOCK], np.uint64)
@@ -146,6 +154,18 @@ def _recall(
     ranker.remove()
     mapped = (mapped_array(directory / f"{name}.bin", "<i8") for name in ("places", "unknown"))
     return Recalled(segments, bases, *mapped), damaged
+
+
+def _entries(
+    marks: NDArray[np.bool_], segment: Segment
+) -> tuple[NDArray[np.int64], Keys, NDArray[np.bool_]] | None:
+    """What a segment's :meth:`Segment.keys` are, of marked ones; None where it is damaged."""
+    try:
+        heads, known, failed = segment.keys()
+    except InputError:
+        return None
+    here = marks[known[:, 1] & np.uint64(len(marks) - 1)]
+    return heads[here], known[here], failed[here]
 
 
 def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -40,6 +40,10 @@ else:
     EngineName = Literal[tuple(ENGINES)]
 
 
+# Up to so many sentences the size of a task, which can decide bytes, is what the parameters say.
+_MANY, _MOST_TASKS = 50_000_000, 12_500
+
+
 class _Section(DecodingOptions):
     engine: EngineName = "ctranslate2"
     quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
@@ -52,8 +56,13 @@ class _Section(DecodingOptions):
         4000,
         ge=1,
         le=1_000_000,
-        description="distinct sentences that are translated and saved together: the most that a kill loses",
+        description="distinct sentences that are translated and saved together: the most that a kill loses; "
+        "of more than 50 million sentences a 12,500th, if that is more",
     )
+
+    def task_size(self, sentences: int) -> int:
+        """Sentences of a task where so many are translated: the number of files has a bound."""
+        return max(self.sentences_per_task, -(-sentences // _MOST_TASKS) if sentences > _MANY else 0)
 
     @model_validator(mode="after")
     def _consistent(self) -> _Section:

@@ -114,18 +114,19 @@ def translate_unknown(
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
+    threads = resources.worker_count()
     note_run(memory, work.parent)
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice, resources) if parameters.memory else []
-        recalled = recall(distinct.keys, segments, [], work / "recall")
+        recalled = recall(distinct.keys, segments, [], work / "recall", threads)
         check_versions(recalled, choice, resources)
         if parameters.memory and not len(recalled.unknown):
             # Whatever another run has left here is void, and is not continued.
             _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, Tasks(key), 0, report)
         memory.begin()
-        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters.sentences_per_task)
+        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters)
         logger.info(
             "%d sentences: %d are in the translation memory, %d are translated",
             len(distinct),
@@ -140,18 +141,18 @@ def translate_unknown(
             view = ShardView(work / _TASKS)
             now = round(view.total_rows * (1 - report.reused / report.shards))
             keys = shard_keys(step, view)
-            tasks.segments += memory.add(_tables(results, keys), key)
+            tasks.segments += memory.add(_tables(results, keys), key, threads)
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
         segments = usable_segments(memory, choice, resources)
         if not parameters.memory:
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
-        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
+        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", threads)
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
         logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
-        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters.sentences_per_task)
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters)
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
 
 
@@ -266,12 +267,12 @@ def _write_tasks(
     corpus: ShardDirectory,
     distinct: DistinctSentences,
     recalled: Recalled,
-    sentences_per_task: int,
+    parameters: TranslateParameters,
 ) -> Tasks:
     """Cut the unknown sentences into tasks, in the order of the corpus."""
     remove_sealed(work / _STATE)
     with replaced_directory(work / _TASKS) as temporary:
-        writer = ShardWriter(temporary, _SENTENCES, sentences_per_task)
+        writer = ShardWriter(temporary, _SENTENCES, parameters.task_size(len(recalled.unknown)))
         for texts in distinct.texts(corpus, recalled.unknown):
             writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
         written = writer.close({"step": "unknown-sentences"})

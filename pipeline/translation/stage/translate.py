@@ -134,7 +134,8 @@ def translate(
             quantisation = parameters.quantisation
             choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
-            run = _run(choice, corpus, resources, workplace.workers, found, parameters.sentences_per_task)
+            size = parameters.task_size(found.translated + found.failed)
+            run = _run(choice, corpus, resources, workplace.workers, found, size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
         step = rows_step(choice, hypotheses, found, lineage or {})
         run_step(step, [ingested, distinct.places], output, resources)

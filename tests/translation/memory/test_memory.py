@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,10 +16,14 @@ from hypothesis import strategies as st
 from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards import libraries
+from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
+from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
+from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import Countdown
@@ -202,6 +208,47 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
     _, published = run(tmp_path, corpus, CHOSEN)
     assert len(set(read)) == 13 and len(read) <= most
     assert published.records == expected.records
+
+
+def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 7)
+    texts = [[f"{table} {number}" for number in range(9)] for table in range(6)]
+    tables = []
+    for some in texts:
+        rows = HypothesisRows()
+        for text in some:
+            rows.add(Hypotheses((Hypothesis(text, -1.0, 2),)))
+        tables.append((rows.table(pa.array(some)), {"fake": "1"}))
+    one, many = (memory.open_set(tmp_path, {"threads": threads}) for threads in (1, 4))
+    assert one.add(tables, "run", 1) == many.add(tables, "run", 4)
+    # Twice as many keys, the unknown ones between the others; places are rows of the segments.
+    keys = text_keys(pa.array([text for some in texts for known in some for text in (known, f"new {known}")]))
+    places = [
+        recall(keys, given.segments(), [], tmp_path / "recall", threads)
+        for given, threads in ((one, 1), (many, 4))
+    ]
+    for found_here in places:
+        assert found_here.places.tolist() == [row for known in range(54) for row in (known, -1)]
+        assert found_here.unknown.tolist() == list(range(1, 108, 2))
+    before = sorted(many.path.iterdir())
+
+    def torn() -> Iterator[tuple[pa.Table, dict[str, str]]]:
+        yield from tables[:5]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for threads in (1, 4):
+        with pytest.raises(OSError, match="No space"):
+            many.add(torn(), "other", threads)
+        assert sorted(many.path.iterdir()) == before
+
+
+def test_the_number_of_tasks_has_a_bound() -> None:
+    chosen = parameters(sentences_per_task=4000)
+    assert [chosen.task_size(number) for number in (1, 50_000_000)] == [4000, 4000]
+    assert parameters(sentences_per_task=10).task_size(50_000_000) == 10
+    for number in (50_000_001, 225_000_000, 900_000_000):
+        assert -(-number // chosen.task_size(number)) <= 12_500
+    assert parameters(sentences_per_task=100_000).task_size(900_000_000) == 100_000
 
 
 def test_translated_anew_on_request(tmp_path: Path, seen: list[str]) -> None:
