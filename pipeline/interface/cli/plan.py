@@ -62,6 +62,7 @@ def plan(
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
+    from paraforge.interface.planning.misalignment import warn_of_misaligned_sources
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, summed, tidied
     from paraforge.interface.planning.table import plan_json, plan_text, total_text
     from paraforge.interface.project.files import check_versions
@@ -94,6 +95,7 @@ def plan(
             with tidied(one.resources.work):
                 published = Path("data/ingested") / place
                 corpus = ShardDirectory(ingested) if ingested else ingested_corpus(one, published)
+                warn_of_misaligned_sources(corpus.path, one.resources)
                 used = built = Path("models/nmt") / place
                 if model is not None:
                     free = is_model_free(one.translate.engine)
