@@ -57,12 +57,15 @@ def has_gpu_workers(resources: Resources) -> bool:
     """Whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a first
     worker. Raises IncompleteError: nobody answers there, or no worker comes."""
     with connect(resources, 0) as client, watched_connection():
-        found = any(worker["resources"].get("GPU") for worker in wait_for_worker(client).values())
+        known = list(wait_for_worker(client).values())
+    found = sum(bool(worker["resources"].get("GPU")) for worker in known)
+    threads = sum(worker["nthreads"] for worker in known)
+    logger.info("%d workers with %d threads answer, %d of them with a GPU", len(known), threads, found)
     if not found:
         logger.info(
             "no worker declares a GPU ('dask worker --resources GPU=1'): the engine runs on the workers' CPUs"
         )
-    return found
+    return found > 0
 
 
 def wait_for_worker(client: Client) -> dict[str, Any]:

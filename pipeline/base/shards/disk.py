@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-from paraforge.base.files import write_whole
+from paraforge.base.files import remove, write_whole
 from paraforge.base.shards.cluster import connect, wait_for_worker, watched_connection
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.work import temporary_beside
 
 logger = logging.getLogger(__name__)
 
@@ -72,11 +72,12 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
     if resources.shared_disk is False:
         yield disk
         return
-    resources.work.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", prefix=".seen-", suffix=".tmp", dir=resources.work) as file:
-        file.write(run)
-        file.flush()
-        yield replace(disk, token=(Path(file.name).resolve(), run))
+    directory = temporary_beside(resources.work.resolve() / "seen")
+    try:
+        (directory / "run").write_text(run)
+        yield replace(disk, token=(directory / "run", run))
+    finally:
+        remove(directory)
 
 
 def on_shared_disk(resources: Resources) -> bool:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,7 @@ os.execv(program[0], program)
 """
 
 
+@cache
 def why_not() -> str:
     """Why namespaces cannot be made here; empty where they can."""
     if shutil.which("ip") is None or shutil.which("unshare") is None:
@@ -148,9 +151,8 @@ class Hosts:
         return [path.relative_to(root) for path in (root / self.place.relative_to("/")).rglob("*")]
 
 
-def waited(done: object, what: str, seconds: float = 60.0) -> None:
+def waited(done: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     """Wait until ``done()`` is true. Raises TimeoutError: it is not for so long."""
-    assert callable(done)
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:

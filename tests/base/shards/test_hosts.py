@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.base.shards.head import content, corpus_of
-from tests.base.shards.hosts import ADDRESS, SILENCE_SECONDS, Hosts, needs_namespaces, waited
+from tests.base.shards.hosts import ADDRESS, Hosts, needs_namespaces, waited
 
 
 @needs_namespaces
@@ -47,4 +47,3 @@ def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: P
     version = importlib.metadata.version("pyarrow")
     assert f"is not used: it has pyarrow 0.1, not {version}. The others continue" in said
     assert "files travel to it" in said
-    assert SILENCE_SECONDS
