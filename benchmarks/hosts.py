@@ -12,6 +12,7 @@ import random
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
@@ -78,13 +79,10 @@ def run(hosts: Hosts, place: Path, faults: list[tuple[float, str, str]], dice: r
     return came
 
 
-def main(runs: int = 50, seed: int = 1) -> None:
-    """Run until there are as many lines as asked for."""
-    if reason := why_not():
-        raise SystemExit(reason)
-    path = directory() / "hosts.jsonl"
-    lines = [one for one in (read(path) if path.exists() else []) if one.seeds == [seed]]
-    done = {int(str(one.configuration["run"])): one for one in lines if one.configuration.get("run")}
+def measured(seed: int, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, float]]]:
+    """Do some runs; gives the figures of each."""
+    if not numbers:
+        return
     with tempfile.TemporaryDirectory(prefix="paraforge-hosts-") as temporary:
         root = Path(temporary)
         corpus_of(root / "wanted")
@@ -95,9 +93,7 @@ def main(runs: int = 50, seed: int = 1) -> None:
             started = time.monotonic()
             run(hosts, root / "place" / "undisturbed", [], random.Random())
             undisturbed = time.monotonic() - started
-            for number in range(1, runs + 1):
-                if number in done:
-                    continue
+            for number in numbers:
                 place = root / "place" / str(number)
                 faults = draw(seed, number, undisturbed)
                 started = time.monotonic()
@@ -105,7 +101,18 @@ def main(runs: int = 50, seed: int = 1) -> None:
                 figures: dict[str, float] = {kind: came[kind] for kind in (*KINDS, "again")}
                 figures |= {"faults": sum(came[kind] for kind in KINDS)}
                 figures |= {"same": int(content(place) == wanted), "seconds": time.monotonic() - started}
-                done[number] = append("hosts", f"run {number}", figures, seeds=[seed], run=number, seed=seed)
+                yield number, figures
+
+
+def main(runs: int = 50, seed: int = 1) -> None:
+    """Run until there are as many lines as asked for."""
+    if reason := why_not():
+        raise SystemExit(reason)
+    path = directory() / "hosts.jsonl"
+    lines = [one for one in (read(path) if path.exists() else []) if one.seeds == [seed]]
+    done = {int(str(one.configuration["run"])): one for one in lines if one.configuration.get("run")}
+    for number, figures in measured(seed, [one for one in range(1, runs + 1) if one not in done]):
+        done[number] = append("hosts", f"run {number}", figures, seeds=[seed], run=number, seed=seed)
     totals: Counter[str] = Counter(runs=len(done))
     for one in done.values():
         totals.update({name: int(value) for name, value in one.figures.items() if name != "seconds"})
