@@ -59,8 +59,8 @@ def warn_of_misaligned_sources(ingested: Path, resources: Resources) -> dict[str
     for source, value in sorted(found.items()):
         logger.warning(
             "source %s looks misaligned: its references hardly fit their own rows better than other rows "
-            "(area under the ROC curve %.2f; of aligned bitext it is above 0.95). Compare both sides: one may "
-            "lack a line. If its words are not separated by spaces, this means nothing.",
+            "(area under the ROC curve %.2f; of aligned bitext it is above 0.95). Compare both sides: one "
+            "may lack a line. If its words are not separated by spaces, this means nothing.",
             source,
             value,
         )

@@ -232,3 +232,20 @@ def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, 
     assert judge(whole, "paraphrase_score").changed is not None
     old = whole.drop_columns(["rule"])
     assert judge_changed(old) == {} and judge(old, "paraphrase_score").changed is None
+
+
+def test_a_wrong_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, vectors: Path) -> None:
+    from tests.corpus.scoring.test_lexical import bitext
+
+    foreign, references = zip(*bitext(900), strict=True)
+    rows = table(["news"] * 900, list(references), [f"{text} ." for text in references])
+    rows = rows.append_column(COLUMNS["source_text"], pa.array(foreign))
+    pairs = found(scored_corpus(rows, vectors, tmp_path))
+    assert "source_text" not in pairs.column_names
+    separation = judge(pairs, "source_similarity").separation
+    assert separation is not None and separation.low > 0.95
+    own = pa.concat_tables(ShardDirectory(tmp_path / "scored").tables())["source_similarity"]
+    by_line = dict(zip(rows["line"].to_pylist(), own.to_pylist(), strict=True))
+    assert pairs["right_source_similarity"].to_pylist() == [
+        by_line[line] for line in pairs["line"].to_pylist()
+    ]

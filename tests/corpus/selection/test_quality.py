@@ -17,6 +17,7 @@ from paraforge.corpus.scoring.score import score
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.corpus.selection.select import select
+from paraforge.corpus.selection.thresholds import settle
 
 PARAMETERS = SelectParameters.model_validate(
     yaml.safe_load((Path(__file__).parents[3] / "configs" / "select" / "quality.yaml").read_text())["select"]
@@ -76,6 +77,19 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]
 
 def test_each_failure_has_its_reason(selected: list[dict[str, object]]) -> None:
     assert [row["rejected"] for row in selected] == list(FAILED)
+
+
+def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
+    scores = pa.array([k / 1000 for k in range(1000)], pa.float32())
+    names = ("paraphrase_score", "contradiction", "source_similarity")
+    columns = {f"{side}{name}": scores for name in names for side in ("", "right_")}
+    asked = {one.reason for one in PARAMETERS.filters}
+    for null, expected in ((False, asked), (True, asked - {"source_similarity"})):
+        if null:
+            nothing = pa.nulls(1000, pa.float32())
+            columns |= {"source_similarity": nothing, "right_source_similarity": nothing}
+        settled = settle(PARAMETERS, pa.table({**columns, "weight": [1.0] * 1000}))
+        assert {one.reason for one in settled.filters} == expected
 
 
 def test_the_reasons_in_words() -> None:
