@@ -10,6 +10,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterable
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,6 @@ def selected(kind: str, corpus: Path, root: Path, workers: int) -> tuple[npt.NDA
     needed = {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - processor,
-        "peak_mib": peak_memory(),
     }
     reasons = pa.concat_tables(ShardDirectory(root / kind).tables(["rejected"]))["rejected"]
     return np.asarray(reasons.is_valid()), needed
@@ -156,6 +156,12 @@ def exact(
             )
 
 
+def generate(corpus: Path, data: Path, rows: int, seed: int) -> None:
+    """Write a corpus of real sentences, and of variants of these with other words."""
+    texts = (block[0] for block in DistinctPairs(paraphrase_pairs(data), seed).blocks(rows))
+    write_corpus(corpus, texts, np.random.default_rng(seed).random(rows, dtype=np.float32))
+
+
 @app.command()
 def speed(
     data: Path = typer.Option(..., help="directory of the shared data"),
@@ -165,13 +171,16 @@ def speed(
     kinds: list[str] = typer.Option(list(KINDS)),
 ) -> None:
     """Select from many pairs: real ones, and variants of these with other words."""
-    scores = np.random.default_rng(seed).random(rows, dtype=np.float32)
     with tempfile.TemporaryDirectory(prefix="near-repeats-") as temporary:
         root = Path(temporary)
-        texts = (block[0] for block in DistinctPairs(paraphrase_pairs(data), seed).blocks(rows))
-        corpus = write_corpus(root / "corpus", texts, scores)
+        # In a process of its own, so that its memory is not counted.
+        process = get_context("spawn").Process(target=generate, args=(root / "corpus", data, rows, seed))
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise typer.Exit(1)
         for kind in kinds:
-            rejected, needed = selected(kind, corpus, root, workers)
+            rejected, needed = selected(kind, root / "corpus", root, workers)
             append(
                 TASK,
                 f"{kind}, {rows:,} pairs",
@@ -180,6 +189,7 @@ def speed(
                     "pairs_per_second": rows / needed["seconds"],
                     "pairs_per_core_second": rows / needed["cpu_seconds"],
                     **needed,
+                    "peak_mib": peak_memory(),
                 },
                 seeds=[seed],
                 rows=rows,

@@ -8,7 +8,7 @@ numbers, so that neither the processor nor the number of threads changes anythin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from paraforge.base.compiled import compiled
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.lineage import mix
-from paraforge.base.shards.pool import in_order
 from paraforge.corpus.selection.quantiles import ordered_keys
 
 # Share of the pairs of just the cosine asked for that have a bucket in common; of higher cosines it is more.
@@ -98,8 +97,11 @@ class NearVectors:
                 file.write(np.ascontiguousarray(numbers).data)
         self.rows += len(vectors)
 
-    def find(self, workers: int = 1) -> NDArray[np.int64]:
-        """For each row the kept one that it repeats, the best there is, or -1: n rows, mapped."""
+    def find(self, apply: Callable[[Callable[[int], None], int], Iterator[None]]) -> NDArray[np.int64]:
+        """For each row the kept one that it repeats, the best there is, or -1: n rows, mapped.
+
+        apply: calls a function with the numbers below another one, in threads or not.
+        """
         if not self.rows:
             return np.zeros(0, np.int64)
         vectors = self._mapped("vectors", np.int8).reshape(-1, self.dimension)
@@ -117,7 +119,7 @@ class NearVectors:
                     file.write(near_pairs(vectors, squares, rows, buckets, self.cosine**2, band == 0).data)
             directory.rmdir()
 
-        for _ in in_order(compare, bands, workers):
+        for _ in apply(compare, bands):
             pass
         return self._settled(places, bands)
 

@@ -137,6 +137,14 @@ class Selection:
         """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
         return self._each(lambda index: function(self._accepted(index, columns)))
 
+    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
+        """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
+        self.bar.begin(self.phase)
+        rows = self.view.total_rows
+        for index, result in enumerate(in_order(function, count, self.workers)):
+            self.bar.update(rows * (index + 1) // count - rows * index // count)
+            yield result
+
     def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
         """Apply a function to every shard's number, in a pass of its own on the display; results in order."""
         self.bar.begin(self.phase)

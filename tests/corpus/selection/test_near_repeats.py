@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
@@ -61,7 +63,7 @@ def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: i
     near = NearVectors(directory, cosine)
     for first in range(0, len(vectors), block):
         near.add(rounded(vectors[first : first + block]), scores[first : first + block])
-    return near.find(workers).tolist()
+    return near.find(partial(in_order, threads=workers)).tolist()
 
 
 def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,9 +112,8 @@ class AcceptedPairs(Protocol):
     def unfinished(self) -> Path:
         """For files, each sealed, that the next run finds again if this one is killed."""
 
-    @property
-    def workers(self) -> int:
-        """Threads."""
+    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
+        """Call ``function(0)`` ... ``function(count - 1)`` in threads; the display says how many are done."""
 
     @property
     def open_model(self) -> OpenModel | None:

@@ -178,7 +178,7 @@ class NearRepeatsParameters(FilterParameters):
                 near.add(vectors, scores)
                 file.write(_places(rows, sources).data)
                 starts.append(near.rows)
-        found = near.find(pairs.workers)
+        found = near.find(pairs.pieces)
         places = np.memmap(file.name, _PLACE, "r") if near.rows else np.zeros(0, _PLACE)
         return NearRepeats(self.reason, fingerprint, starts, found, places, list(sources))
 
