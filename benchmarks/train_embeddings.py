@@ -261,6 +261,7 @@ def windows(
                 window=window if shuffle.whole == 1 else len(units),
                 block=block if shuffle.whole == 1 else 1,
                 epochs=parameters.epochs,
+                mega_batch=parameters.mega_batch,
             )
 
 

@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.pool import in_order
+from paraforge.base.shards.resources import available_cores
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.training.parameters import NmtParameters
 
 # A translation with one of these marks, or of a source with the first, teaches nothing but a fault.
 _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
+
+_MOST_THREADS = 8
 
 
 def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterator[pa.Table]:
@@ -44,8 +47,10 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
     ranks = ["rank"] if distilled and "rank" in available else []
     chosen = ["held_out"] if "held_out" in available else []
     texts = dict.fromkeys(("source_text", "reference", parameters.target))
-    for table in bitext.tables([*texts, *nulls, *flags, *ranks, *chosen]):
-        check_interrupt()
+    columns = [*texts, *nulls, *flags, *ranks, *chosen]
+
+    def accepted(shard: int) -> pa.Table:
+        table = bitext.read(shard, columns)
         # A corpus of paraphrases has no Czech side.
         kept = pc.and_(_filled(table["source_text"]), _filled(table["reference"]))
         if distilled:
@@ -61,7 +66,7 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
             drawn = np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
         else:
             drawn = held_out_values(rows["source_text"])
-        yield pa.table(
+        return pa.table(
             {
                 "source_text": rows["source_text"],
                 "target": rows[parameters.target],
@@ -69,6 +74,9 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
                 "drawn": drawn,
             }
         )
+
+    # Every pass goes over all rows, also where a small share of them is drawn.
+    yield from in_order(accepted, len(bitext), min(_MOST_THREADS, available_cores()))
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
