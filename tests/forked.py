@@ -20,7 +20,7 @@ import torch
 
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training import processes
-from paraforge.translation.training.ranks import main
+from paraforge.translation.training.training_process import main
 
 
 class Forked:
