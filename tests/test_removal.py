@@ -24,7 +24,7 @@ from tests.removals import Killed, killed_after
 from tests.test_damaged_work import OUTPUTS, finished
 from tests.translation.models.tiny import bitext
 from tests.translation.training.test_binarisation import write_shards
-from tests.translation.training.test_damaged_training import build as build_model
+from tests.translation.training.test_finishing import build as build_model
 
 __all__ = ["finished"]
 

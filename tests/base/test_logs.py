@@ -1,14 +1,16 @@
-"""What people see, and what the log file keeps."""
+"""What people see, progress included, and what the log file keeps."""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from paraforge.base.logs import configure_logging, say_result
+from paraforge.base.progress import progress
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +74,38 @@ def test_a_brief_console_has_warnings_and_the_result(
     say_result("5 of 7 pairs scored")
     assert capsys.readouterr().err == "score: no score at all\nscore: 5 of 7 pairs scored\n"
     assert "details" in (tmp_path / "score.log").read_text()
+
+
+def test_what_is_over_at_once_needs_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(total=4, unit="pairs", description="train") as bar:
+        bar.update(4)
+    assert capsys.readouterr().err == ""
+
+
+def test_each_pass_counts_the_same_units(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
+    with progress(total=20_000, unit="rows", description="select") as bar:
+        for phase in ("deciles", "sample", "writing"):
+            bar.begin(phase)
+            bar.update(20_000)
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("select: writing: 100 %") and "20.0k of 20.0k rows" in last
+
+
+def test_lines_elsewhere_than_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
+    with progress(total=4, unit="pairs", description="train", done=1) as bar:
+        bar.update(3)
+        bar.status("loss 0.5")
+        print("between", file=sys.stderr)
+    text = capsys.readouterr().err
+    assert "\r" not in text
+    first, *_, between, last = text.splitlines()
+    assert first.startswith("train:  25 %") and "left" in first
+    assert between == "between"
+    assert last.startswith("train: 100 %") and "4.00 of 4.00 pairs" in last
+    assert last.endswith("loss 0.5")

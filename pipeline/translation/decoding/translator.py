@@ -16,7 +16,7 @@ from paraforge.base.files import hash_json
 from paraforge.base.section import Section
 
 # A loop is a block of at most _LONGEST_BLOCK words or tokens, or _LONGEST_LETTERS letters, _REPEATS times or
-# more. tests/translation/decoding/test_runaway.py measures how many human sentences have one.
+# more. tests/translation/decoding/test_translator.py measures how many human sentences have one.
 _LONGEST_BLOCK = 8
 _LONGEST_LETTERS = 12
 _REPEATS = 3

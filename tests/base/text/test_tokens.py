@@ -1,10 +1,11 @@
-"""The column tokeniser gives sacremoses' own tokens, for any text."""
+"""The column tokeniser gives sacremoses' own tokens, for any text; n-grams of tokens against a loop."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import random
+from collections import Counter
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
 from paraforge.base.text import moses
+from paraforge.base.text.ngrams import shared_ngrams
 from paraforge.base.text.tokens import tokenize, tokenize_column, tokenize_columns
 from paraforge.intake.sample_bitext import generate
 
@@ -212,3 +214,23 @@ def test_real_text(data_directory: Path) -> None:
     texts = real_texts(data_directory, 300)
     assert len(texts) > 10_000
     check(texts[:40_000])
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=12) | st.lists(
+    st.integers(0, 40).map(lambda number: f"w{number}"), max_size=90
+)
+
+
+def ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[first : first + order]) for first in range(len(words) - order + 1))
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(WORDS, WORDS), max_size=8), st.integers(1, 5))
+def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int) -> None:
+    columns = tokenize_columns(*(pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1)))
+    expected = [
+        [(ngrams(one, order) & ngrams(other, order)).total() for one, other in rows]
+        for order in range(1, highest + 1)
+    ]
+    assert shared_ngrams(*columns, highest).tolist() == expected

@@ -1,17 +1,34 @@
-"""Every encoder against its equations, its gradients and its parameters."""
+"""Every encoder, those of other packages too, against its equations, its gradients and its parameters."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
+import paraforge
 from paraforge.base.errors import ConfigurationError
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings import encoders
 from paraforge.embeddings.encoders.build import build_encoder
+from paraforge.embeddings.encoders.lstm import packed_lstm
 from paraforge.embeddings.encoders.packing import pack
-from paraforge.embeddings.encoders.parameters import AverageParameters, CombinationParameters, LstmParameters
+from paraforge.embeddings.encoders.parameters import (
+    AverageParameters,
+    CombinationParameters,
+    LstmParameters,
+    named_encoder,
+)
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
+from paraforge.embeddings.trainer.train_model import train_model
 from tests.embeddings.trainer.equations import EQUATIONS, PARAMETERS, SENTENCES, bags, batch, build, maximum
+from tests.embeddings.trainer.training import sentence_pairs, write_pairs
 
 
 def perturbed(encoder: Encoder) -> Encoder:
@@ -171,3 +188,98 @@ def test_unequal_parts_cannot_be_added() -> None:
 def test_vectors_of_another_dimension_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="dimension 3, the initial vectors have 5"):
         build_encoder(AverageParameters(dimension=3), lambda part, n: torch.zeros(5, 5), 0)
+
+
+MAXIMUM = '''
+from typing import Literal
+
+import torch
+from pydantic import Field
+
+from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.encoders.protocol import TableEncoder
+
+
+class LargestParameters(VectorParameters):
+    """Largest elements of a sentence's vectors, times a weight each."""
+
+    kind: Literal["largest"] = "largest"
+    power: float = Field(1.0, gt=0, description="of the vectors' elements")
+
+    def network(self, table):
+        return Largest(table, self.unit)
+
+
+class Largest(TableEncoder):
+    def __init__(self, table, unit):
+        super().__init__(table, unit)
+        self.dimension = table.shape[1]
+        self.weight = torch.nn.Parameter(torch.empty(self.dimension))
+
+    def forward(self, batch, tables=None):
+        bags, rows = batch[self.unit], self.rows(tables)
+        highest = rows.new_full((len(bags), self.dimension), -torch.inf)
+        index = bags.sentences.unsqueeze(1).expand(-1, self.dimension)
+        highest = highest.scatter_reduce(0, index, rows[bags.ids], "amax")
+        return torch.where(highest.isfinite(), highest, 0) * self.weight
+'''
+
+
+def test_an_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beside the others, here in another directory, is trained, kept and opened by its kind."""
+    chosen = {"kind": "concatenation", "parts": [{"kind": "largest", "dimension": 6}, {"kind": "average"}]}
+    with pytest.raises(ValidationError, match=r"kind largest: there are average, .*dan, .*projection"):
+        ModelParameters.model_validate({"encoder": chosen})
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "largest.py").write_text(MAXIMUM)
+    monkeypatch.setattr(encoders, "__path__", [*encoders.__path__, str(tmp_path / "files")])
+    assert named_encoder("largest+word")["parts"][0] == {"kind": "largest"}
+    with pytest.raises(ValidationError, match="power"):
+        ModelParameters.model_validate({"encoder": {"kind": "largest", "power": -1}})
+    parameters = ModelParameters.model_validate({"encoder": chosen})
+    assert parameters.model_dump(mode="json")["encoder"]["parts"][0]["power"] == 1.0
+    data = TrainingData([PairFileParameters(path=str(write_pairs(tmp_path / "pairs.tsv", sentence_pairs())))])
+    report = train_model(parameters, data, tmp_path / "model", Resources(threads=1, work=tmp_path / "work"))
+    assert report.dimension == 306
+    losses = [entry["loss"] for entry in report.history]
+    assert losses[-1] < losses[0]
+    assert paraforge.load(tmp_path / "model").encode(["left1 left2", ""]).shape == (2, 306)
+
+
+INPUT, STATE = 5, 4
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("sizes", [[1], [4, 4, 2, 1], [3, 1, 1, 1, 1], [6]], ids=str)
+def test_states_and_gradients_are_torchs(sizes: list[int], reverse: bool) -> None:
+    torch.manual_seed(1)
+    cell = nn.LSTM(INPUT, STATE, bidirectional=True, dtype=torch.float64)
+    suffix = "_reverse" if reverse else ""
+    weights = [getattr(cell, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih")]
+    nn.init.zeros_(getattr(cell, f"bias_hh_l0{suffix}"))
+    inputs = torch.randn(sum(sizes), INPUT, dtype=torch.float64, requires_grad=True)
+    wanted = torch.randn(sum(sizes), STATE, dtype=torch.float64)
+
+    def gradients(states: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad((states * wanted).sum(), [inputs, *weights])
+
+    both = cell(PackedSequence(inputs, torch.tensor(sizes)))[0].data
+    expected = both[:, STATE:] if reverse else both[:, :STATE]
+    states = packed_lstm(inputs, sizes, *weights, reverse)
+    torch.testing.assert_close(states, expected)
+    for ours, torchs in zip(gradients(states), gradients(expected), strict=True):
+        torch.testing.assert_close(ours, torchs)
+
+
+def test_products_in_bfloat16_are_close() -> None:
+    torch.manual_seed(1)
+    sizes = [7, 7, 3]
+    inputs = torch.randn(sum(sizes), INPUT, requires_grad=True)
+    weights = [torch.randn(4 * STATE, INPUT), torch.randn(4 * STATE, STATE), torch.randn(4 * STATE)]
+    exact = packed_lstm(inputs, sizes, *weights)
+    rough = packed_lstm(inputs, sizes, *weights, products=torch.bfloat16)
+    assert rough.dtype == torch.float32
+    torch.testing.assert_close(rough, exact, atol=0.05, rtol=0)
+    (gradient,) = torch.autograd.grad(rough.sum(), [inputs])
+    (expected,) = torch.autograd.grad(exact.sum(), [inputs])
+    torch.testing.assert_close(gradient, expected, atol=0.2, rtol=0)

@@ -1,10 +1,12 @@
-"""Nearest neighbours against a sort of everything."""
+"""Nearest neighbours against a sort of everything; embeddings and similarities of files, however the work is
+divided."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
@@ -12,14 +14,20 @@ from paraforge.base.text.vocabulary import UNKNOWN, Unit, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.inference import embed as embed_module
 from paraforge.embeddings.inference import neighbours as module
+from paraforge.embeddings.inference import similarity
+from paraforge.embeddings.inference.embed import embed_file
 from paraforge.embeddings.inference.neighbours import neighbours
+from paraforge.embeddings.inference.similarity import cosines_of_files, cosines_of_table
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.triples import END
 from paraforge.products.loading import load_fixed
-from tests.embeddings.unrolling.corpus import make_model
+from tests.embeddings.trainer.test_model import make_model
+from tests.embeddings.unrolling.corpus import make_model as make_decoders
+from tests.here import run_command
 
 WORDS = [f"word{number}" for number in range(50)]
 
@@ -73,7 +81,7 @@ def test_words_of_vectors_and_decoders(tmp_path: Path) -> None:
     assert [one.text for one in found] == ["puppy", "car"]
     with pytest.raises(InputError, match="'zebra' has no token that the model knows"):
         neighbours(load_fixed(tmp_path / "vectors"), ["zebra"])
-    make_model("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
+    make_decoders("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
     decoders = DecoderModel.open(f"{tmp_path / 'decoders'}@context")
     query, *others = (word for word in decoders.vocabulary.units if word not in (UNKNOWN, END))
     (found,) = neighbours(decoders, [query], count=len(others) + 5)
@@ -87,3 +95,118 @@ def test_a_query_of_unknown_words_is_told_of(caplog: pytest.LogCaptureFixture) -
     assert not caplog.text
     neighbours(make(), ["zebra"])
     assert "'zebra': the model knows nothing in it" in caplog.text
+
+
+LEFT = ["a dog", "the dog runs", "", "a"]
+RIGHT = ["a dog .", "dog", "a", "the"]
+
+
+def test_both_forms_give_the_models_cosines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_BLOCK", 3)
+    model = make_model()
+    expected = model.similarity(LEFT, RIGHT)
+    table, left, right = tmp_path / "pairs.tsv", tmp_path / "left", tmp_path / "right"
+    table.write_text("".join(f"x\t{b}\t{a}\n" for a, b in zip(LEFT, RIGHT, strict=True)))
+    left.write_text("\n".join(LEFT))
+    right.write_text("\n".join(RIGHT) + "\n")
+    np.testing.assert_allclose(np.concatenate([*cosines_of_table(model, table, (2, 1))]), expected, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([*cosines_of_files(model, left, right)]), expected, atol=1e-6)
+    assert expected[2] == 0
+
+
+def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
+    make_model().save(tmp_path / "model")
+    pairs, output = tmp_path / "pairs.tsv", tmp_path / "cosines.txt"
+    pairs.write_text("a\tdog\n" * 3)
+    arguments = ("similarity", tmp_path / "model", pairs, "-o", output)
+    run_command(*arguments)
+    written = output.read_text()
+    assert len(written.splitlines()) == 3
+    with pytest.raises(InputError, match="already there"):
+        run_command(*arguments)
+    run_command(*arguments, "--force")
+    output.write_text("3.14\n")
+    with pytest.raises(InputError, match="not numbers, one per line, so --force does not replace it"):
+        run_command(*arguments, "--force")
+    assert output.read_text() == "3.14\n" and written
+
+
+def test_unequal_files_are_refused(tmp_path: Path) -> None:
+    left, right = tmp_path / "left", tmp_path / "right"
+    left.write_text("a\nb\n")
+    right.write_text("a\n")
+    with pytest.raises(InputError, match="right: has fewer lines"):
+        list(cosines_of_files(make_model(), left, right))
+    with pytest.raises(InputError, match="no such file"):
+        list(cosines_of_table(make_model(), tmp_path / "missing"))
+
+
+TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"] * 40
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    make_model().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return path
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_module, "BLOCK_BYTES", 100)
+
+
+def test_vectors_are_the_models(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = SentenceModel.open(model).encode(TEXTS)
+    for name in ("whole", "blocks"):
+        assert embed_file(model, texts, tmp_path / f"{name}.npy", SentenceModel.open) == len(TEXTS)
+        assert embed_file(model, texts, tmp_path / f"{name}.parquet", SentenceModel.open) == len(TEXTS)
+        vectors = np.load(tmp_path / f"{name}.npy", allow_pickle=False)
+        assert vectors.dtype == np.float32
+        np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-7)
+        table = pq.read_table(tmp_path / f"{name}.parquet")
+        assert table.column("text").to_pylist() == TEXTS
+        np.testing.assert_array_equal(np.array(table.column("embedding").to_pylist(), np.float32), vectors)
+        small_blocks(monkeypatch)
+    assert not vectors[1].any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+def test_processes_change_nothing(
+    model: Path, texts: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    embed_file(model, texts, one, SentenceModel.open)
+    embed_file(model, texts, two, SentenceModel.open, workers=2)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_line_that_is_no_text_ends_all_processes(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    texts.write_bytes(texts.read_bytes() + b"caf\xe9\n")
+    with pytest.raises(InputError, match=rf"texts.txt:{len(TEXTS) + 1}: not UTF-8"):
+        embed_file(model, texts, tmp_path / "bad.npy", SentenceModel.open, workers=2)
+    assert not list(tmp_path.glob("*bad*"))
+
+
+def test_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"written as .npy or .parquet"):
+        embed_file(model, texts, tmp_path / "vectors.txt", SentenceModel.open)
+    with pytest.raises(InputError, match="no such file"):
+        embed_file(model, tmp_path / "missing", tmp_path / "vectors.npy", SentenceModel.open)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="empty"):
+        embed_file(model, tmp_path / "empty", tmp_path / "vectors.npy", SentenceModel.open)
+    with pytest.raises(InputError, match="not a directory of a trained model"):
+        embed_file(texts, texts, tmp_path / "vectors.npy", SentenceModel.open)

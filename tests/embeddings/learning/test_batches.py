@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.base.devices import check_device
+from paraforge.base.errors import ConfigurationError
 from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
+from paraforge.embeddings.trainer.model import SentenceModel
 
 SENTENCES = st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=8).filter(lambda s: any(s))
 
@@ -81,3 +86,18 @@ def test_finite_differences() -> None:
     table = torch.randn(len(rows), 2, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(lambda t: bag_mean(t, bags), table)
     assert torch.autograd.gradcheck(lambda t: take_rows(t, bags), table)
+
+
+def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name in ("cpu", "cuda", "cuda:0", "cuda:1"):
+        check_device(name)
+    with pytest.raises(ConfigurationError, match="torch sees 2 GPUs"):
+        check_device("cuda:2")
+    for name in ("gpu", "cuda:x", "cuda:-1", "mps", ""):
+        with pytest.raises(ConfigurationError, match="there are cpu, cuda"):
+            check_device(name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigurationError, match="torch sees no GPU"):
+        SentenceModel.open(tmp_path, "cuda")

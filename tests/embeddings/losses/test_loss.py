@@ -27,7 +27,7 @@ from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
 from tests.embeddings.trainer import oracle
-from tests.embeddings.trainer.pairs import sentence_pairs
+from tests.embeddings.trainer.training import sentence_pairs
 
 
 def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:

@@ -9,7 +9,7 @@ import pytest
 
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import PairFileParameters
-from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
+from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 
 ROLES = ("development", "test_sets", "foreign")
 

@@ -1,10 +1,24 @@
-"""The penalties of Wieting 2016 Eq. 11: gradients against autograd of their value."""
+"""The penalties of Wieting 2016 Eq. 11: gradients against autograd of their value; vectors that are fixed."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 import torch
 
+from paraforge.base.devices import torch_threads
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.encoders.weights import WeightedAverage
+from paraforge.embeddings.learning.batches import Bags
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import Regularisation
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
+from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model
+from tests.embeddings.trainer.training import sentence_pairs, write_pairs
 
 
 def test_gradients_are_those_of_the_value() -> None:
@@ -37,3 +51,46 @@ def test_no_penalty_by_default() -> None:
     Regularisation().add_gradient("weight", torch.ones(2, 2), gradient)
     Regularisation().add_row_gradient("table", torch.tensor([0, 1]), torch.ones(2, 2), gradient)
     assert torch.equal(gradient, torch.ones(2, 2))
+
+
+def train(place: Path, encoder: dict[str, Any], **training: Any) -> tuple[EmbeddingsReport, SentenceModel]:
+    place.mkdir()
+    data = TrainingData([PairFileParameters(path=str(write_pairs(place / "pairs.tsv", sentence_pairs())))])
+    settings = {"epochs": 3, "batch_size": 10, "mega_batch": 2, "learning_rate": 0.05, **training}
+    parameters = ModelParameters.model_validate({"encoder": encoder, "training": settings})
+    resources = Resources(threads=1, work=place / "work")
+    with torch_threads(1):
+        report = train_model(parameters, data, place / "model", resources)
+    return report, SentenceModel.open(place / "model")
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
+@pytest.mark.parametrize("kind", ["weights", "projection", "dan", "lstm", "rnn"])
+def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str, updates: str) -> None:
+    encoder = {"kind": kind, "dimension": 6, "fixed": True}
+    _, start = train(tmp_path / "start", encoder, learning_rate=1e-30, table_updates=updates, loss="margin")
+    report, model = train(tmp_path / "trained", encoder, table_updates=updates, loss="margin")
+    before, after = (dict(one.encoder.named_parameters()) for one in (start, model))
+    assert torch.equal(before["table"], after["table"])
+    assert any(not torch.equal(before[name], after[name]) for name in before if name != "table")
+    losses = [entry["loss"] for entry in report.history]
+    assert losses[-1] < losses[0]
+    assert model.encode(["left1 left2"]).any()
+
+
+def test_vectors_are_trained_unless_they_are_fixed(tmp_path: Path) -> None:
+    encoder = {"kind": "weights", "dimension": 6, "fixed": False}
+    _, model = train(tmp_path / "trained", encoder)
+    _, start = train(tmp_path / "start", encoder, learning_rate=1e-30)
+    assert not torch.equal(model.encoder.get_parameter("table"), start.encoder.get_parameter("table"))
+
+
+def test_a_sentence_is_the_mean_of_its_weighted_vectors() -> None:
+    generator = torch.Generator().manual_seed(1)
+    encoder = WeightedAverage(torch.randn(5, 3, generator=generator), "word")
+    with torch.no_grad():
+        encoder.weights += torch.randn(5, 1, generator=generator)
+    found = encoder({"word": Bags(torch.tensor([0, 3, 3, 2]), torch.tensor([0, 3, 3, 4]))})
+    weighted = encoder.weights * encoder.table
+    expected = [(weighted[0] + 2 * weighted[3]) / 3, torch.zeros(3), weighted[2]]
+    np.testing.assert_allclose(found.detach(), torch.stack(expected).detach(), rtol=1e-6)

@@ -23,7 +23,7 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
 from paraforge.interface.cli.settings import score_lines
-from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
+from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.project import ROOT, digests, kill, start
 
 SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}

@@ -20,7 +20,7 @@ from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
 from paraforge.embeddings.unrolling.sentences import STILL_TEXT, References, read_sentences
 from paraforge.embeddings.unrolling.train_decoders import build_decoders
 from paraforge.intake.bitext.block import NAMES
-from tests.embeddings.trainer.pairs import write_sts
+from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("source", "reference", "rejected")])

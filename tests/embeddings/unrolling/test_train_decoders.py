@@ -23,7 +23,7 @@ from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.parameters import DecodersParameters
 from paraforge.embeddings.unrolling.sentences import SentenceFile
 from paraforge.embeddings.unrolling.train_decoders import DecodersReport, train_decoders
-from tests.embeddings.trainer.pairs import write_sts
+from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
 from tests.project import environment

@@ -1,4 +1,4 @@
-"""Cleaning: what is repaired, what is refused, and in which order reasons are looked for."""
+"""Cleaning: what is repaired, refused, and in which order reasons are looked for; section ``ingest``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
 from paraforge.intake.bitext.block import CODES, NAMES, Block
 from paraforge.intake.bitext.cleaning import clean
-from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 
 FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
 
@@ -216,3 +217,87 @@ def test_a_row_is_treated_alike_alone_and_in_a_slice(
 def test_text_bytes(texts: list[str], start: int) -> None:
     data, offsets = text_bytes(pa.array(texts, pa.string()).slice(start))
     assert [data[a:b].tobytes().decode() for a, b in itertools.pairwise(offsets)] == texts[start:]
+
+
+TSV: dict[str, Any] = {
+    "name": "a",
+    "format": "tsv",
+    "path": "a.tsv",
+    "columns": {"source_text": 1, "reference": 0},
+}
+
+
+def problems(*sources: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(ValidationError) as raised:
+        IngestParameters.model_validate({"sources": list(sources), **options})
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TSV,
+        TSV | {"header": True, "columns": {"source_text": "cs_BKR", "reference": 2}},
+        TSV | {"where": {"column": 0, "not_in": ["newstest2021"]}, "drop_rows": "rows.tsv"},
+        {"name": "a", "format": "moses", "paths": {"source_text": "a.cs.gz", "reference": "a.en.gz"}},
+        {
+            "name": "a",
+            "format": "tmx",
+            "path": ["a.tmx"],
+            "columns": {"source_text": "cs", "reference": "en"},
+        },
+        {
+            "name": "a",
+            "format": "jsonl",
+            "path": "a",
+            "columns": {"source_text": "t.cs", "reference": "t.en"},
+        },
+        {"name": "a", "format": "parquet", "path": "a", "columns": {"source_text": "cs", "reference": "en"}},
+        {"name": "a", "format": "sample"},
+    ],
+)
+def test_allowed(source: dict[str, Any]) -> None:
+    IngestParameters.model_validate({"sources": [source]})
+
+
+def test_a_paraphrase_corpus() -> None:
+    columns = {"reference": 0, "translation": 1, "score": 2}
+    IngestParameters.model_validate({"kind": "paraphrases", "sources": [TSV | {"columns": columns}]})
+    assert "kind paraphrases has reference, translation and perhaps score" in problems(
+        TSV, kind="paraphrases"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"columns": {"source_text": 1}},
+            "has the columns source_text; kind bitext has reference, source_text",
+        ),
+        (
+            {"columns": {"source_text": 1, "reference": "en"}},
+            "column 'en' is a name: that needs 'header: true'",
+        ),
+        ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
+        ({"where": {"column": 0}}, "exactly one of 'values' and 'not_in'"),
+        ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
+        ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
+        ({"format": "csv", "separator": "\t"}, "separator"),
+        ({"format": "jsonl"}, "columns go by name"),
+        ({"colums": {}}, "Extra inputs are not permitted"),
+        ({"name": "a b"}, "String should match pattern"),
+        ({"path": []}, "at least 1 item"),
+        ({"licence": " "}, "String should match pattern"),
+    ],
+)
+def test_not_allowed(change: dict[str, Any], said: str) -> None:
+    assert said in problems(TSV | change)
+
+
+def test_names_are_unique() -> None:
+    assert "source name 'a' is used twice" in problems(TSV, TSV)
+
+
+def test_at_least_one_source() -> None:
+    assert "at least 1 item" in problems()

@@ -10,7 +10,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.train import _parameters
 from tests import project
-from tests.embeddings.trainer.pairs import sentence_pairs, write_pairs, write_sts
+from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.here import run_command
 
 

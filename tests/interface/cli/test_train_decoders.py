@@ -9,7 +9,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.train_decoders import _file, _parameters
-from tests.embeddings.trainer.pairs import write_sts
+from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
 

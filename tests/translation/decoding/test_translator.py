@@ -1,12 +1,33 @@
-"""Options, flags and fingerprints of translations."""
+"""Options, flags and fingerprints of translations; runaway hypotheses, positions and agreement of engines."""
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
+import logging
 import math
+from pathlib import Path
 
 import pytest
 
-from paraforge.translation.decoding.translator import DecodingOptions, fingerprint_of, make_hypothesis
+from paraforge.base.shards.resources import Resources
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.intake.sample_bitext import generate
+from paraforge.translation.decoding import translator
+from paraforge.translation.decoding.pieces import limited_options, positions_of
+from paraforge.translation.decoding.translator import (
+    DecodingOptions,
+    Hypotheses,
+    Placement,
+    fingerprint_of,
+    is_runaway,
+    make_hypothesis,
+)
+from paraforge.translation.engines import ENGINES, open_translator
+from paraforge.translation.models.importing import usable_model
+from paraforge.translation.models.model import open_model
+from paraforge.translation.stage.sentences import choose_engine
+from tests.translation.models.tiny import write_ctranslate2, write_tiny_fairseq
 
 
 def test_flags_of_a_hypothesis_that_ended() -> None:
@@ -52,3 +73,215 @@ def test_every_option_is_in_the_fingerprint() -> None:
         fingerprint_of("ctranslate2", "other weights", DecodingOptions()),
     ]
     assert len(set(fingerprints)) == len(fingerprints)
+
+
+@pytest.mark.slow
+def test_engines_agree_on_real_sentences(
+    data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with gzip.open(data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz", "rt", encoding="utf-8") as file:
+        sentences = [line.rstrip("\n").split("\t")[1] for line in file][:100]
+    found = {
+        engine: [
+            result.hypotheses[0]
+            for result in open_translator(
+                engine, usable_model(small_model_directory, engine), DecodingOptions(), Placement("cpu", 1)
+            ).translate(sentences)
+        ]
+        for engine in ("ctranslate2", "fairseq")
+    }
+    pairs = list(zip(found["ctranslate2"], found["fairseq"], strict=True))
+    same = [(one, other) for one, other in pairs if one.text == other.text]
+    assert len(same) >= 99
+    for one, other in same:
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+        assert one.tokens == other.tokens
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        pytest.param([], False, id="nothing"),
+        pytest.param(["a"], False, id="one token"),
+        pytest.param(["a"] * 8, True, id="one token to the end"),
+        pytest.param(["-"] * 8, True, id="a punctuation mark to the end"),
+        pytest.param(["the", "dog"] * 8, True, id="a block of two"),
+        pytest.param(["x", "y", *["a", "b", "c"] * 6], True, id="it began well"),
+        pytest.param(list("abcdefgh"), False, id="all different"),
+        pytest.param(list("abcdefghi") * 8, False, id="a block of nine is not a stutter"),
+    ],
+)
+def test_at_the_cap_a_short_block_to_the_end_is_enough(tokens: list[str], expected: bool) -> None:
+    assert is_runaway("", tokens, ended=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a corimentmentmentment of people", True, id="letters within a word"),
+        pytest.param("a man with a necktitititit", True, id="letters to the end"),
+        pytest.param("SCCCCCCCCCC.", True, id="one letter"),
+        pytest.param("this is not not not not not it", True, id="one word"),
+        pytest.param("A man in a man in a man in a hat.", True, id="three words"),
+        pytest.param("his son, his son, his son", True, id="words with commas"),
+        pytest.param("Mississippi and bananas, hahaha", False, id="words that repeat letters"),
+        pytest.param("No, no, no, no!", False, id="somebody says no"),
+        pytest.param("It is very, very, very cold.", False, id="emphasis"),
+        pytest.param("x" * 7, False, id="seven letters"),
+        pytest.param("it was 10000000000000 times", False, id="zeros of a number"),
+        pytest.param("=" * 60 + " Heap " + "- " * 60, False, id="lines"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_loops_that_end_in_an_end_of_sentence(text: str, expected: bool) -> None:
+    assert make_hypothesis(text, -0.5, text.split(), ended=True).runaway is expected
+
+
+def test_tokens_that_no_word_shows() -> None:
+    assert is_runaway("", ["0", "0", "1"] * 8)
+    assert not is_runaway("", ["0", "0", "1"] * 7)
+
+
+# That a server's answers are marked, tests/translation/engines/test_server.py sees.
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "server"])
+def test_every_engine_asks_the_same_function(
+    engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def spy(text: str, tokens: list[object], ended: bool = True) -> bool:
+        asked.append(text)
+        return True
+
+    monkeypatch.setattr(translator, "is_runaway", spy)
+    model = {"fairseq": tiny_fairseq, "fake": None}.get(engine, tiny_ctranslate2)
+    (result,) = open_translator(engine, model, DecodingOptions(beam=2), Placement("cpu")).translate(["pes"])
+    assert [hypothesis.text for hypothesis in result.hypotheses] == asked
+    assert all(hypothesis.runaway for hypothesis in result.hypotheses)
+
+
+def column(path: Path, number: int) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        lines = file.read().split("\n")
+    return [fields[number] for line in lines if len(fields := line.split("\t")) > number]
+
+
+def test_no_sentence_of_the_sample_is_marked() -> None:
+    sentences = [text for pair in generate() for text in (pair.cs, pair.reference)]
+    assert not [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
+
+
+def test_human_sentences_are_not_marked(data_directory: Path) -> None:
+    columns = {"multi30k": 0, "newstest": 1, "software": 1, "tatoeba": 1, "europarl": 0, "fishfillets": 2}
+    sentences = [
+        sentence
+        for prefix, number in columns.items()
+        for path in sorted((data_directory / "bitext").glob(f"{prefix}*"))
+        for side in (number, number + 1)
+        for sentence in column(path, side)
+    ]
+    assert len(sentences) > 250_000
+    marked = [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
+    assert len(marked) < len(sentences) / 10_000, marked
+
+
+def test_a_model_outside_its_domain_is_marked_and_within_it_not(
+    data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    model = open_translator(
+        "ctranslate2",
+        usable_model(small_model_directory, "ctranslate2"),
+        DecodingOptions(beam=1),
+        Placement("cpu", threads=2),
+    )
+
+    def marked(name: str, number: int) -> tuple[int, int]:
+        results = list(model.translate(column(data_directory / "bitext" / name, number)[:200]))
+        best = [result.hypotheses[0] for result in results]
+        return sum(one.runaway for one in best), sum(one.runaway and not one.output_truncated for one in best)
+
+    assert marked("multi30k.test_2016_flickr.en-cs.tsv.gz", 1) == (
+        2,
+        2,
+    )  # "speed speed speed speed speed", "ltititititi"
+    everything, ended = marked("newstest2008-2023.en-cs.tsv.gz", 2)
+    assert everything > 30
+    assert ended > 30  # which only the end of the hypothesis had kept from being seen
+
+
+@pytest.mark.parametrize("path", sorted(Path("configs/select").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_selection_refuses_loops(path: Path) -> None:
+    import yaml
+
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))["select"]
+    flags = [
+        getattr(one, "column", None)
+        for one in SelectParameters.model_validate(content).filters
+        if one.kind == "flag"
+    ]
+    assert {"runaway", "output_truncated"} <= set(flags)
+
+
+POSITIONS = 64  # of the tiny model
+SENTENCES = ["pes " * 62, "pes " * 63, "pes " * 64, "pes " * 200, "kočka pes " * 70]
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model that has hardly seen anything and does not know when to end."""
+    folder = write_tiny_fairseq(tmp_path_factory.mktemp("untrained"), updates=1)
+    return folder, write_ctranslate2(folder, tmp_path_factory.mktemp("untrained-ctranslate2"))
+
+
+def run(engine: str, models: tuple[Path, Path], options: DecodingOptions) -> list[Hypotheses]:
+    model = models[0] if engine == "fairseq" else models[1]
+    return list(open_translator(engine, model, options, Placement("cpu")).translate(SENTENCES))
+
+
+@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+def test_what_is_too_long_for_the_model_is_cut_and_marked(engine: str, untrained: tuple[Path, Path]) -> None:
+    found = run(engine, untrained, DecodingOptions(beam=2))  # 1,024 and 256
+    assert [one.failed for one in found] == [None] * len(SENTENCES)
+    assert [one.source_truncated for one in found] == [False, False, True, True, True]
+    # Engines agree with what fairseq can do: 63 tokens, then the end that it forces.
+    assert all(one.hypotheses[0].output_truncated for one in found)
+    assert {one.hypotheses[0].tokens for one in found} == {POSITIONS - 1}
+    assert found[1].hypotheses == found[2].hypotheses == found[3].hypotheses
+    for one, other in zip(found, run("fairseq", untrained, DecodingOptions(beam=2)), strict=True):
+        assert one.hypotheses[0].text == other.hypotheses[0].text
+        assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
+
+
+def test_the_smaller_of_both_is_chosen_said_once_and_in_the_key(
+    untrained: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    options = DecodingOptions(beam=2)
+    with caplog.at_level(logging.INFO, "paraforge.translation.decoding.pieces"):
+        choice = choose_engine("ctranslate2", untrained[1], options, {}, Resources(devices=["cpu"]))
+    assert choice.options.maximum_source_tokens == POSITIONS
+    assert choice.options.maximum_target_tokens == POSITIONS - 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "maximum_source_tokens is 64 instead of 1024: the model has 64 positions for a source",
+        "maximum_target_tokens is 63 instead of 256: the model has 64 positions for a target",
+    ]
+    caplog.clear()
+    # What a worker opens is what was chosen, and nobody says it again.
+    open_translator("ctranslate2", open_model(untrained[1]), choice.options, Placement("cpu"))
+    assert not caplog.records
+    smaller = options.with_changes(maximum_source_tokens=20, maximum_target_tokens=10)
+    assert limited_options(smaller, open_model(untrained[1])) == smaller
+
+
+def test_a_model_that_says_how_long_its_sources_are_keeps_its_keys(untrained: tuple[Path, Path]) -> None:
+    model = dataclasses.replace(open_model(untrained[1]), maximum_source_tokens=POSITIONS)
+    found = limited_options(DecodingOptions(maximum_target_tokens=40), model)
+    assert found == DecodingOptions(maximum_target_tokens=40)
+
+
+def test_positions_that_are_not_in_the_file(tmp_path: Path, untrained: tuple[Path, Path]) -> None:
+    assert positions_of(untrained[1]) == (POSITIONS, POSITIONS)
+    (tmp_path / "model.bin").write_bytes(b"of another format")
+    assert positions_of(tmp_path) == (None, None)
+    assert limited_options(DecodingOptions(), open_model(untrained[0])) == DecodingOptions()

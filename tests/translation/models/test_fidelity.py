@@ -1,4 +1,4 @@
-"""Models with parts that converters pass over are refused, and models with all they can have are taken."""
+"""A converted model against its original, and what is shown of a model's directory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
 from paraforge.translation.models.fidelity import Reference, check_fidelity, comparing, some_tokens
 from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.showing import describe
 from tests.translation.engines.tiny_models import write_variant
 from tests.translation.models.ready import (
     SENTENCES,
@@ -152,3 +154,39 @@ def test_some_tokens_are_ordinary_ones() -> None:
     assert len(chosen) == 6 and all(tokens[number].startswith("word") for number in chosen)
     assert some_tokens(["<s>", "a"]) == [1]
     assert some_tokens([]) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "kind", "shown"),
+    [
+        (
+            "encoder.json",
+            {"architecture": {"kind": "average", "unit": "word"}, "about": {"pairs": 3, "vectors": None}},
+            "sentence embeddings",
+            {"architecture.kind": "average", "architecture.unit": "word", "about.pairs": 3},
+        ),
+        ("decoders.json", {"vocabulary": 7}, "decoders of neighbouring sentences", {"vocabulary": 7}),
+        ("sif.json", {"components": 1}, "SIF sentence embeddings", {"components": 1}),
+        ("table.json", {"words": 2, "dimension": 3}, "word vectors", {"words": 2, "dimension": 3}),
+        (
+            "modules.json",
+            [{"idx": 0, "type": "a.B"}],
+            "sentence-transformers model",
+            {"0.idx": 0, "0.type": "a.B"},
+        ),
+    ],
+)
+def test_every_kind(tmp_path: Path, file: str, content: object, kind: str, shown: dict[str, object]) -> None:
+    write_json(tmp_path / file, content)
+    (tmp_path / "model.safetensors").write_bytes(b"12345")
+    size = 5 + (tmp_path / file).stat().st_size
+    assert describe(tmp_path) == {"kind": kind, **shown, "bytes": size}
+    if file == "decoders.json":
+        assert describe(Path(f"{tmp_path}@unrolled:3"))["kind"] == kind
+
+
+def test_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory of a model"):
+        describe(tmp_path / "missing")
+    with pytest.raises(InputError):
+        describe(tmp_path)

@@ -1,4 +1,4 @@
-"""Subwords of every kind: found, copied, and each the inverse of its own decoding."""
+"""Subwords of every kind: found, copied, each the inverse of its own decoding; names of languages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.translation.models.sentencepiece import check_pieces
+from paraforge.base.text.units import load_processor
+from paraforge.translation.models.languages import THREE_LETTERS, language_token, language_tokens
+from paraforge.translation.models.sentencepiece import (
+    check_pieces,
+    pieces_of,
+    read_dictionary,
+    train_vocabulary,
+    write_dictionary,
+)
 from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords
+from paraforge.translation.training.binarisation import encode_sentences
+from tests.translation.models.tiny import bitext
 
 
 def test_finding_files(tmp_path: Path) -> None:
@@ -55,3 +65,159 @@ def test_tokenizer_json(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match=r"not a tokenizer\.json, or damaged"):
         open_subwords(tmp_path / "tokenizer.json", "cs")
+
+
+NLLB = ["ces_Latn", "eng_Latn", "zho_Hans", "zho_Hant", "lvs_Latn", "pes", "en_route", "▁eng_Latn"]
+
+
+@pytest.mark.parametrize(
+    ("language", "vocabulary", "token"),
+    [
+        ("cs", ["__cs__", "__en__"], "__cs__"),
+        ("cs", NLLB, "ces_Latn"),
+        ("ces", NLLB, "ces_Latn"),
+        ("lv", NLLB, "lvs_Latn"),
+        ("zho_Hant", NLLB, "zho_Hant"),
+        ("en", ["cs_CZ", "en_XX"], "en_XX"),
+        ("de", [">>deu<<", ">>eng<<"], ">>deu<<"),
+        ("de", ["<2de>"], "<2de>"),
+        ("fa", ["▁pes", "pes"], None),
+        ("pes", ["▁pes", "pes"], None),
+        ("en", [], None),
+    ],
+)
+def test_the_token_of_a_language(language: str, vocabulary: list[str], token: str | None) -> None:
+    assert language_token(language, vocabulary) == token
+
+
+def test_several_tokens_of_a_language_are_the_users_to_choose() -> None:
+    with pytest.raises(InputError, match="zho_Hans, zho_Hant"):
+        language_token("zh", NLLB)
+
+
+def test_all_tokens() -> None:
+    assert language_tokens(NLLB) == ["ces_Latn", "eng_Latn", "lvs_Latn", "zho_Hans", "zho_Hant"]
+
+
+def test_codes_are_codes() -> None:
+    assert THREE_LETTERS["de"] == "deu"
+    assert all(len(two) == 2 and len(three) == 3 for two, three in THREE_LETTERS.items())
+    assert len(set(THREE_LETTERS.values())) == len(THREE_LETTERS)
+
+
+SENTENCES = [side for pair in bitext(300) for side in pair]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vocabulary") / "source.spm"
+    train_vocabulary(SENTENCES, path, size=70)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_pieces_spell_the_sentences(tmp_path: Path, kind: str) -> None:
+    train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, kind=kind)  # type: ignore[arg-type]
+    processor = load_processor(tmp_path / "m.spm")
+    assert processor.get_piece_size() == 48
+    assert processor.decode(processor.encode(SENTENCES, out_type=str)) == SENTENCES
+    assert pieces_of(processor)[0] == "<unk>"
+
+
+def test_bytes_depend_on_the_sentences_alone(tmp_path: Path, model: Path) -> None:
+    train_vocabulary(iter(SENTENCES), tmp_path / "again.spm", size=70)
+    assert (tmp_path / "again.spm").read_bytes() == model.read_bytes()
+
+
+def test_byte_fallback_spells_what_was_never_seen(tmp_path: Path) -> None:
+    train_vocabulary(SENTENCES, tmp_path / "bytes.spm", size=330, byte_fallback=True)
+    processor = load_processor(tmp_path / "bytes.spm")
+    assert processor.decode(processor.encode("pes 🐕", out_type=str)) == "pes 🐕"
+
+
+def test_a_size_beyond_the_text_gives_what_there_is(tmp_path: Path) -> None:
+    train_vocabulary(SENTENCES, tmp_path / "large.spm", size=5000)
+    assert load_processor(tmp_path / "large.spm").get_piece_size() < 500
+
+
+def test_no_sentences(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no sentences"):
+        train_vocabulary([], tmp_path / "m.spm", size=70)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_size_below_the_number_of_characters(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no vocabulary of 5 pieces .* 600 sentences"):
+        train_vocabulary(SENTENCES, tmp_path / "m.spm", size=5)
+
+
+def test_missing_and_damaged_models(tmp_path: Path, model: Path) -> None:
+    with pytest.raises(InputError, match="no such SentencePiece model"):
+        load_processor(tmp_path / "missing.spm")
+    (tmp_path / "cut.spm").write_bytes(model.read_bytes()[:100])
+    with pytest.raises(InputError, match="not a SentencePiece model, or damaged"):
+        load_processor(tmp_path / "cut.spm")
+
+
+def test_identifiers_are_those_of_fairseqs_dictionary(tmp_path: Path, model: Path) -> None:
+    from paraforge.translation.models.fairseq_compat import import_fairseq
+
+    import_fairseq()
+    from fairseq.data import Dictionary
+
+    processor = load_processor(model)
+    types = write_dictionary(processor, tmp_path / "dict.cs.txt")
+    dictionary = Dictionary.load(str(tmp_path / "dict.cs.txt"))
+    assert len(dictionary) == types
+    assert types % 8 == 0
+    sentences = [*SENTENCES, "žluťoučký kůň", "", "pes pes"]
+    expected = [
+        dictionary.encode_line(" ".join(pieces), add_if_not_exist=False, append_eos=True).tolist()
+        for pieces in processor.encode(sentences, out_type=str)
+    ]
+    assert [row.tolist() for row in encode_sentences(processor, sentences)] == expected
+
+
+def test_dictionary_round_trip(tmp_path: Path, model: Path) -> None:
+    processor = load_processor(model)
+    write_dictionary(processor, tmp_path / "dict.cs.txt")
+    types = read_dictionary(tmp_path / "dict.cs.txt")
+    pieces = pieces_of(processor)[1:]
+    assert types[: len(pieces)] == pieces
+    assert all(word.startswith("madeupword") for word in types[len(pieces) :])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty dictionary"),
+        (b"a 1\nb\n", ":2: not a line of a fairseq dictionary"),
+        (b"a 1\nb one\n", ":2: not a line"),
+        (b"a 1\n\xff 1\n", ":2: not UTF-8"),
+    ],
+)
+def test_bad_dictionaries(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "dict.cs.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_dictionary(tmp_path / "dict.cs.txt")
+
+
+def test_missing_dictionary(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such dictionary"):
+        read_dictionary(tmp_path / "dict.cs.txt")
+
+
+def test_a_fairseq_overwrite_mark_is_no_part_of_a_type(tmp_path: Path) -> None:
+    (tmp_path / "dict.cs.txt").write_text("<special> 5 #fairseq:overwrite\na b 7\n", encoding="utf-8")
+    assert read_dictionary(tmp_path / "dict.cs.txt") == ["<special>", "a b"]
+
+
+def test_a_foreign_sentencepiece_model_is_refused(tmp_path: Path, model: Path) -> None:
+    processor = load_processor(model)
+    types = pieces_of(processor)[1:]
+    check_pieces(processor, [*types, "madeupword0000"], model)
+    check_pieces(processor, [*types, *(f"other{n}" for n in range(500))], model)  # one vocabulary for two
+    check_pieces(processor, types[:30], model)  # a dictionary of the types that were seen
+    foreign = [f"▁{word}" for word in ("úplně", "jiný", "slovník", "cizího", "modelu")] * 20
+    with pytest.raises(InputError, match="is not of this vocabulary"):
+        check_pieces(processor, [f"{word}{number}" for number, word in enumerate(foreign)], model)

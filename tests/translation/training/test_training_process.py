@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError, Interrupted
 from paraforge.base.files import read_json
@@ -20,6 +22,7 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training import processes, training
+from paraforge.translation.training.ranks import Ranks, rank_count
 from paraforge.translation.training.training import train_model, trainer_settings, write_history
 from paraforge.translation.training.training_pairs import held_out_values
 from tests.translation.models.tiny import bitext
@@ -215,3 +218,25 @@ def test_where_chance_holds_no_pair_out_no_process_is_started(rows: int, wanted:
         with pytest.raises(InputError, match=f"none of {rows} pairs is held out"):
             train_model(shards, tmp_path / "work", chosen, RESOURCES)
     assert not (tmp_path / "work" / "settings.json").exists()
+
+
+@given(st.integers(1, 64), st.integers(1, 64))
+def test_processes_divide_the_batches(batches: int, threads: int) -> None:
+    count = rank_count(batches, threads)
+    assert batches % count == 0
+    assert count <= threads
+    assert all(batches % larger for larger in range(count + 1, min(batches, threads) + 1))
+
+
+@given(st.integers(0, 100), st.integers(0, 10_000), st.sampled_from([1, 2, 3, 4, 6, 12]))
+def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, count: int) -> None:
+    alone = Ranks().batch_seeds(seed, update, 12)
+    shared = [0] * 12
+    for rank in range(count):
+        shared[rank::count] = Ranks(rank, count).batch_seeds(seed, update, 12 // count)
+    assert shared == alone
+    assert len(set(alone)) == 12
+
+
+def test_a_process_alone_has_the_totals() -> None:
+    assert Ranks().totals(3, True, 0.5) == [3, 1, 0.5]

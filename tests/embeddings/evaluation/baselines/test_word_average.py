@@ -1,22 +1,37 @@
-"""SIF against a slow implementation of Arora 2017's Algorithm 1, sentence by sentence and with an SVD."""
+"""SIF against a slow implementation of Arora 2017's Algorithm 1, sentence by sentence and with an SVD;
+weights."""
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.idf import Background
+from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.embeddings.evaluation.baselines import word_average as module
+from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, open_sif, save_sif
 from paraforge.embeddings.evaluation.baselines.word_average import (
+    InverseDocumentFrequency,
     SmoothInverseFrequency,
     Weighting,
     WordAverage,
     common_components,
+    count_pairs,
+    sentence_counts,
+    word_counts,
 )
+from tests.base.text.test_pair_blocks import write_corpus
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
 COUNTS = {"the": 600, "a": 300, ".": 80, "dog": 12, "cat": 7, "unseen": 1}
@@ -96,3 +111,109 @@ def test_no_texts_and_no_vectors() -> None:
         model.fitted_to(TEXTS, 6)
     with pytest.raises(InputError, match="no sentence"):
         common_components([])
+
+
+def test_smooth_inverse_frequency() -> None:
+    weighting = SmoothInverseFrequency(Background("x", 1000, {"the": 900, "dog": 1}), a=0.001)
+    expected = [0.001 / 0.901, 0.001 / 0.002, 1]
+    assert weighting.weights(["the", "dog", "unheard-of"]).tolist() == pytest.approx(expected)
+    assert weighting.weights([]).shape == (0,)
+    with pytest.raises(InputError, match="greater than 0"):
+        SmoothInverseFrequency(weighting.background, a=0)
+
+
+def test_inverse_document_frequency() -> None:
+    weighting = InverseDocumentFrequency(sentence_counts(["The dog, the dog!", "a dog", "cats"], "x"))
+    assert weighting.weights(["dog", "the", "bird"]).tolist() == pytest.approx(
+        [math.log(4 / 3), math.log(4 / 2), math.log(4)]
+    )
+
+
+def test_counts_of_pairs() -> None:
+    block = PairBlock(pa.array(["The dog.", "the the"]), pa.array(["A dog!", ""]))
+    counted = count_pairs([block, block], "x")
+    assert counted.counts == {"the": 6, "dog": 4, ".": 2, "a": 2, "!": 2}
+    assert counted.documents == 16
+    with pytest.raises(InputError, match="not a word"):
+        count_pairs([], "x")
+
+
+def test_counts_of_a_file_and_of_a_corpus(tmp_path: Path) -> None:
+    (tmp_path / "counts.txt").write_text("the 10\nThe 5\ndog 2\n")
+    assert word_counts(tmp_path / "counts.txt").counts == {"the": 15, "dog": 2}
+    (tmp_path / "bad.txt").write_text("the 10\ndog\n")
+    with pytest.raises(InputError, match=r"bad\.txt:2"):
+        word_counts(tmp_path / "bad.txt")
+    rows: list[dict[str, str | None]] = [
+        {"reference": "a dog", "translation": "the dog"},
+        {"reference": "refused", "translation": None, "rejected": "too_long"},
+    ]
+    assert word_counts(write_corpus(tmp_path / "corpus", rows)).counts == {"a": 1, "dog": 2, "the": 1}
+
+
+@pytest.mark.parametrize(
+    "weighting",
+    [WEIGHTING, None, InverseDocumentFrequency(sentence_counts(TEXTS, "texts"))],
+    ids=["sif", "plain", "idf"],
+)
+@pytest.mark.parametrize("components", [0, 2])
+def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, components: int) -> None:
+    model = WordAverage(table(True), weighting)
+    if components:
+        model = model.fitted_to(TEXTS, components)
+    save_sif(model, tmp_path / "sif", {"fitted": "here"})
+    opened = open_sif(tmp_path / "sif")
+    assert isinstance(opened, WordAverage)
+    assert np.array_equal(opened.encode(TEXTS), model.encode(TEXTS))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()}
+    save_sif(opened, tmp_path / "sif", {"fitted": "here"})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()} == before
+
+
+def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
+    save_sif(SifOfEachSet(WordAverage(table(True), WEIGHTING), 2), tmp_path / "sif")
+    opened = open_sif(tmp_path / "sif")
+    assert isinstance(opened, SifOfEachSet)
+    expected = WordAverage(table(True), WEIGHTING).fitted_to(TEXTS[:5], 2).encode(TEXTS[:5])
+    assert np.array_equal(opened.adapted_to(TEXTS[:5]).encode(TEXTS[:5]), expected)
+
+
+def test_a_set_of_which_no_word_has_a_vector_is_left_as_it_is() -> None:
+    model = SifOfEachSet(WordAverage(table(False), WEIGHTING))
+    adapted = model.adapted_to(["zzz qqq", ""])
+    assert not adapted.encode(["zzz qqq", ""]).any()
+
+
+def test_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "sif"
+
+    def fresh() -> Path:
+        save_sif(WordAverage(table(True), WEIGHTING), path)
+        return path
+
+    def described(**changes: object) -> None:
+        content = json.loads((path / "sif.json").read_text())
+        (path / "sif.json").write_text(json.dumps({**content, **changes}))
+
+    for changes in (
+        {"format": 9},
+        {"words": "x"},
+        {"dimension": 7},
+        {"words": 3},
+        {"weighting": {"kind": "z"}},
+    ):
+        fresh()
+        described(**changes)
+        with pytest.raises(InputError, match="sif"):
+            open_sif(path)
+    tensors = load_file(fresh() / "model.safetensors")
+    tensors["vectors"][2, 1] = torch.nan
+    save_file(tensors, path / "model.safetensors")
+    with pytest.raises(InputError, match="NaN"):
+        open_sif(path)
+    (fresh() / "model.safetensors").write_bytes(b"\x80\x04.")
+    with pytest.raises(InputError, match="not a safetensors file"):
+        open_sif(path)
+    (fresh() / "words.json").unlink()
+    with pytest.raises(InputError, match="no such file"):
+        open_sif(path)

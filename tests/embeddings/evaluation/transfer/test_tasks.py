@@ -3,7 +3,8 @@ figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.baselines.lexical import Jaccard
+from paraforge.embeddings.evaluation.evaluate import evaluate
 from paraforge.embeddings.evaluation.results import Evaluation
-from paraforge.embeddings.evaluation.transfer import classification
+from paraforge.embeddings.evaluation.transfer import classification, tasks
 from paraforge.embeddings.evaluation.transfer.evaluate import do_task, evaluate_transfer
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import (
     SigmoidSoftmax,
+    best_epoch,
     expected_score,
     relatedness,
     target_distribution,
 )
 from paraforge.embeddings.evaluation.transfer.scores import f1_score, features, fixed_embedder
-from paraforge.embeddings.evaluation.transfer.tasks import Task, find_tasks
+from paraforge.embeddings.evaluation.transfer.tasks import Task, find_tasks, transfer_tasks
+from paraforge.products.loading import open_model
+from tests.products.test_loading import save_word_model
 
 
 class Numbers:
@@ -180,3 +185,91 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     assert (score.f1 is None) == (positive is None)
     lines = Evaluation("m", "kind", transfer=[score]).lines()
     assert any(" F1 " in line for line in lines) == (positive is not None)
+
+
+MODULE = '''
+from paraforge.embeddings.evaluation.transfer.files import read_labelled
+from paraforge.embeddings.evaluation.transfer.tasks import ClassificationTask, one_file
+
+
+class Weather(ClassificationTask):
+    """Whether a sentence is about the weather."""
+
+    name = "Weather"
+    layouts = (one_file(read_labelled, "weather.tsv"),)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A directory; its folder ``modules`` is beside the package, and its modules are found as its own."""
+    yield tmp_path
+    transfer_tasks.cache_clear()
+    sys.modules.pop(f"{tasks.__name__}.weather", None)
+
+
+def test_a_file_is_all_that_a_task_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = list(transfer_tasks())
+    assert usual == [
+        *("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R"),
+    ]
+    rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
+    (folder / "weather.tsv").write_text("".join(rows))
+    save_word_model(folder / "model")
+    arguments = {"transfer": [folder], "task_names": ["Weather"]}
+    with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
+        evaluate(str(folder / "model"), open_model, **arguments)
+    (folder / "modules").mkdir()
+    (folder / "modules" / "weather.py").write_text(MODULE)
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(folder / "modules")])
+    transfer_tasks.cache_clear()
+    assert list(transfer_tasks()) == [*usual, "Weather"]
+    (task,), missing = find_tasks([folder])
+    assert (task.name, len(task.train), missing) == ("Weather", 40, usual)
+    (score,) = evaluate(str(folder / "model"), open_model, **arguments).transfer
+    assert (score.name, score.accuracy) == ("Weather", 100)
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "expected", "trained"),
+    [
+        ([1, 3, 2, 2, 9], 2, (3, 2), 4),  # two epochs without gain: the 9 is never seen
+        ([1, 3, 2, 4, 4], 2, (4, 4), 5),  # the first of equals
+        ([None, float("nan"), 2], 3, (2, 3), 3),
+        ([None, None], 5, (-np.inf, 1), 2),
+        ([5, 4, 3], 1, (5, 1), 2),
+    ],
+)
+def test_the_best_epoch_is_kept(
+    scores: list[float | None], patience: int, expected: tuple[float, int], trained: int
+) -> None:
+    done: list[int] = []
+    kept, score, epoch = best_epoch(
+        lambda: done.append(1), lambda: scores[len(done) - 1], lambda: len(done), len(scores), patience
+    )
+    assert (score, epoch) == expected
+    assert kept == epoch
+    assert len(done) == trained
+
+
+def test_the_network_is_the_papers() -> None:
+    """W16 Eq. 12, one pair and one class at a time."""
+    network = SigmoidSoftmax(6, 4, 5, torch.Generator().manual_seed(1)).double()
+    pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    weights = {name: value.detach().numpy() for name, value in network.named_parameters()}
+    expected = []
+    for pair in pairs.numpy():
+        hidden = [
+            1 / (1 + np.exp(-sum(w * x for w, x in zip(row, pair, strict=True)) - bias))
+            for row, bias in zip(weights["hidden.weight"], weights["hidden.bias"], strict=True)
+        ]
+        logits = [
+            sum(w * h for w, h in zip(row, hidden, strict=True)) + bias
+            for row, bias in zip(weights["output.weight"], weights["output.bias"], strict=True)
+        ]
+        total = sum(np.exp(logit) for logit in logits)
+        expected.append([np.exp(logit) / total for logit in logits])
+    found = network(pairs)
+    np.testing.assert_allclose(found.detach().exp(), expected, rtol=1e-12)
+    scores = [sum((i + 1) * p for i, p in enumerate(row)) for row in expected]  # y = r^T p
+    np.testing.assert_allclose(expected_score(found), scores, rtol=1e-12)

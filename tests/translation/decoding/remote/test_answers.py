@@ -1,4 +1,5 @@
-"""What is taken for a translation, and what is not; n-best from samples."""
+"""What a server is asked, how often, and what of its answers is taken for a translation; n-best from
+samples."""
 
 from __future__ import annotations
 
@@ -11,10 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from paraforge.intake.sample_bitext import generate
 from paraforge.translation.decoding.batching import Untranslatable
 from paraforge.translation.decoding.remote.answers import Answer, best_of, fault_of, read_answer
+from paraforge.translation.decoding.remote.settings import Example, Server
+from paraforge.translation.decoding.remote.throttle import Throttle
+from paraforge.translation.stage.parameters import TranslateParameters
 from tests.translation.decoding.remote.fake_server import Json, choice
 
 SOURCE = "Pes dnes spí v naší velké zahradě."
@@ -197,3 +202,141 @@ def test_few_human_translations_are_taken_for_something_else(data_directory: Pat
                 found[str(fault_of(english, czech))] += 1
     assert found["pairs"] > 60_000
     assert found["refusal"] <= 1 and found["pairs"] - found["None"] < found["pairs"] / 5000
+
+
+@given(st.text(), st.text(min_size=1))
+def test_a_sentence_comes_out_as_it_is(sentence: str, example: str) -> None:
+    server = Server(
+        model="m",
+        source_language="Czech",
+        system="{source_language} to {target_language}, {{so}}",
+        user="<{sentence}>",
+        examples=[Example(source=example, translation="{x}")],
+    )
+    assert [(one["role"], one["content"]) for one in server.messages(sentence)] == [
+        ("system", "Czech to English, {so}"),
+        ("user", f"<{example}>"),
+        ("assistant", "{x}"),
+        ("user", f"<{sentence}>"),
+    ]
+
+
+def test_the_usual_prompt_names_the_languages_that_are_known() -> None:
+    first = Server(model="m").messages("Ahoj")
+    assert "into English." in first[0]["content"] and "from" not in first[0]["content"]
+    other = Server(model="m", source_language="Czech", target_language="German").messages("Ahoj")
+    assert "from Czech into German." in other[0]["content"]
+    assert first[-1] == other[-1] == {"role": "user", "content": "Ahoj"}
+    assert Server(model="m", system="").messages("Ahoj") == [first[-1]]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("user", "no place", "{sentence} is missing"),
+        ("user", "{{sentence}}", "{sentence} is missing"),
+        ("user", "{sentence} {language}", "no placeholder {language}"),
+        ("user", "{sentence.__class__}", "no placeholder"),
+        ("user", "{sentence!r}", "no placeholder"),
+        ("user", "{sentence:>10}", "no placeholder"),
+        ("user", "{sentence} {}", "no placeholder {}"),
+        ("user", "{sentence", "twice"),
+        ("user", "{sentence}}", "twice"),
+        ("system", "Translate {sentence}", "no placeholder {sentence}"),
+    ],
+)
+def test_a_template_that_cannot_be_filled(field: str, text: str, said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        Server.model_validate({"model": "m", field: text})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "server.model is missing"),
+        ({"server": {"model": " "}}, "server.model is missing"),
+        ({"server": {"model": "m", "user": "{source_language}: {sentence}"}}, "server.source_language"),
+        ({"server": {"model": "m"}, "nbest": 3}, "server.temperature is 0"),
+        ({"server": {"model": "m", "temperature": 1, "samples": 2}, "nbest": 3}, "fewer than nbest"),
+        ({"server": {"model": "m", "url_variable": "http://localhost/v1"}}, "environment variable"),
+        ({"server": {"model": "m", "body": {"messages": []}}}, "the engine sets this itself"),
+        ({"server": {"model": "m", "examples": [{"source": "Ahoj"}]}}, "translation"),
+    ],
+)
+def test_settings_that_do_not_go_together(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        TranslateParameters.model_validate({"engine": "server", **values})
+    assert said in str(error.value)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rounds(throttle: Throttle, clock: Clock, count: int) -> list[int]:
+    """Requests of each round, all of which are answered."""
+    sizes = []
+    for _ in range(count):
+        clock.now += 60
+        size = int(throttle.limit)
+        for _ in range(size):
+            throttle.enter()
+        for _ in range(size):
+            throttle.succeeded()
+        sizes.append(size)
+    return sizes
+
+
+def test_it_doubles_until_the_first_overload_then_adds_one_a_round() -> None:
+    clock = Clock()
+    throttle = Throttle(1000, clock)
+    assert rounds(throttle, clock, 4) == [4, 8, 16, 32]
+    clock.now += 1
+    begun = [throttle.enter() for _ in range(int(throttle.limit))]
+    clock.now += 1
+    for one in begun:  # all of a round say the same thing once
+        throttle.overloaded(one)
+    assert throttle.limit == 32
+    assert rounds(throttle, clock, 3) == [32, 32, 33]
+
+
+def test_it_never_exceeds_the_most_nor_falls_below_one() -> None:
+    clock = Clock()
+    throttle = Throttle(6, clock)
+    assert rounds(throttle, clock, 3) == [4, 6, 6]
+    for _ in range(10):
+        clock.now += 60
+        throttle.overloaded(throttle.enter())
+    assert throttle.limit == 1
+    assert rounds(throttle, clock, 3) == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("waits", "least"), [([7.0], 7.0), ([None], 0.25), ([None] * 5, 4.0), ([0.0] * 5, 4.0)]
+)
+def test_pauses_grow_and_are_as_long_as_the_server_asks(waits: list[float | None], least: float) -> None:
+    clock = Clock()
+    throttle = Throttle(8, clock)
+    for wait in waits:
+        clock.now += 100
+        throttle.overloaded(throttle.enter(), wait)
+    assert least <= throttle._resume_at - clock.now <= max(2 * least, 0.5)
+
+
+def test_trouble_lasts_until_an_answer() -> None:
+    clock = Clock()
+    throttle = Throttle(8, clock)
+    clock.now += 1000
+    assert throttle.trouble_seconds() == 0
+    throttle.enter()
+    throttle.failed()
+    clock.now += 5
+    assert throttle.trouble_seconds() == 5
+    throttle.enter()
+    throttle.succeeded()
+    assert throttle.trouble_seconds() == 0
