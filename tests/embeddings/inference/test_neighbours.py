@@ -179,12 +179,11 @@ def test_vectors_are_the_models(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_processes_change_nothing(
-    model: Path, texts: Path, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_blocks(monkeypatch)
-    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
     embed_file(model, texts, one, SentenceModel.open)
     embed_file(model, texts, two, SentenceModel.open, workers=2)
     assert one.read_bytes() == two.read_bytes()
