@@ -13,7 +13,7 @@ from paraforge.corpus.publication.card import size_category
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
 from tests.base.test_markdown import RENDER, Seen, plain
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 
@@ -62,10 +62,8 @@ def test_text_cannot_break_a_table() -> None:
 
 
 def test_a_pair_with_markup_in_the_card(tmp_path: Path) -> None:
-    pairs = random_pairs(30, seed=1)
-    place = pairs.column_names.index("reference")
-    texts = ["a | b <script> \n c"] * 30
-    publish_pairs(tmp_path, table=pairs.set_column(place, pairs.schema.field(place), [texts]), filters={})
+    pairs = with_columns(random_pairs(30, seed=1), reference=["a | b <script> \n c"] * 30)
+    publish_pairs(tmp_path, table=pairs, filters={})
     _, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     assert "a \\| b &lt;script&gt; c" in body
     assert "<script>" not in body
@@ -91,10 +89,8 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
     """Corpus, sources, licences, tags and sentences: in front matter, headings, tables and code."""
-    pairs = random_pairs(60, seed=1)
-    for name in ("reference", "translation", "source"):
-        place = pairs.column_names.index(name)
-        pairs = pairs.set_column(place, pairs.schema.field(place), [[text] * 60])
+    texts = [text] * 60
+    pairs = with_columns(random_pairs(60, seed=1), reference=texts, translation=texts, source=texts)
     publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
     card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
     metadata, body = split(card)

@@ -25,7 +25,7 @@ from paraforge.corpus.publication.verification import verify
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.products.triplets.corpora import mine
 
@@ -40,10 +40,11 @@ def related_pairs(rows: int = 1_500, seed: int = 3) -> pa.Table:
     for name in SIDES:
         numbers = random.integers(0, 4 * rows, rows)
         forms = random.choice(["the {} was there", "The {}  was there!", "THE {} WAS THERE"], rows)
-        texts = [form.format(f"thing{number}") for form, number in zip(forms, numbers, strict=True)]
-        place = pairs.schema.get_field_index(name)
-        mask = np.asarray(pairs[name].is_null())
-        pairs = pairs.set_column(place, pairs.schema.field(name), pa.array(texts, mask=mask))
+        texts = [
+            text and form.format(f"thing{number}")
+            for text, form, number in zip(pairs[name].to_pylist(), forms, numbers, strict=True)
+        ]
+        pairs = with_columns(pairs, **{name: texts})
     return pairs
 
 
@@ -209,9 +210,7 @@ def test_more_than_there_is(tmp_path: Path) -> None:
 
 
 def test_a_split_that_cannot_be_filled_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pairs = random_pairs(600, seed=1)
-    place = pairs.schema.get_field_index("reference")
-    pairs = pairs.set_column(place, pairs.schema.field("reference"), pa.array(["one sentence"] * 600))
+    pairs = with_columns(random_pairs(600, seed=1), reference=["one sentence"] * 600)
     with caplog.at_level(logging.WARNING):
         publish_pairs(tmp_path, table=pairs, splits={"test": 20})
     assert "split test has 0 of 20 pairs" in caplog.text

@@ -23,7 +23,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import SHARDS_PER_FILE, plan_files
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.statistics import write_plots
-from tests.corpus.selection.corpora import random_pairs, resources, write_corpus
+from tests.corpus.selection.corpora import random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
 
 
@@ -189,10 +189,8 @@ def test_metrics_and_plots(tmp_path: Path) -> None:
 
 def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     pairs = random_pairs(60, seed=1)
-    names = pa.array(
-        [["software.yast", "software.nette", "software-ui", "softwares"][n % 4] for n in range(60)]
-    )
-    table = pairs.set_column(pairs.column_names.index("source"), pairs.schema.field("source"), names)
+    names = ["software.yast", "software.nette", "software-ui", "softwares"]
+    table = with_columns(pairs, source=names * 15)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
     assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
 

@@ -15,6 +15,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sha256_file, write_json
 from paraforge.corpus.publication.verification import verify
+from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.damage import DAMAGES, Damage
 
@@ -106,8 +107,7 @@ def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
 
 
 def other_source(table: pa.Table) -> pa.Table:
-    place = table.column_names.index("source")
-    return table.set_column(place, table.schema.field(place), pa.array(["elsewhere"] * table.num_rows))
+    return with_columns(table, source=["elsewhere"] * table.num_rows)
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,7 @@ def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
         shutil.copytree(sound / kind, target)
 
         def mark(table: pa.Table, reason: str = reasons) -> pa.Table:
-            place = table.column_names.index("rejected")
-            values = [reason, *table.column("rejected").to_pylist()[1:]]
-            return table.set_column(place, table.schema.field(place), pa.array(values, pa.string()))
+            return with_columns(table, rejected=[reason, *table.column("rejected").to_pylist()[1:]])
 
         rewrite(mark)(target)
         assert any(message in problem.message for problem in check(target))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,15 @@ TRANSLATED = [
     "source", "line", "source_text", "reference", "translation", "translation_score", "rank",
     "source_truncated", "output_truncated", "non_finite", "runaway", "rejected", "failed", "first_row",
 ]  # fmt: skip
+
+
+def with_columns(table: pa.Table, **columns: Iterable[object]) -> pa.Table:
+    """``table`` with other values of some of its columns."""
+    for name, values in columns.items():
+        field = table.schema.field(name)
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, field, pa.array(values, field.type))
+    return table
 
 
 def random_pairs(rows: int, seed: int = 0) -> pa.Table:

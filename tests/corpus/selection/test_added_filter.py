@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.corpus.selection.corpora import cut, random_pairs, write_corpus
+from tests.corpus.selection.corpora import cut, random_pairs, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
 
 MODULE = '''
@@ -95,8 +95,7 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
     environment = install(tmp_path, MODULE)
     pairs = random_pairs(200, seed=2)
     texts = [f"{text}?" if place % 3 else text for place, text in enumerate(pairs["reference"].to_pylist())]
-    place = pairs.column_names.index("reference")
-    pairs = pairs.set_column(place, pairs.schema.field(place), [texts])
+    pairs = with_columns(pairs, reference=texts)
     write_corpus(pairs, tmp_path, cut(200, 60))
     rows = pairs.to_pylist()
     asked = sum(

@@ -13,7 +13,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import sampling_keys
 from paraforge.interface.annotation.draw import Draw, draw_pairs, open_for_annotation
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 EDGES = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -114,9 +114,7 @@ def test_not_a_corpus(tmp_path: Path) -> None:
 
 
 def test_no_scored_pair(tmp_path: Path) -> None:
-    pairs = random_pairs(30)
-    scores = pairs.schema.get_field_index("paraphrase_score")
-    pairs = pairs.set_column(scores, pairs.schema.field(scores), pa.nulls(30, pa.float32()))
+    pairs = with_columns(random_pairs(30), paraphrase_score=[None] * 30)
     publish_pairs(tmp_path, table=pairs, filters={"filters": []})
     with pytest.raises(InputError, match="nothing to grade"):
         draw(tmp_path)

@@ -13,7 +13,7 @@ from paraforge.corpus.publication.datasets import open_publication
 from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.prepared import PreparedCorpus, prepare
 from paraforge.interface.query.database import open_database
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 ROWS = 700
@@ -43,10 +43,7 @@ def hostile_pairs(rows: int = ROWS) -> pa.Table:
     table = random_pairs(rows, seed=7)
     texts = [text and f"{text} {NASTY}" for text in table["translation"].to_pylist()]
     sources = [name.replace("news", "news <i>&") for name in table["source"].to_pylist()]
-    for name, values in (("translation", texts), ("source", sources)):
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
-    return table
+    return with_columns(table, translation=texts, source=sources)
 
 
 @pytest.fixture(scope="package")

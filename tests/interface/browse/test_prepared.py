@@ -21,7 +21,7 @@ from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.histogram import handle_step, scale_of
 from paraforge.interface.browse.prepared import NO_BIN, prepare
 from paraforge.interface.query.database import open_database
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -111,11 +111,7 @@ def test_what_the_command_says_where_there_is_nothing_to_see(
     with pytest.raises(InputError, match="no such directory"):
         run_command("browse", tmp_path / "missing")
     # Every pair was rejected at ingest.
-    table = random_pairs(30)
-    place = table.schema.get_field_index("rejected")
-    table = table.set_column(place, table.schema.field("rejected"), pa.array(["duplicate"] * 30))
-    place = table.schema.get_field_index("failed")
-    table = table.set_column(place, table.schema.field("failed"), pa.nulls(30, pa.string()))
+    table = with_columns(random_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30)
     publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
     with pytest.raises(InputError, match="there are no pairs to look at"):
         run_command("browse", tmp_path / "corpus", "--kept-only")

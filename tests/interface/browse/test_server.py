@@ -31,7 +31,7 @@ from paraforge.interface.browse.server import create_app
 from paraforge.interface.browse.view import Interval, View, from_fields, to_fields
 from paraforge.interface.query.database import open_database
 from paraforge.interface.web.security import HostPolicy
-from tests.corpus.selection.corpora import resources
+from tests.corpus.selection.corpora import resources, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.interface.browse.conftest import NASTY, hostile_pairs
 
@@ -244,10 +244,7 @@ class TestOddCorpora:
                 assert client.get("/?q=nothing+has+this&order=overlap_3").status_code == 200
 
     def test_nothing_came_to_selection(self, tmp_path: Path) -> None:
-        table = hostile_pairs(30)
-        for name, values in (("rejected", ["duplicate"] * 30), ("failed", [None] * 30)):
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.schema.field(name), pa.array(values, pa.string()))
+        table = with_columns(hostile_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30)
         publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
         datasets = open_publication(tmp_path / "corpus")
         with open_database(datasets) as connection:

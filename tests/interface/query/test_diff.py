@@ -12,7 +12,7 @@ import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.interface.query.diff import Difference, Side, compare, open_side
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -109,8 +109,7 @@ def test_another_text(tmp_path: Path) -> None:
             *(before[name].to_pylist() for name in ("source", "line", "translation")), strict=True
         )
     ]
-    place = before.column_names.index("translation")
-    publish_pairs(tmp_path / "b", table=before.set_column(place, before.schema.field(place), pa.array(texts)))
+    publish_pairs(tmp_path / "b", table=with_columns(before, translation=texts))
     changed = compare(side(tmp_path / "a"), side(tmp_path / "b"), examples=20).changed
     assert changed.pairs == 7
     assert [(pair["source"], pair["line"]) for pair in changed.examples] == chosen
@@ -124,18 +123,17 @@ def test_another_text(tmp_path: Path) -> None:
 def test_what_was_not_translated_is_why_all_its_hypotheses_are_missing(tmp_path: Path) -> None:
     pairs = random_pairs(300, seed=3)
     best = pairs.filter(pc.is_valid(pairs["translation"]))
-    place = pairs.column_names.index("rank")
-    of_rank = [best.set_column(place, "rank", pa.array([rank] * len(best), pa.int8())) for rank in range(3)]
+    of_rank = [with_columns(best, rank=[rank] * len(best)) for rank in range(3)]
     publish_pairs(tmp_path / "a", table=pa.concat_tables(of_rank), filters={"required": []})
     # The same lines, of which some are rejected at ingest now, some fail, and one is not there any more.
-    gone = pa.array([None] * len(best), pa.string())
-    fates = {"rejected": ["identical"] * 5 + [None] * (len(best) - 5), "failed": [None] * 5 + ["x"] * 2}
-    fates["failed"] += [None] * (len(best) - 7)
-    lost = best.set_column(best.column_names.index("translation"), "translation", gone)
-    for name, values in fates.items():
-        lost = lost.set_column(lost.column_names.index(name), name, pa.array(values, pa.string()))
+    lost = with_columns(
+        best.slice(0, 7),
+        translation=[None] * 7,
+        rejected=["identical"] * 5 + [None] * 2,
+        failed=[None] * 5 + ["x"] * 2,
+    )
     rest = [table.slice(8) for table in of_rank]
-    publish_pairs(tmp_path / "b", table=pa.concat_tables([lost.slice(0, 7), *rest]), filters={"required": []})
+    publish_pairs(tmp_path / "b", table=pa.concat_tables([lost, *rest]), filters={"required": []})
     found = compare(side(tmp_path / "a"), side(tmp_path / "b"))
     assert found.same == 3 * (len(best) - 8)
     assert found.left.reasons == {"identical": 15, "failed: x": 6, "not in its input": 3}
@@ -148,10 +146,7 @@ def test_without_refused_pairs_the_reason_is_not_known(own_corpus: Path, project
 
 
 def test_pairs_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    twice = random_pairs(200, seed=3)
-    place = twice.column_names.index("line")
-    same_line = twice.set_column(place, twice.schema.field(place), pa.array([1] * 200))
-    publish_pairs(tmp_path, table=same_line)
+    publish_pairs(tmp_path, table=with_columns(random_pairs(200, seed=3), line=[1] * 200))
     with pytest.raises(IncompleteError, match="cannot be distinguished"):
         compare(side(tmp_path), side(tmp_path))
 

@@ -18,6 +18,7 @@ from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import by_split, joined, plain, related_pairs, rows_of
+from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.project import digests, warm_environment
@@ -37,8 +38,7 @@ def refused(*arguments: object) -> str:
 
 
 def named(table: pa.Table, source: str) -> pa.Table:
-    place = table.schema.get_field_index("source")
-    return table.set_column(place, table.schema.field(place), pa.array([source] * len(table)))
+    return with_columns(table, source=[source] * len(table))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.statistics.counts import shared_out
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 OVERRIDE = "\u202e"  # what comes after it runs from right to left
@@ -59,12 +59,11 @@ def evil_pairs() -> pa.Table:
     """Pairs whose source and text are markup."""
     pairs = random_pairs(300, seed=5)
     for name in ("reference", "translation", "source_text", "source"):
-        place = pairs.column_names.index(name)
         texts = [
             None if text is None else f"{EVIL} {number % 3}" if name == "source" else f"{text} {EVIL}"
             for number, text in enumerate(pairs[name].to_pylist())
         ]
-        pairs = pairs.set_column(place, pairs.schema.field(place), pa.array(texts))
+        pairs = with_columns(pairs, **{name: texts})
     return pairs
 
 
@@ -244,10 +243,8 @@ def test_an_empty_corpus_has_a_report(root: Path) -> None:
 
 
 def test_many_sources_are_put_together(root: Path, tmp_path: Path) -> None:
-    pairs = random_pairs(300, seed=5)
-    place = pairs.column_names.index("source")
-    names = pa.array([f"source-{number % 30:02d}" for number in range(300)])
-    publish_pairs(tmp_path / "many", table=pairs.set_column(place, pairs.schema.field(place), names))
+    names = [f"source-{number % 30:02d}" for number in range(300)]
+    publish_pairs(tmp_path / "many", table=with_columns(random_pairs(300, seed=5), source=names))
     write_report(tmp_path / "many" / "corpus", tmp_path / "many.html", ReportParameters(sources=5, reasons=2))
     html = (tmp_path / "many.html").read_text(encoding="utf-8")
     assert "other sources" in html and "other reasons" in html

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from paraforge.base import interrupts
@@ -17,7 +16,7 @@ from paraforge.corpus.publication.datasets import open_published, published_tabl
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.paraphrasing.prepared_pairs import PreparedPairs
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import Countdown
 from tests.project import digests
@@ -34,12 +33,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A published corpus, in which one reference is like a tag, and a file of trees of most sentences."""
     root = tmp_path_factory.mktemp("corpus")
     table = random_pairs(1_000, seed=7)
-    place = table.schema.get_field_index("reference")
     texts = [
         f"⟦overlap1⟧ {text} {n}" if n % 50 == 0 else f"{text} {n % 400}"
         for n, text in enumerate(table["reference"].to_pylist())
     ]
-    publish_pairs(root, table=table.set_column(place, "reference", pa.array(texts)))
+    publish_pairs(root, table=with_columns(table, reference=texts))
     sentences = sorted({text for row in pairs_of(root) for text in (row["reference"], row["translation"])})
     lines = [f"{text}\t{TREES[n % 3]}\n" for n, text in enumerate(sentences) if n % 10]
     (root / "trees.tsv").write_text("".join(lines), encoding="utf-8")
@@ -135,10 +133,8 @@ def test_tags_are_dropped_by_share_and_seed(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_corpus_without_scores_has_no_tags_of_them(tmp_path: Path) -> None:
-    table = random_pairs(300, seed=7)
-    for name in ("paraphrase_score", "overlap_1"):
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(name), pa.nulls(300, pa.float32()))
+    none = [None] * 300
+    table = with_columns(random_pairs(300, seed=7), paraphrase_score=none, overlap_1=none)
     publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
     prepared = prepare(tmp_path, tmp_path, templates={})
     assert list(prepared.controls.edges) == ["length"]

@@ -19,7 +19,7 @@ from paraforge.corpus.selection.filters.near_duplicates import near_duplicate_ke
 from paraforge.products.triplets.encoder import open_encoder, unit_vectors
 from paraforge.products.triplets.mining import TripletsReport, mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 SUBJECTS = ("dog", "cat", "man", "woman", "boy", "girl", "teacher", "horse", "doctor", "sailor")
@@ -65,16 +65,11 @@ def pairs(rows: int, seed: int = 1) -> pa.Table:
     columns = dict(
         zip(("reference", "translation", "source_text", "source"), zip(*found, strict=True), strict=True)
     )
-    for name, values in {**columns, "line": [dice.randrange(1, rows) for _ in range(rows)]}.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(
-            place, table.schema.field(place), pa.array(values, table.schema.field(place).type)
-        )
-    kept = {"rejected": pa.nulls(rows, pa.string()), "failed": pa.nulls(rows, pa.string())}
-    for name, column in {**kept, "paraphrase_score": pa.array([0.5] * rows, pa.float32())}.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), column)
-    return table
+    lines = [dice.randrange(1, rows) for _ in range(rows)]
+    none = [None] * rows
+    return with_columns(
+        table, **columns, line=lines, rejected=none, failed=none, paraphrase_score=[0.5] * rows
+    )
 
 
 def publish(root: Path, rows: int = 300, per_file: int = 100, table: pa.Table | None = None) -> Path:

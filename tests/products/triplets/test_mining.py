@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -18,6 +17,7 @@ from paraforge.corpus.scoring.meaning.made_pairs import RULES
 from paraforge.products.triplets import pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
+from tests.corpus.selection.corpora import with_columns
 from tests.here import run_command
 from tests.products.triplets.corpora import mine, oracle, pairs, publish, read, rows_of
 from tests.project import digests
@@ -217,10 +217,7 @@ def test_cosines_below_zero() -> None:
 
 
 def test_a_corpus_in_one_cluster(tmp_path: Path) -> None:
-    table = pairs(40)
-    place = table.schema.get_field_index("source_text")
-    table = table.set_column(place, table.schema.field(place), pa.array(["one sentence"] * 40))
-    corpus = publish(tmp_path, table=table)
+    corpus = publish(tmp_path, table=with_columns(pairs(40), source_text=["one sentence"] * 40))
     with pytest.raises(InputError, match=r"none of 40 pairs gives a triplet: .*cluster"):
         mine(corpus, tmp_path / "out")
     assert not (tmp_path / "out").exists()
