@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paraforge.embeddings.unrolling.train_decoders import build_decoders
+from paraforge.embeddings.unrolling.stage import build_decoders
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 

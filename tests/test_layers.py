@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -64,6 +65,13 @@ def test_the_picture_has_the_same_order() -> None:
     assert list(shown) == WINGS
     for wing, names in shown.items():
         assert names == [name for name in rooms(wing) if name in packages(ROOT / "pipeline" / wing)]
+
+
+def test_stages_that_have_nothing_to_train_do_not_import_torch() -> None:
+    """Of a default project: to import torch takes longer than what they do."""
+    stages = ", ".join(f"paraforge.stages.{name}" for name in ("nmt", "decoders", "paragram", "triplets"))
+    command = [sys.executable, "-c", f"import sys, {stages}; assert 'torch' not in sys.modules"]
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def exists(name: str) -> bool:

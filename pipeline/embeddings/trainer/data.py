@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,8 +24,10 @@ from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.embeddings.evaluation.similarity.comparing import Comparable
 from paraforge.embeddings.evaluation.similarity.sts import development_score
-from paraforge.embeddings.learning.loop import Evaluate
 from paraforge.embeddings.trainer.parameters import PairFileParameters
+
+if TYPE_CHECKING:
+    from paraforge.embeddings.learning.loop import Evaluate
 
 logger = logging.getLogger(__name__)
 

@@ -27,13 +27,8 @@ from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import TRAINED_ON_NAME, WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
-from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
-from paraforge.embeddings.trainer.initial import random_table, table_from_vectors
-from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.embeddings.trainer.objective import encoder_trainer
-from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import ParagramParameters
 from paraforge.versions import PARAGRAM
 
@@ -127,6 +122,8 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
 
 
 def _use_model(path: Path, output: Path, begin: float) -> ParagramReport:
+    from paraforge.embeddings.trainer.model import SentenceModel
+
     model = SentenceModel.open(path)
     with replaced_directory(output) as temporary:
         for file in sorted(path.iterdir()):
@@ -177,6 +174,11 @@ def _train(
     parameters: ParagramParameters, data: TrainingData, directory: Path, resources: Resources
 ) -> dict[str, Any]:
     """Train the table in `directory / MODEL`; returns what the report says about it."""
+    from paraforge.embeddings.encoders.average import Average
+    from paraforge.embeddings.trainer.initial import random_table, table_from_vectors
+    from paraforge.embeddings.trainer.objective import encoder_trainer
+    from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+
     pairs = directory / "pairs"
     store = open_or_build(
         pairs,

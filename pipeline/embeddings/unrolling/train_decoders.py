@@ -1,5 +1,5 @@
 """Trains a model from start to end: triples, vocabulary, training, scores by every way of reading it (DD
-Tables 1 and 2, Appendix C), the model's directory; and the stage decoders."""
+Tables 1 and 2, Appendix C), the model's directory."""
 
 from __future__ import annotations
 
@@ -14,26 +14,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from paraforge.base.devices import check_device, chosen_device, torch_threads
+from paraforge.base.devices import check_device, torch_threads
 from paraforge.base.files import hash_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.paths import expand
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import Compared, score
-from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.train_model import found_by, reproducible
 from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.network import SentencePredictor, compare, of_states
 from paraforge.embeddings.unrolling.objective import decoder_trainer
-from paraforge.embeddings.unrolling.parameters import (
-    DecodersParameters,
-    DecodersStageParameters,
-    RepresentationParameters,
-)
-from paraforge.embeddings.unrolling.sentences import References, RunningText, SentenceFile, read_sentences
+from paraforge.embeddings.unrolling.parameters import DecodersParameters, RepresentationParameters
+from paraforge.embeddings.unrolling.sentences import RunningText, read_sentences
 from paraforge.embeddings.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS, __version__
 
@@ -216,30 +210,3 @@ def train_decoders(
         scratch=("triples", "checkpoints"),
     )
     return DecodersReport(**report)
-
-
-def build_decoders(
-    parameters: DecodersStageParameters, ingested: Path, output: Path, resources: Resources, curve: Path
-) -> DecodersReport | None:
-    """Make ``output`` (``models/decoders``) as the parameters say; the training curve goes to ``curve``.
-
-    Without text to train on, ``output`` is an empty directory, and the report None.
-
-    Raises what `train_decoders` raises, and InputError where there is no source of a name.
-    """
-    text: list[RunningText] = [
-        SentenceFile(Path(expand(file.path)), file.format, file.sentence_column, file.document_columns)
-        for file in parameters.files
-    ]
-    if parameters.sources:
-        text.append(References(ingested, tuple(parameters.sources)))
-    report = None
-    if text:
-        judges = TrainingData(development=parameters.development, test_sets=parameters.test_sets)
-        device = chosen_device(resources.devices[0])
-        report = train_decoders(parameters.model, text, output, resources, judges=judges, device=device)
-    else:
-        with replaced_directory(output):
-            pass
-    write_curve(curve, "update", "updates", report.history if report else ())
-    return report

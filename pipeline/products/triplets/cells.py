@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Texts in a cell, about; and most cells, so that finding the nearest one stays cheap.
 _ROWS_A_CELL = 1000
@@ -32,6 +35,8 @@ def find_centroids(sample: NDArray[np.float16], cells: int, seed: int) -> NDArra
 
     sample: (n, dimension), of length 1. seed: of the first centroids.
     """
+    import torch
+
     vectors = torch.from_numpy(sample.astype(np.float32))
     generator = np.random.default_rng(seed)
     cells = min(cells, len(vectors))
@@ -52,11 +57,15 @@ def nearest_cells(vectors: NDArray[np.float16], centroids: NDArray[np.float32]) 
     """The cell of each vector, (n,)."""
     if len(centroids) <= 1:
         return np.zeros(len(vectors), np.int64)
+    import torch
+
     found: NDArray[np.int64] = _nearest(torch.from_numpy(vectors), torch.from_numpy(centroids)).numpy()
     return found
 
 
 def _nearest(vectors: Tensor, centroids: Tensor) -> Tensor:
+    import torch
+
     columns = centroids.T.contiguous()
     blocks = [(block.float() @ columns).argmax(1) for block in vectors.split(_BLOCK)]
     return torch.cat(blocks) if blocks else torch.empty(0, dtype=torch.int64)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
@@ -156,6 +155,8 @@ def _far(cell: int, number: int, layout: _Layout, search: NeighbourSearch) -> It
 def _search_cell(
     cell: int, anchors: _Texts, layout: _Layout, search: NeighbourSearch
 ) -> dict[str, NDArray[Any]]:
+    import torch
+
     everything = int(layout.ends["candidate"][:, -1].sum()) <= search.parameters.candidates
     slices: list[tuple[int, int, int]] = []
     if everything or search.parameters.strategy == "hardest":

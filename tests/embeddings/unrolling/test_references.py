@@ -18,7 +18,7 @@ from paraforge.base.shards.store import ShardWriter
 from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
 from paraforge.embeddings.unrolling.sentences import STILL_TEXT, References, read_sentences
-from paraforge.embeddings.unrolling.train_decoders import build_decoders
+from paraforge.embeddings.unrolling.stage import build_decoders
 from paraforge.intake.bitext.block import NAMES
 from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
