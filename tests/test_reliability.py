@@ -28,7 +28,7 @@ from tests.project import (
 )
 
 PLACES = ("data/corpus", "data/rejected", "models/paragram")
-KILLS = 10
+KILLS = 6
 """Of each of two tests."""
 
 

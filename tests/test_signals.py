@@ -116,7 +116,7 @@ def test_a_signal_at_a_random_time(
     project = tmp_path / "project"
     shutil.copytree(finished, project, symlinks=True)
     dice = random.Random(f"{command} {number}")
-    longest = 4.0
+    longest = 2.0
     for _ in range(20):
         with (tmp_path / "said").open("wb") as said:
             process = subprocess.Popen(

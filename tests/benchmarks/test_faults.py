@@ -47,5 +47,5 @@ def test_a_handful_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         name: Undisturbed(one.seconds, one.operations, dict.fromkeys(one.digests, "other"))
         for name, one in usual.items()
     }
-    outcomes = {machine.run(SEED, number)[1].outcome for number, one in found.items()}
+    outcomes = {machine.run(SEED, number)[1].outcome for number in (1, 2)}
     assert outcomes == {"silent"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,7 @@ def test_the_better_of_best_and_average(
 
 
 # Written for people, or anew by each run.
-_NOT_READ = {"lock", "holder.json", "trainer.log", "settings.json", "validation"}
+_NOT_READ = {"lock", "trainer.lock", "holder.json", "trainer.log", "settings.json", "validation"}
 
 
 def build(place: Path) -> tuple[dict[str, str], list[str]]:
@@ -116,27 +115,30 @@ def stopped_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_show", stopping)
 
 
-def finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    pass
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("moment", [stopped_in_training, finished])
-def test_any_file(moment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a training that was stopped, and what one that was finished has besides."""
     write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
-    wanted = build(tmp_path / "whole")
-    begun, place = tmp_path / "begun", tmp_path / "damaged"
+    begun, whole, place = tmp_path / "begun", tmp_path / "whole", tmp_path / "damaged"
+    wanted = build(whole)
     with monkeypatch.context() as patched, suppress(Interrupted):
-        moment(patched)
+        stopped_in_training(patched)
         build(begun)
-    # One of each kind; both languages have the same.
-    names = {re.sub(r"\d|\.(cs|en)(?=\.)|source|target", "", name): name for name in digests(begun / "work")}
-    names = {kind: name for kind, name in names.items() if not _NOT_READ.intersection(Path(name).parts)}
-    assert any("history" in name or "checkpoint_last" in name for name in names.values()), names
-    for name in names.values():
-        for damage in (flip, remove) if name.endswith((".pt", "history.json")) else (flip,):
-            shutil.copytree(begun, place)
-            apply(damage, place / "work" / name)
-            assert build(place) == wanted, (name, damage.__name__)
-            shutil.rmtree(place)
+    known: set[str] = set()
+    for moment in (begun, whole):
+        found = digests(moment / "work")
+        # One of each kind and place.
+        names = {
+            re.sub(r"\d|[^/]+(?=\.(bin|idx|txt|spm|pt|pt\.sha256)$)", "", name): name
+            for name, digest in found.items()
+            if digest not in known and not _NOT_READ.intersection(Path(name).parts)
+        }
+        known |= {*found.values()}
+        assert any("history" in name or "checkpoint_last" in name for name in names.values()), names
+        for name in names.values():
+            for damage in (flip, remove) if name.endswith((".pt", "history.json")) else (flip,):
+                shutil.copytree(moment, place)
+                apply(damage, place / "work" / name)
+                assert build(place) == wanted, (name, damage.__name__)
+                shutil.rmtree(place)
