@@ -152,7 +152,7 @@ def pytest_collection_finish() -> None:
     forked from one that has imported it, too."""
     gc.freeze()
     gc.enable()
-    imported = [name for name in sys.modules if name.startswith(FORKED)]
+    imported = [name for name in sys.modules if name == "torch" or name.startswith(FORKED)]
     multiprocessing.get_context("forkserver").set_forkserver_preload(["distributed", *imported])
     if "distributed" in sys.modules:
         sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own

@@ -17,7 +17,7 @@ from tests.corpus.publication.test_groups import SPLITS, related_pairs
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.interface.query.fake_hub import TOKEN, FakeHub, fake_hub
-from tests.project import environment
+from tests.project import warm_environment
 
 pytest.importorskip("huggingface_hub")
 NAME = "me/corpus"
@@ -47,7 +47,7 @@ def push(hub: FakeHub, tmp_path: Path, *arguments: object, token: str = TOKEN) -
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
-    outer = {key: value for key, value in environment().items() if key != "HF_HUB_OFFLINE"}
+    outer = {key: value for key, value in warm_environment().items() if key != "HF_HUB_OFFLINE"}
     done = subprocess.run(
         ["paraforge", "push", *map(str, arguments)],
         env={**outer, **settings, "COLUMNS": "300"},
