@@ -116,7 +116,9 @@ class NearVectors:
                 for entries in _parts(vectors, squares, places, drawn, directory):
                     order = np.argsort(entries[:, 0], kind="stable")
                     rows, buckets = entries[order, 1].astype(np.int64), entries[order, 0] >> np.uint64(32)
-                    file.write(near_pairs(vectors, squares, rows, buckets, self.cosine**2, band == 0).data)
+                    file.write(
+                        near_pairs(vectors, squares, rows, buckets, self.cosine * self.cosine, band == 0).data
+                    )
             directory.rmdir()
 
         for _ in apply(compare, bands):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.base.shards.lineage import mix
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize_column
@@ -25,6 +27,7 @@ from paraforge.corpus.selection import near_vectors
 from paraforge.corpus.selection.near_vectors import NearVectors, bands_for, projections, rounded
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
+from paraforge.products.loading import load_fixed
 from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, write_corpus
 from tests.corpus.selection.published import publish_pairs
 from tests.corpus.selection.test_select import fates, run
@@ -90,6 +93,17 @@ def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
     monkeypatch.setattr(near_vectors, "_EDGES", 7)
     assert found_in(tmp_path / "two", vectors, scores, 0.95, 400, workers=3) == found
+
+
+def test_the_same_on_every_processor(tmp_path: Path) -> None:
+    drawn = mix(np.arange(1_000 * 40, dtype=np.uint64)).reshape(1_000, 40)
+    numbers = (drawn % np.uint64(255)).astype(np.int64) - 127
+    numbers[500:] = np.where(drawn[500:] % np.uint64(17) == 0, numbers[500:], numbers[:500])
+    near = NearVectors(tmp_path / "near", 0.9)
+    near.add(numbers.astype(np.int8), (drawn[:, 0] % np.uint64(10)).astype(np.float32))
+    found = near.find(partial(in_order, threads=1))
+    digest = hashlib.sha256(found.astype("<i8").tobytes()).hexdigest()
+    assert digest == "d0e0fedfdbbf12f3bc65af706096aee9bbce947c25166234e5a36b0dd2b0c385"
 
 
 def test_bands() -> None:
@@ -182,6 +196,29 @@ def test_word_vectors_of_a_directory(tmp_path: Path) -> None:
     assert sum(one != (two >= 0) for one, two in zip(found, other, strict=True)) <= 0.04 * sum(found)
     with pytest.raises(InputError, match="no such"):
         run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path / "b", [600])
+
+
+@pytest.mark.slow  # the library takes long to import
+def test_models_that_load_opens(tmp_path: Path) -> None:
+    """A vector file and a sentence-transformers model of the same vectors reject the same pairs."""
+    package = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import Pooling, WordEmbeddings
+    from sentence_transformers.models.tokenizer import WhitespaceTokenizer
+
+    table = word_table(tmp_path / "table")
+    table.write_text(tmp_path / "words.txt")
+    words = WordEmbeddings(WhitespaceTokenizer(WORDS, stop_words=[]), np.array(table.vectors))
+    pooling = Pooling(words.get_word_embedding_dimension(), pooling_mode="mean")
+    package.SentenceTransformer(modules=[words, pooling], device="cpu").save(str(tmp_path / "model"))
+    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
+    rejected = []
+    for name in ("table", "words.txt", "model"):
+        parameters = SelectParameters.model_validate({"filters": [{**FILTER, "model": str(tmp_path / name)}]})
+        report = select(parameters, inputs, tmp_path / "selected", resources(tmp_path, 2), load_fixed)
+        rejected.append([fate == "near_repeat" for fate in fates(tmp_path / "selected", PAIRS)])
+        assert report.counts.rejected["near_repeat"] == sum(rejected[-1]) > 50
+    for other in rejected[1:]:
+        assert sum(np.not_equal(other, rejected[0])) <= 2  # sums of other orders may be rounded otherwise
 
 
 class Model:
