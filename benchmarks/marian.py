@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.torch_search.token_ids import TokenIds, open_vocabulary
-from paraforge.translation.torch_search.weights import check_architecture, layers_of
+from paraforge.translation.torch_search.weights import (
+    TokenIds,
+    check_architecture,
+    layers_of,
+    open_vocabulary,
+)
 
 
 def as_marian(folder: Path) -> tuple[Any, TokenIds]:

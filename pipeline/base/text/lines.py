@@ -1,7 +1,9 @@
-"""Text files as blocks of lines: split at line feeds alone, checked UTF-8, in bounded memory."""
+"""Text files as blocks of lines: split at line feeds alone, checked UTF-8, in bounded memory; rows of fields,
+and numbers in them."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -274,3 +276,16 @@ def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBloc
             raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
         remedy = "Convert the file, e.g. with 'iconv -f LATIN1 -t UTF-8'."
         raise InputError("not UTF-8 text", path, number, remedy)
+
+
+Row = tuple[int, list[str]]
+"""Line number and fields."""
+
+
+def finite_number(text: str | bytes) -> float | None:
+    """The number that a field says, or None where it says none, or no finite one."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

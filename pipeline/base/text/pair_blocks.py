@@ -15,8 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.text import ppdb
-from paraforge.base.text.fields import finite_number
-from paraforge.base.text.lines import lists_of_lines
+from paraforge.base.text.lines import finite_number, lists_of_lines
 
 _BLANKS = " \t\r\v\f"
 _LOOKED_AT = 100

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from paraforge.base.errors import InputError
 from paraforge.base.text import ppdb
-from paraforge.base.text.fields import finite_number
-from paraforge.base.text.lines import numbered_lines
+from paraforge.base.text.lines import finite_number, numbered_lines
 
 Pair = tuple[str, str]
 

@@ -75,8 +75,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
     model has parts that the search does not have.
     """
     from paraforge.translation.models.model_file import ModelFile
-    from paraforge.translation.torch_search.token_ids import open_vocabulary
-    from paraforge.translation.torch_search.weights import check_architecture
+    from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
 
     assert model is not None
     folder = model.folder(_FOLDER)
@@ -116,7 +115,7 @@ class TorchTranslator:
         from paraforge.translation.decoding.faults import BatchLimit
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
-        from paraforge.translation.torch_search.token_ids import open_vocabulary
+        from paraforge.translation.torch_search.weights import open_vocabulary
 
         self._options = options
         self._settings = settings_of(VarietySettings, NAME, settings, options)

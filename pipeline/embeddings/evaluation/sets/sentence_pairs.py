@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.fields import Row, finite_number
+from paraforge.base.text.lines import Row, finite_number
 
 
 @dataclass(frozen=True)

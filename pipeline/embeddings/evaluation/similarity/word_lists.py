@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.fields import finite_number
-from paraforge.base.text.lines import numbered_lines
+from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.embeddings.evaluation.correlation import spearman

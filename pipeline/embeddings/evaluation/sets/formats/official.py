@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.fields import Row
-from paraforge.base.text.lines import numbered_lines
+from paraforge.base.text.lines import Row, numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat
 from paraforge.embeddings.evaluation.sets.sentence_pairs import RowFields, SentencePairs, collect, read_score
 

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.fields import Row
-from paraforge.base.text.lines import numbered_lines
+from paraforge.base.text.lines import Row, numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat, uncompressed_name
 from paraforge.embeddings.evaluation.sets.sentence_pairs import (
     RowFields,
