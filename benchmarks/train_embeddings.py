@@ -173,10 +173,13 @@ def memory(
     vocabulary: int = 50_000,
     mega_batches: int = SPEED_MEGA_BATCHES,
     whole: Annotated[int, typer.Option(help="pairs that are still shuffled as a whole")] = Shuffle().whole,
+    packed: Annotated[
+        int | None, typer.Option(help="pairs of an epoch to go through; all by default")
+    ] = None,
     store: Store = None,
 ) -> None:
     """Peak memory of building a store of generated pairs, of training Word on some of it, and of going
-    through all of it once."""
+    through an epoch; give `--store` and call it twice to leave building out."""
     print(hardware())
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
         place = store or Path(temporary)
@@ -200,9 +203,14 @@ def memory(
             trainer.run()
         figures = {"peak_mib_training": peak_memory()}
         begin, cpu = time.perf_counter(), time.process_time()
-        seen = sum(len(batch.place) for batch in trainer.task.batches(Record()))
+        seen = 0
+        for batch in trainer.task.batches(Record()):
+            seen += len(batch.place)
+            if packed is not None and seen >= packed:
+                break
         figures |= {
             "peak_mib": peak_memory(),
+            "not_mapped_mib": _not_mapped(),
             "packed_pairs_per_second": seen / (time.perf_counter() - begin),
             "packed_pairs_per_core_second": seen / (time.process_time() - cpu),
         }
@@ -213,6 +221,7 @@ def memory(
             figures,
             pairs=pairs,
             whole=whole,
+            packed=seen,
         )
 
 
@@ -263,6 +272,12 @@ def windows(
                 epochs=parameters.epochs,
                 mega_batch=parameters.mega_batch,
             )
+
+
+def _not_mapped() -> float:
+    """MiB that this process holds beside mapped files, which Linux takes back where it needs them."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["RssAnon"].split()[0]) / 1024
 
 
 def _generated(pairs: int, vocabulary: int) -> Iterator[PairBlock]:
