@@ -43,7 +43,7 @@ class Shuffle:
     Up to `whole` pairs are shuffled as a whole: 8 bytes of memory each, and read from all over the files. Of
     more, blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order among
     themselves: memory for one window, which is read as runs of the files. A window should hold a few hundred
-    mega-batches: paraphrases that are neighbours in the files meet in it, and would be each other's negatives.
+    mega-batches: paraphrases that are neighbours in the files meet in it, as each other's negatives.
     """
 
     whole: int = 1 << 23
