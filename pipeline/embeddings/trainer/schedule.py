@@ -42,13 +42,14 @@ class Shuffle:
 
     Up to `whole` pairs are shuffled as a whole: 8 bytes of memory each, and read from all over the files. Of
     more, blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order among
-    themselves: memory for one window, which is read as runs of the files. A window should hold a few hundred
-    mega-batches: paraphrases that are neighbours in the files meet in it, as each other's negatives.
+    themselves: memory for one window, which is read as runs of the files. A window holds at least
+    `mega_batches`, or paraphrases that are neighbours in the files meet in one, as each other's negatives.
     """
 
     whole: int = 1 << 23
     window: int = 1 << 20
     block: int = 1 << 12
+    mega_batches: int = 256
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ class Order:
         self._drawn: tuple[int, npt.NDArray[np.int64]] | None = None
         shuffle, pairs = schedule.shuffle, schedule.pairs
         self._windowed = pairs > shuffle.whole
-        self.window = max(1, shuffle.window // schedule.batch_size) * schedule.batch_size
+        least = shuffle.mega_batches * schedule.mega_batch
+        self.window = max(1, least, shuffle.window // schedule.batch_size) * schedule.batch_size
         if not self._windowed:
             self.window = max(1, pairs)
             return

@@ -73,7 +73,7 @@ def test_mini_batches_of_one_source_are_shuffled() -> None:
 
 @given(st.integers(2, 300), st.integers(1, 9), st.integers(1, 80), st.integers(1, 50), st.integers(0, 3))
 def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block: int, epoch: int) -> None:
-    schedule = Schedule(pairs, batch, 3, 0, seed=3, shuffle=Shuffle(1, window, block))
+    schedule = Schedule(pairs, batch, 3, 0, seed=3, shuffle=Shuffle(1, window, block, 0))
     order = schedule.order(epoch)
     every = order[:]
     assert sorted(every) == list(range(pairs))
@@ -91,8 +91,10 @@ def test_windows_hold_shuffled_blocks(pairs: int, batch: int, window: int, block
 
 def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
     plain = np.random.default_rng([1, 0, 2]).permutation(100)
-    assert Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(100, 20, 4)).order(2)[:].tolist() == plain.tolist()
-    windowed = Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(99, 20, 4)).order(2)[:]
+    assert (
+        Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(100, 20, 4, 0)).order(2)[:].tolist() == plain.tolist()
+    )
+    windowed = Schedule(100, 10, 5, 0, seed=1, shuffle=Shuffle(99, 20, 4, 0)).order(2)[:]
     assert windowed.tolist() != plain.tolist()
     assert {len(set(windowed[first : first + 20] // 4)) for first in range(0, 100, 20)} == {5}
 
@@ -100,10 +102,16 @@ def test_a_window_is_for_more_pairs_than_are_shuffled_as_a_whole() -> None:
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=80), st.integers(2, 4))
 def test_mini_batches_of_one_source_in_each_window(sources: list[int], batch: int) -> None:
     numbers = np.array(sources, dtype=np.int32)
-    schedule = Schedule(len(sources), batch, 1, 0, 3, numbers, Shuffle(1, 16, 5))
+    schedule = Schedule(len(sources), batch, 1, 0, 3, numbers, Shuffle(1, 16, 5, 0))
     order = schedule.order(0)
     assert sorted(order[:]) == list(range(len(sources)))
     for first in range(0, len(sources), order.window):
         here = numbers[order[first : first + order.window]]
         whole = int((np.bincount(here) // batch).sum())
         assert all(len(set(here[k * batch : (k + 1) * batch].tolist())) == 1 for k in range(whole))
+
+
+def test_a_window_holds_enough_mega_batches() -> None:
+    """Of so few that neighbours in the files meet as negatives, a training collapsed."""
+    assert Schedule(10**8, 100, 40, 0, seed=1).order(0).window == (1 << 20) // 100 * 100
+    assert Schedule(10**8, 1024, 100, 0, seed=1).order(0).window == 256 * 100 * 1024
