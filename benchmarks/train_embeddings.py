@@ -246,7 +246,7 @@ def windows(
         units = pairs.of_units(units_of(architecture))
         if limit is not None:
             units = units.subset(np.linspace(0, len(units) - 1, limit).astype(np.int64))
-        for shuffle in (Shuffle(), Shuffle(1, window, block)):
+        for shuffle in (Shuffle(), Shuffle(1, window, block, 0)):
             name = f"{window:,} pairs" if shuffle.whole == 1 else "all pairs"
             found: list[dict[str, float | None]] = []
             for seed in range(1, seeds + 1):
