@@ -68,6 +68,7 @@ WORK = {
     "export": [MODEL, "out", "--format", "safetensors"],
     "init": ["new"],
     "work": ["list"],
+    "workers": ["slurm", "--scheduler", "tcp://127.0.0.1:8786"],
     "doctor": [],
 }
 CASES = [

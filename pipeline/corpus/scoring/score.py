@@ -212,7 +212,7 @@ def score_step(
             **{f"{name}_directory": models.get(name) for name in _MODELS},
             "devices": devices,
         },
-        files=(vectors.resolve(), *([] if counted is None else [counted[0]]), *models.values()),
+        files=(vectors.resolve(), *(path for path, _ in made.values()), *models.values()),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         device=devices[0],
         libraries=(

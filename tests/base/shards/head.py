@@ -6,12 +6,14 @@ import logging
 import sys
 from pathlib import Path
 
+from paraforge.base.shards import sender
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import score
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
+from tests.base.shards.hosts import PATIENCE_SECONDS
 from tests.translation.stage.test_population import write_corpus
 
 SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(600)]
@@ -43,5 +45,6 @@ def content(place: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
+    sender.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))

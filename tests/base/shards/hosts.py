@@ -20,6 +20,14 @@ import pytest
 ADDRESS = "tcp://10.77.0.1:8786"
 # Without a sign of life for so long, a worker is given up.
 SILENCE_SECONDS = 5
+PATIENCE_SECONDS = 10.0
+"""As :data:`~paraforge.base.shards.copies.PATIENCE_SECONDS`, of head and workers."""
+_WORKER = f"""
+from distributed.cli.dask_worker import main
+from paraforge.base.shards import copies
+copies.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+main()
+"""
 # Mounts an empty disk over a place, pretends a version of a library, and becomes a program.
 _BECOME = """
 import os, pathlib, subprocess, sys
@@ -134,7 +142,7 @@ class Hosts:
 
     def start(self, name: str, pretended: str = "") -> None:
         """Start a host's worker, once more if it has ended."""
-        worker = ["-m", "distributed.cli.dask_worker", ADDRESS, "--nthreads", "1", "--no-nanny"]
+        worker = ["-c", _WORKER, ADDRESS, "--nthreads", "1", "--no-nanny"]
         worker += ["--no-dashboard", "--local-directory", str(self.place / "dask"), "--memory-limit", "0"]
         become = [sys.executable, "-c", _BECOME, str(self.place), pretended, sys.executable, *worker]
         space = f"{self._hub}-{self._numbers[name]}"

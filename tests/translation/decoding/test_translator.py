@@ -215,7 +215,9 @@ def test_a_model_outside_its_domain_is_marked_and_within_it_not(
 def test_every_shipped_selection_refuses_loops(path: Path) -> None:
     import yaml
 
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))["select"]
+    from paraforge.interface.configuration.composition import compose
+
+    content = yaml.safe_load(compose(Path("configs"), [f"select={path.stem}"]))["select"]
     flags = [
         getattr(one, "column", None)
         for one in SelectParameters.model_validate(content).filters
