@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraforge.base.files import sha256_file
-from paraforge.base.shards.copies import PATIENCE_SECONDS, TOPIC, receive
+from paraforge.base.shards import copies
+from paraforge.base.shards.copies import TOPIC, receive
 from paraforge.base.shards.disk import Disk, JobFiles
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Sender:
                 piece, digest, problem = await asyncio.to_thread(self._piece, job, path, is_list, offset)
                 given = (request, offset, piece, digest, problem)
                 sent = self._client.run(receive, *given, workers=[worker])
-                taken = await asyncio.wait_for(sent, PATIENCE_SECONDS)
+                taken = await asyncio.wait_for(sent, copies.PATIENCE_SECONDS)
                 offset += len(piece)
                 if digest or problem or not taken.get(worker):
                     return

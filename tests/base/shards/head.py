@@ -6,7 +6,7 @@ import logging
 import sys
 from pathlib import Path
 
-from paraforge.base.shards import sender
+from paraforge.base.shards import copies
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
@@ -45,6 +45,6 @@ def content(place: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    sender.PATIENCE_SECONDS = PATIENCE_SECONDS
+    copies.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
