@@ -23,7 +23,7 @@ class SimulatedCluster:
         writing.
     start_seconds: from a device's beginning to its first task: process, model.
     slow_share, slow_factor: share of devices that are slower, and how much slower they are.
-    preemption_hours: mean time after which a device is taken away; infinite where none is.
+    preemption_hours: mean time until a device is preempted; infinite if none is.
     return_seconds: mean time until another takes its place.
     spread: standard deviation of the logarithm of devices' speed.
     crash_hours: mean time after which a worker's process dies; its device stays.
@@ -48,7 +48,7 @@ class Outcome:
     hours: from the beginning to the last task. device_hours: while devices are there, and are paid for.
     lost_hours: work of tasks that are cut off. task_hours: what tasks cost beside their sentences.
     start_hours: starting processes and loading models.
-    idle_hours: devices that are there and have nothing to do. interruptions: devices that are taken away.
+    idle_hours: device time with nothing to do. interruptions: devices that were preempted.
     tasks: tasks done.
     """
 

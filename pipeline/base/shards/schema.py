@@ -1,8 +1,9 @@
-"""What declares a column, and those that are not scores: lineage, texts, translation and fate, in order."""
+"""What declares a column, and those that are not scores: lineage, texts, translation and fate, in order; and
+rows of tables by these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -98,3 +99,20 @@ def schema_of(
     if unknown:
         raise KeyError(f"not columns of the project: {sorted(unknown)}")
     return pa.schema([field for name, field in columns.items() if name in wanted] + list(extra))
+
+
+def tables_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of so many, and one of what is left: what is written must not depend on how it
+    was read."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        while count >= rows:
+            merged = pa.concat_tables(waiting)
+            yield merged.slice(0, rows)
+            waiting = [merged.slice(rows)]
+            count -= rows
+    if count:
+        yield pa.concat_tables(waiting)

@@ -64,6 +64,24 @@ class Dataset:
         return self.splits.get(TRAIN, self)
 
 
+def kept_pairs(corpus: Dataset, needed: Sequence[str] = ()) -> Manifest:
+    """The manifest of the kept pairs of a publication. Raises InputError: it is something else, or does not
+    have a column that is needed."""
+    if corpus.manifest is None or corpus.name != KEPT:
+        raise InputError(
+            "not the kept pairs of a publication",
+            corpus.directory,
+            remedy="Name data/corpus, or a copy; 'paraforge query' writes rejected pairs into a file.",
+        )
+    if lacking := [name for name in needed if name not in corpus.schema.names]:
+        raise InputError(
+            f"it has no column {', '.join(lacking)}",
+            corpus.directory,
+            remedy="Name the corpus that it is from, or export it with both sentences.",
+        )
+    return corpus.manifest
+
+
 def open_published(directory: Path) -> Dataset:
     """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
 

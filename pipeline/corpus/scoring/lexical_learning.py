@@ -65,21 +65,26 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
 
     Returns ``key``, ``source``, ``source_text``, ``reference``. A key depends on the row's number alone.
     """
-    pool = [_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))))]
-    first, limit = 0, None
+    limit = np.iinfo(np.uint64).max
+    pool = [_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), limit)]
+    first = 0
     for table in tables:
         check_interrupt()
-        rows = _usable(first, table)
+        pool.append(_usable(first, table, limit))
         first += table.num_rows
-        pool.append(rows if limit is None else rows.filter(pc.less(rows["key"], limit)))
         if sum(part.num_rows for part in pool) > 2 * most:
             pool = [_smallest(pool, most)]
-            limit = pool[0]["key"][-1]
+            limit = pool[0]["key"][-1].as_py()
     return _smallest(pool, most)
 
 
-def _usable(first: int, table: pa.Table) -> pa.Table:
+def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
+    """The rows with both sides whose keys are below a limit; in a long corpus few are, so that the others
+    are not looked at."""
     keys = mix(np.arange(first, first + table.num_rows).astype(np.uint64))
+    below = np.flatnonzero(keys < np.uint64(limit))
+    if len(below) < len(keys):
+        table, keys = table.take(pa.array(below)), keys[below]
     usable = alive_rows(table)
     for name in SIDES:
         length = pc.utf8_length(table[name])

@@ -24,7 +24,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.pool import in_processes
-from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text
+from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
@@ -103,7 +103,7 @@ def score_file(
     def read() -> Iterator[Any]:
         if is_parquet(input_path):
             return _parquet_tables(input_path, columns)
-        return _full_tables(_tsv_tables(input_path, columns, header))
+        return tables_of(_tsv_tables(input_path, columns, header), BATCH_ROWS)
 
     scorer_arguments = {**scorer_arguments, "counts": _counts(read), "lexical": _lexical(read)}
     tables = read()
@@ -264,22 +264,6 @@ def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> I
     except InputError as error:
         # The reader's remedies are about a bitext that is ingested.
         raise InputError(error.message, error.path, error.line, "Correct the file.") from error
-
-
-def _full_tables(tables: Iterator[Any]) -> Iterator[Any]:
-    """The same rows in tables of BATCH_ROWS: what is written must not depend on how the file was read."""
-    pending: list[Any] = []
-    rows = 0
-    for table in tables:
-        pending.append(table)
-        rows += table.num_rows
-        while rows >= BATCH_ROWS:
-            merged = pa.concat_tables(pending)
-            yield merged.slice(0, BATCH_ROWS)
-            pending = [merged.slice(BATCH_ROWS)]
-            rows -= BATCH_ROWS
-    if rows:
-        yield pa.concat_tables(pending)
 
 
 def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[Any]:

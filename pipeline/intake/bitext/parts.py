@@ -24,7 +24,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
-from paraforge.base.shards.schema import COLUMNS
+from paraforge.base.shards.schema import COLUMNS, tables_of
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     ShardDirectory,
@@ -144,7 +144,7 @@ def read_parts(
     # One pool for both: as many threads as were given.
     with ThreadPoolExecutor(threads, "clean") as pool:
         tables = in_window(pool, cleaned, _blocks_or_error(read_file(file, cleaning, reading)), 2 * threads)
-        written = list(in_window(pool, write, enumerate(_in_parts(counted(tables))), threads))
+        written = list(in_window(pool, write, enumerate(tables_of(counted(tables), PART_ROWS)), threads))
     if rows == 0:
         raise InputError("the file has no rows", file.main_path)
     for name, path in file.paths.items():
@@ -165,22 +165,6 @@ def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
         yield from filter(len, blocks)
     except InputError as error:
         yield error
-
-
-def _in_parts(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of :data:`PART_ROWS`."""
-    waiting: list[pa.Table] = []
-    rows = 0
-    for table in tables:
-        waiting.append(table)
-        rows += table.num_rows
-        while rows >= PART_ROWS:
-            merged = pa.concat_tables(waiting)
-            yield merged.slice(0, PART_ROWS)
-            waiting = [merged.slice(PART_ROWS)]
-            rows -= PART_ROWS
-    if rows:
-        yield pa.concat_tables(waiting)
 
 
 def finished_parts(directory: Path) -> FileReport | None:

@@ -82,7 +82,10 @@ def export_corpus(
         check_output_directory(directory, force, GROUPS)
         with graceful_interrupts():
             number, pairs = export_groups(open_published(corpus), directory)
-        typer.echo(f"{directory}: {number:,} groups of {pairs:,} pairs", err=True)
+        typer.echo(
+            f"{directory}: {number:,} group{'s' * (number != 1)} of {pairs:,} pair{'s' * (pairs != 1)}",
+            err=True,
+        )
         return
     names = [name.strip() for name in columns.split(",") if name.strip()]
     if directory is not None:

@@ -24,6 +24,9 @@ _SCHEDULER = typer.Option(
 )
 _DASK = typer.Option("dask", "--dask", help="the command 'dask' of the environment there")
 _SUBMIT = typer.Option(False, "--submit", help="run it")
+_TEMPORARY = "/tmp"  # noqa: S108 - there Dask makes a directory of its own
+# Two tasks at a time, so that the GPU never waits for text.
+_ON_GPU = ("--nthreads", "2", "--resources", "GPU=2")
 
 
 @app.command("slurm")
@@ -96,8 +99,8 @@ def worker(resources: Resources, gpus: int) -> list[str]:
     names = {"ca": "ca-file", "cert": "cert", "key": "key"}
     tls = [] if resources.tls is None else [(names[name], str(path)) for name, path in resources.tls]
     return [
-        *("worker", resources.scheduler, "--no-dashboard", "--local-directory", "/tmp"),  # noqa: S108
-        *(["--nthreads", "2", "--resources", "GPU=2"] if gpus else []),
+        *("worker", resources.scheduler, "--no-dashboard", "--local-directory", _TEMPORARY),
+        *(_ON_GPU if gpus else ()),
         *(part for name, path in tls for part in (f"--tls-{name}", path)),
     ]
 
@@ -136,7 +139,6 @@ def kubernetes_manifest(image: str, gpus: int) -> str:
     """A ``DaskCluster`` of the operator of dask-kubernetes, as YAML."""
     from paraforge.base.yaml_text import yaml_text
 
-    on_gpu = ["--nthreads", "2", "--resources", "GPU=2"] if gpus else []
     limits = {"resources": {"limits": {"nvidia.com/gpu": 1}}} if gpus else {}
     ports = {"tcp-comm": 8786, "http-dashboard": 8787}
     scheduler = {
@@ -152,7 +154,7 @@ def kubernetes_manifest(image: str, gpus: int) -> str:
     one = {
         "name": "worker",
         "image": image,
-        "args": ["dask", "worker", "--name", "$(DASK_WORKER_NAME)", *on_gpu],
+        "args": ["dask", "worker", "--name", "$(DASK_WORKER_NAME)", *(_ON_GPU if gpus else ())],
         **limits,
     }
     service = {

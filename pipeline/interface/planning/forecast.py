@@ -204,8 +204,8 @@ def step_seconds(facts: Facts, seconds: float, devices: int, in_process: bool = 
 
 
 def best_task(seconds: float) -> int:
-    """Sentences of a task that costs a hundredth of its time beside them, to two digits: in larger ones there
-    is less to gain than that, and more to lose where a device is taken away."""
+    """Sentences of a task whose overhead is a hundredth of its time, to two digits: a larger task gains less
+    than that, and loses more when its device is preempted."""
     return max(1, int(float(f"{100 * TASK_SECONDS / max(seconds, _LEAST_SECONDS):.1e}")))
 
 

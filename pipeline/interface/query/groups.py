@@ -18,9 +18,9 @@ from paraforge.base.shards.store import ShardWriter, shard_name, write_index, wr
 from paraforge.base.shards.work import replaced_directories
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.card import CONFIGS_NAME, configs
-from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.datasets import Dataset, kept_pairs
 from paraforge.corpus.publication.groups import GROUP
-from paraforge.corpus.publication.manifest import KEPT, describe_columns, stem_of
+from paraforge.corpus.publication.manifest import describe_columns, stem_of
 from paraforge.interface.query.database import arrow_reader, explained, open_database, rows_of
 
 STEP = "groups"
@@ -44,12 +44,7 @@ def export_groups(corpus: Dataset, output: Path) -> tuple[int, int]:
 
     Returns groups and pairs. Raises InputError: the corpus has no groups, or a file is damaged.
     """
-    if corpus.name != KEPT:
-        remedy = "Name data/corpus, or a copy."
-        raise InputError("not the kept pairs of a publication", corpus.directory, remedy=remedy)
-    if lacking := [name for name in TEXT_COLUMNS if name not in corpus.schema.names]:
-        remedy = "Name the corpus that it is from."
-        raise InputError(f"it has no column {', '.join(lacking)}", corpus.directory, remedy=remedy)
+    kept_pairs(corpus, TEXT_COLUMNS)
     if GROUP not in corpus.schema.names:
         raise InputError(
             "it has no groups", corpus.directory, remedy="Set publish.group_score, then 'dvc repro publish'."

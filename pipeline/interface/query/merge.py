@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, count
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
@@ -29,29 +28,23 @@ from paraforge.base.shards.store import ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import replaced_directories
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.publication.card import card_parameters, write_description
-from paraforge.corpus.publication.datasets import Dataset, published_tables
+from paraforge.corpus.publication.card import write_description
+from paraforge.corpus.publication.datasets import Dataset, kept_pairs, published_tables
 from paraforge.corpus.publication.groups import GROUP, joining_keys
 from paraforge.corpus.publication.manifest import (
-    KEPT,
-    MERGE,
     TRAIN,
     Manifest,
     PublishedFile,
-    describe_columns,
 )
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics, describe
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.reasons import REPEATED
-from paraforge.interface.query.diff import manifest_differences
-from paraforge.versions import __version__
+from paraforge.interface.query.merged_manifest import merged_manifest, merged_parameters, source_names
 
 logger = logging.getLogger(__name__)
 
 Rows = NDArray[np.int64]
-# What makes scores of one name mean other things.
-_TELLING = ("paraforge", "schema_version", "translate.", "score.", "select.")
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,9 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
 
     Raises InputError: rejected pairs, columns of other types, rows of one name that differ, a damaged file.
     """
-    manifests = [_manifest_of(corpus) for corpus in corpora]
+    manifests = [kept_pairs(corpus, TEXT_COLUMNS) for corpus in corpora]
     schema = _schema(corpora)
-    names = _source_names(manifests) if rename else [{} for _ in corpora]
+    names = source_names(manifests) if rename else [{} for _ in corpora]
     starts = list(accumulate((corpus.rows for corpus in corpora), initial=0))
     with tempfile.TemporaryDirectory(prefix="paraforge-merge-") as place:
         scratch = Path(place)
@@ -89,31 +82,17 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
         splits = _splits(corpora, starts, scratch)
         groups = _groups(corpora, starts, ~repeated, scratch) if GROUP in schema.names else None
         with replaced_directories(output) as (directory,):
-            parameters = _parameters(corpora, manifests, names, name)
+            parameters = merged_parameters(corpora, manifests, names, name)
             files, statistics = _write(
                 corpora, names, schema, repeated, splits, groups, directory, parameters
             )
-            manifest = _merged(manifests, names, files, statistics, schema, parameters)
+            manifest = merged_manifest(manifests, names, files, statistics, schema, parameters)
             if manifest.rows != manifest.expected_rows or manifest.rows + int(repeated.sum()) != starts[-1]:
                 raise IncompleteError(
                     f"merge: {manifest.rows:,} rows of {manifest.expected_rows:,} were written"
                 )
             write_description(directory, manifest, statistics, parameters)
     return Merged(manifest, int(repeated.sum()), int(((splits.place != splits.before) & ~repeated).sum()))
-
-
-def _manifest_of(corpus: Dataset) -> Manifest:
-    if corpus.manifest is None or corpus.name != KEPT:
-        raise InputError(
-            "not the kept pairs of a publication", corpus.directory, remedy="Name data/corpus, or a copy."
-        )
-    if lacking := [name for name in TEXT_COLUMNS if name not in corpus.schema.names]:
-        raise InputError(
-            f"it has no column {', '.join(lacking)}",
-            corpus.directory,
-            remedy="Name the corpus that it is from, or export it with both sentences.",
-        )
-    return corpus.manifest
 
 
 def _schema(corpora: Sequence[Dataset]) -> pa.Schema:
@@ -131,22 +110,6 @@ def _schema(corpora: Sequence[Dataset]) -> pa.Schema:
                 )
     ordered = [*(name for name in COLUMNS if name in found), *(name for name in found if name not in COLUMNS)]
     return pa.schema([COLUMNS[name] if name in COLUMNS else found[name][0] for name in ordered])
-
-
-def _source_names(manifests: Sequence[Manifest]) -> list[dict[str, str]]:
-    """New names of those sources of each corpus that an earlier one has, too, which no other source has."""
-    taken = {source for manifest in manifests for source in manifest.sources}
-    earlier: set[str] = set()
-    names = []
-    for place, manifest in enumerate(manifests, 1):
-        new = {}
-        for source in sorted(earlier & set(manifest.sources)):
-            candidates = (f"{source}.{number}" for number in count(place))
-            new[source] = next(name for name in candidates if name not in taken)
-            taken.add(new[source])
-        earlier |= set(manifest.sources)
-        names.append(new)
-    return names
 
 
 def _tables(
@@ -291,83 +254,3 @@ def _write(
     sizes = [(directory / record.file).stat().st_size for record in records]
     files = [PublishedFile(r.file, r.rows, size, r.sha256) for r, size in zip(records, sizes, strict=True)]
     return files, statistics
-
-
-def _merged(
-    manifests: Sequence[Manifest],
-    names: Sequence[dict[str, str]],
-    files: list[PublishedFile],
-    statistics: Statistics,
-    schema: pa.Schema,
-    parameters: PublishParameters,
-) -> Manifest:
-    """The manifest: counts add up, steps that all went through alike are kept, the others stand with their
-    corpus."""
-    for manifest, new in zip(manifests, names, strict=True):
-        for source, counts in manifest.sources.items():
-            statistics.sources.setdefault(new.get(source, source), Counts()).add(
-                Counts(counts.left_out, 0, counts.rejected, counts.failed)
-            )
-    statistics.counts.check("merge")
-    first, *others = manifests
-    for other in others:
-        differing = [key for key in manifest_differences(first, other) if key.startswith(_TELLING)]
-        if differing:
-            logger.warning(
-                "'%s' was made otherwise than '%s': %s%s",
-                other.name,
-                first.name,
-                ", ".join(differing[:5]),
-                ", ..." if len(differing) > 5 else "",
-            )
-    shared = {
-        name: step
-        for name, step in first.steps.items()
-        if all(other.steps.get(name) == step for other in others)
-    }
-    corpora = [
-        {
-            "name": manifest.name,
-            "signature": manifest.signature,
-            "sha256": manifest.as_dict()["sha256"],
-            "rows": manifest.rows,
-            "paraforge": manifest.version,
-            "renamed": new,
-            "steps": {name: step for name, step in manifest.steps.items() if name not in shared},
-        }
-        for manifest, new in zip(manifests, names, strict=True)
-    ]
-    digests = "+".join(hash_json(manifest.signature)[:8] for manifest in manifests)
-    return Manifest(
-        content=KEPT,
-        name=parameters.name,
-        signature=f"merged:{digests}|v:{__version__}",
-        counts=statistics.counts,
-        sources=statistics.sources,
-        files=files,
-        columns=describe_columns(schema),
-        steps={**shared, MERGE: {"corpora": corpora}},
-        licences=parameters.licences,
-    )
-
-
-def _parameters(
-    corpora: Sequence[Dataset], manifests: Sequence[Manifest], names: Sequence[dict[str, str]], name: str
-) -> PublishParameters:
-    """What the card says: all languages, tags and licences; a source with two licences has both."""
-    cards = [
-        card_parameters(manifest, corpus.directory)
-        for manifest, corpus in zip(manifests, corpora, strict=True)
-    ]
-    licences: dict[str, dict[str, None]] = {}
-    for manifest, new in zip(manifests, names, strict=True):
-        for source, licence in manifest.licences.items():
-            licences.setdefault(new.get(source, source), {})[licence] = None
-    whole = {card.licence for card in cards}
-    return PublishParameters(
-        name=(name or " + ".join(manifest.name for manifest in manifests))[:200],
-        licence=whole.pop() if len(whole) == 1 else "other",
-        licences={source: " and ".join(found) for source, found in licences.items()},
-        languages=list(dict.fromkeys(language for card in cards for language in card.languages)),
-        tags=list(dict.fromkeys(tag for card in cards for tag in card.tags)),
-    )

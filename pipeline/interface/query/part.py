@@ -21,8 +21,8 @@ from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.store import read_parquet, shard_name, write_shard
 from paraforge.base.shards.work import replaced_directories
 from paraforge.corpus.publication.card import card_parameters, write_description
-from paraforge.corpus.publication.datasets import Dataset
-from paraforge.corpus.publication.manifest import KEPT, Manifest, PublishedFile, describe_columns, stem_of
+from paraforge.corpus.publication.datasets import Dataset, kept_pairs
+from paraforge.corpus.publication.manifest import Manifest, PublishedFile, describe_columns, stem_of
 from paraforge.corpus.publication.signature import with_condition
 from paraforge.corpus.publication.statistics import Statistics, describe
 from paraforge.corpus.selection.reasons import OUTSIDE
@@ -58,13 +58,7 @@ def export_part(
     Memory has a file of the corpus and 50,000 rows. Returns the new manifest.
     Raises InputError: rejected pairs, no such column, a wrong condition, a damaged file.
     """
-    manifest = corpus.manifest
-    if manifest is None or manifest.content != KEPT:
-        raise InputError(
-            "not the kept pairs of a publication",
-            corpus.directory,
-            remedy="Name data/corpus; 'paraforge query' writes rejected pairs into a file.",
-        )
+    manifest = kept_pairs(corpus)
     known = corpus.schema.names
     if unknown := [name for name in columns if name not in known]:
         remedy = f"It has {', '.join(known)}."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,21 @@ class PreparedBitext:
     teacher: str | None = None
 
 
+Pairs = Callable[[], Iterator[pa.Table]]
+"""Goes over the pairs once more."""
+
+
 def held_out_threshold(rows: int, wanted: int) -> float:
     """Below which values rows are held out: about ``wanted`` of them, at most a tenth."""
     return 0.0 if rows == 0 else min(0.1, wanted / rows)
 
 
 def prepare_bitext(
-    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, symbols: Sequence[str] = ()
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    symbols: Sequence[str] = (),
+    threads: int = 1,
 ) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
@@ -72,13 +81,15 @@ def prepare_bitext(
 
     bitext: see :func:`~paraforge.translation.training.training.train_model`. directory: of this training.
     parameters: of the training. symbols: each becomes a piece of its own, wherever it occurs.
+    threads: that read the bitext: each of four passes or more goes over all rows, however few are drawn.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
     record = directory / "prepared.json"
     if record.is_file() and not check_digests(directory):
         return PreparedBitext(**read_json(record))
-    accepted = sum(table.num_rows for table in accepted_pairs(bitext, parameters))
+    pairs = partial(accepted_pairs, bitext, parameters, threads)
+    accepted = sum(table.num_rows for table in pairs())
     if accepted == 0:
         raise InputError(
             "no pairs to train on",
@@ -88,10 +99,10 @@ def prepare_bitext(
         )
     threshold = held_out_threshold(accepted, parameters.validation.held_out)
     directory.mkdir(parents=True, exist_ok=True)
-    _train_vocabularies(bitext, directory, parameters, threshold, accepted, symbols)
-    held_out = _write_held_out(bitext, directory, parameters, threshold)
+    _train_vocabularies(pairs, directory, parameters, threshold, accepted, symbols)
+    held_out = _write_held_out(pairs, directory, parameters, threshold)
     remove_directory(directory / "parts")
-    prepared = _binarise(bitext, directory, parameters, threshold, accepted, held_out)
+    prepared = _binarise(bitext, pairs, directory, parameters, threshold, accepted, held_out)
     write_json(record, asdict(prepared))
     files = [*directory.glob("*.spm"), *directory.glob("dict.*.txt"), *directory.glob("parts/*/*")]
     names = [path.relative_to(directory).as_posix() for path in files]
@@ -112,7 +123,7 @@ def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _train_vocabularies(
-    bitext: ShardDirectory,
+    pairs: Pairs,
     directory: Path,
     parameters: NmtParameters,
     threshold: float,
@@ -123,7 +134,7 @@ def _train_vocabularies(
     share = min(1.0, settings.sample / min(accepted, parameters.maximum_pairs))
 
     def sample(columns: tuple[str, ...]) -> Iterator[str]:
-        for table in accepted_pairs(bitext, parameters):
+        for table in pairs():
             rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
             if share < 1.0:
                 rows = rows.filter(pa.array(_low_half(rows["source_text"], rows["target"]) < share))
@@ -150,9 +161,7 @@ def _train_vocabularies(
         logger.info("%s vocabulary: %d types", side, types)
 
 
-def _write_held_out(
-    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, threshold: float
-) -> int:
+def _write_held_out(pairs: Pairs, directory: Path, parameters: NmtParameters, threshold: float) -> int:
     """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number.
 
     Pairs that would be too long to train on are not among them: nothing has to be cut, and loss and BLEU
@@ -161,7 +170,7 @@ def _write_held_out(
     processors = [load_processor(directory / f"{side}.spm") for side in ("source", "target")]
     kept = pa.table({"source_text": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
     values = np.empty(0)
-    for table in accepted_pairs(bitext, parameters):
+    for table in pairs():
         table_values = table["drawn"].to_numpy()
         below = table_values < threshold
         rows = table.filter(pa.array(below)).select(kept.schema.names)
@@ -240,6 +249,7 @@ class _PartWriter:
 
 def _binarise(
     bitext: ShardDirectory,
+    pairs: Pairs,
     directory: Path,
     parameters: NmtParameters,
     threshold: float,
@@ -252,7 +262,7 @@ def _binarise(
     trained = too_long = below = 0
     tokens = [0, 0]
     with progress(total=accepted, unit="pairs", description="binarise") as bar:
-        for table in accepted_pairs(bitext, parameters):
+        for table in pairs():
             rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
             below += table.num_rows - rows.num_rows
             for start in range(0, rows.num_rows, PAIRS_PER_BLOCK):

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.pool import in_order
-from paraforge.base.shards.resources import available_cores
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.training.parameters import NmtParameters
 
 # A translation with one of these marks, or of a source with the first, teaches nothing but a fault.
 _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
-_MOST_THREADS = 8
 
-
-def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterator[pa.Table]:
+def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters, threads: int = 1) -> Iterator[pa.Table]:
     """Tables ``source_text, target, reference, drawn`` of the rows that no step rejected, in their order.
 
     ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
@@ -31,6 +28,8 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
 
     ``drawn`` is what decides whether a pair is held out, see :func:`held_out_values`; where the shards have a
     column ``held_out``, it is 0 for the pairs that it says and 1 for the others.
+
+    threads: that read shards; they change nothing.
 
     Raises InputError: the shards have no such column.
     """
@@ -75,8 +74,7 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters) -> Iterato
             }
         )
 
-    # Every pass goes over all rows, also where a small share of them is drawn.
-    yield from in_order(accepted, len(bitext), min(_MOST_THREADS, available_cores()))
+    yield from in_order(accepted, len(bitext), threads)
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:

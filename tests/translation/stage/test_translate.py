@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.base import interrupts
 from paraforge.base.errors import IncompleteError, InputError, Interrupted, WorkLockedError
 from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.resources import Resources
@@ -28,7 +25,6 @@ from paraforge.translation.memory.hypotheses import HypothesisRows
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate
-from tests.here import Countdown
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
 Row = tuple[str, str | None, str | None]
@@ -308,47 +304,3 @@ def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
     find_distinct(other, tmp_path / "distinct")
     assert not distinct.path.exists()
-
-
-def test_an_interrupted_task_keeps_its_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows: list[Row] = [(f"věta {row} " + "slovo " * (row % 90), None, None) for row in range(2000)]
-    corpus = write_corpus(tmp_path / "ingested", rows, 500)
-    _, expected = run(tmp_path / "whole", corpus, parameters(sentences_per_task=2000))
-    kept: list[int] = []
-    # How often a busy machine looks for signals before the first batch is not known.
-    for looks in itertools.count(12, 5):
-        monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
-        with pytest.raises(Interrupted):
-            run(tmp_path, corpus, parameters(sentences_per_task=2000))
-        kept += [path.stat().st_size for path in (tmp_path / "work").rglob("*.unfinished")]
-        if len(kept) == 3:
-            break
-    assert kept[0] < kept[1] < kept[2]
-    monkeypatch.undo()
-    _, published = run(tmp_path, corpus, parameters(sentences_per_task=2000))
-    assert published.records == expected.records
-    assert not list((tmp_path / "work").rglob("*.unfinished"))
-
-
-@pytest.mark.parametrize("moment", ["translate.assemble", "translate.rows_step", "remembering.recall"])
-def test_a_resumed_run_reports_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    """Whenever it was killed: only times, and what the last process had to do, are its own."""
-
-    def killed(*arguments: object) -> None:
-        raise Interrupted()
-
-    own = {"seconds", "sentences_per_second", "reused_tasks", "run"}
-
-    def figures(report: TranslationReport) -> dict[str, object]:
-        return {name: value for name, value in asdict(report).items() if name not in own}
-
-    corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
-    whole, _ = run(tmp_path / "whole", corpus, parameters(sentences_per_task=10))
-    with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(f"paraforge.translation.stage.{moment}", killed)
-        run(tmp_path, corpus, parameters(sentences_per_task=10))
-    resumed, _ = run(tmp_path, corpus, parameters(sentences_per_task=10))
-    assert whole.tasks > 3
-    assert figures(resumed) == figures(whole)

@@ -1,0 +1,120 @@
+"""What is said of published corpora that are merged: names of their sources, the manifest, and the card."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from paraforge.base.files import hash_json
+from paraforge.corpus.publication.card import card_parameters
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.manifest import KEPT, MERGE, Manifest, PublishedFile, describe_columns
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.statistics import Statistics
+from paraforge.corpus.selection.fate import Counts
+from paraforge.interface.query.diff import manifest_differences
+from paraforge.versions import __version__
+
+logger = logging.getLogger(__name__)
+
+# What makes scores of one name mean other things.
+_TELLING = ("paraforge", "schema_version", "translate.", "score.", "select.")
+
+
+def source_names(manifests: Sequence[Manifest]) -> list[dict[str, str]]:
+    """New names of those sources of each corpus that an earlier one has, too, which no other source has."""
+    taken = {source for manifest in manifests for source in manifest.sources}
+    earlier: set[str] = set()
+    names = []
+    for place, manifest in enumerate(manifests, 1):
+        new = {}
+        for source in sorted(earlier & set(manifest.sources)):
+            candidates = (f"{source}.{number}" for number in count(place))
+            new[source] = next(name for name in candidates if name not in taken)
+            taken.add(new[source])
+        earlier |= set(manifest.sources)
+        names.append(new)
+    return names
+
+
+def merged_manifest(
+    manifests: Sequence[Manifest],
+    names: Sequence[dict[str, str]],
+    files: list[PublishedFile],
+    statistics: Statistics,
+    schema: pa.Schema,
+    parameters: PublishParameters,
+) -> Manifest:
+    """The manifest: counts add up, steps that all went through alike are kept, the others stand with their
+    corpus."""
+    for manifest, new in zip(manifests, names, strict=True):
+        for source, counts in manifest.sources.items():
+            statistics.sources.setdefault(new.get(source, source), Counts()).add(
+                Counts(counts.left_out, 0, counts.rejected, counts.failed)
+            )
+    statistics.counts.check("merge")
+    first, *others = manifests
+    for other in others:
+        differing = [key for key in manifest_differences(first, other) if key.startswith(_TELLING)]
+        if differing:
+            logger.warning(
+                "'%s' was made otherwise than '%s': %s%s",
+                other.name,
+                first.name,
+                ", ".join(differing[:5]),
+                ", ..." if len(differing) > 5 else "",
+            )
+    shared = {
+        name: step
+        for name, step in first.steps.items()
+        if all(other.steps.get(name) == step for other in others)
+    }
+    corpora = [
+        {
+            "name": manifest.name,
+            "signature": manifest.signature,
+            "sha256": manifest.as_dict()["sha256"],
+            "rows": manifest.rows,
+            "paraforge": manifest.version,
+            "renamed": new,
+            "steps": {name: step for name, step in manifest.steps.items() if name not in shared},
+        }
+        for manifest, new in zip(manifests, names, strict=True)
+    ]
+    digests = "+".join(hash_json(manifest.signature)[:8] for manifest in manifests)
+    return Manifest(
+        content=KEPT,
+        name=parameters.name,
+        signature=f"merged:{digests}|v:{__version__}",
+        counts=statistics.counts,
+        sources=statistics.sources,
+        files=files,
+        columns=describe_columns(schema),
+        steps={**shared, MERGE: {"corpora": corpora}},
+        licences=parameters.licences,
+    )
+
+
+def merged_parameters(
+    corpora: Sequence[Dataset], manifests: Sequence[Manifest], names: Sequence[dict[str, str]], name: str
+) -> PublishParameters:
+    """What the card says: all languages, tags and licences; a source with two licences has both."""
+    cards = [
+        card_parameters(manifest, corpus.directory)
+        for manifest, corpus in zip(manifests, corpora, strict=True)
+    ]
+    licences: dict[str, dict[str, None]] = {}
+    for manifest, new in zip(manifests, names, strict=True):
+        for source, licence in manifest.licences.items():
+            licences.setdefault(new.get(source, source), {})[licence] = None
+    whole = {card.licence for card in cards}
+    return PublishParameters(
+        name=(name or " + ".join(manifest.name for manifest in manifests))[:200],
+        licence=whole.pop() if len(whole) == 1 else "other",
+        licences={source: " and ".join(found) for source, found in licences.items()},
+        languages=list(dict.fromkeys(language for card in cards for language in card.languages)),
+        tags=list(dict.fromkeys(tag for card in cards for tag in card.tags)),
+    )

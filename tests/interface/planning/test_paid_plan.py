@@ -1,0 +1,97 @@
+"""The plan of a translation by a server: tokens, prices, and nothing paid twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paraforge.base.errors import InputError
+from paraforge.interface.configuration import check_parameters
+from paraforge.interface.configuration.composition import compose
+from paraforge.interface.planning.plan import make_plan
+from paraforge.interface.planning.table import plan_json, plan_text
+from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.stage.translate import translate
+from tests.interface.planning.test_plan import SENTENCES
+from tests.project import ROOT
+from tests.translation.decoding.remote.fake_server import FakeServer, Json, Reply, translated
+from tests.translation.stage.test_population import write_corpus
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
+    """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
+    pytest.importorskip("openai")
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content["resources"] |= {"work": str(tmp_path / "work")}
+    parameters = check_parameters(content, where="test")
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+
+    def behave(sentence: str, body: Json, nth: int) -> Reply:
+        reply = translated(sentence, body)
+        return reply if counts else Reply({"choices": reply.body["choices"]})
+
+    server.behave = behave
+    plan = make_plan(
+        parameters, corpus, tmp_path, devices=[1], seconds=600, token_prices=(2.0, 10.0), sentences=10_000
+    )
+    # 6 blocks of 64, of which some of a rare length come twice.
+    assert 375 < len(server.bodies) <= 384
+    assert set(server.asked.values()) == {1}
+    tokens = plan.tokens
+    assert tokens is not None and tokens.counted == counts
+    if counts:
+        assert (tokens.input, tokens.output) == (50, 10)
+        assert tokens.cost(10_000) == pytest.approx(10_000 * (50 * 2 + 10 * 10) / 1e6)
+        assert "500,000 input, 100,000 output" in plan_text(plan, None)
+        assert "2.00 at 2 and 10 a million" in plan_text(plan, None)
+    assert plan_json(plan)["tokens"]["cost"] == tokens.cost(10_000)
+    # Without a server the tokens are estimated: within a factor of what any tokeniser gives.
+    rough = make_plan(parameters, corpus, tmp_path, devices=[1], rate=10.0).tokens
+    assert rough is not None and not rough.counted
+    assert 60 < rough.input < 140 and 5 < rough.output < 60
+    assert rough.cost(1) is None
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_a_plan_has_paid_for_is_not_paid_for_again(
+    tmp_path: Path, server: FakeServer, memory: bool
+) -> None:
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    content["resources"] |= {"work": str(tmp_path / "work")}
+    content["translate"]["memory"] = memory
+    parameters = check_parameters(content, where="test")
+    content["translate"]["server"]["patience_seconds"] = 0.1
+    impatient = check_parameters(content, where="test")
+    corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
+    none, output = tmp_path / "none", tmp_path / "out"
+    make_plan(parameters, corpus, none, devices=[1])
+    if memory:  # another plan asks for others, and what it got before the server died is kept
+        server.at[481] = server.die
+        with pytest.raises(EngineError):
+            make_plan(impatient, corpus, none, devices=[1])
+        server.start()
+    translate(parameters.translate, tmp_path / "in", none, output, parameters.resources)
+    assert set(server.asked) == set(SENTENCES)
+    repeated = sum(server.asked.values()) - len(SENTENCES)
+    # The block that was under way is lost; what was being asked when the server died was asked again.
+    most = 64 + Server().concurrency
+    assert repeated <= most if memory else repeated > 375, repeated
+    if memory:
+        with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
+            make_plan(parameters, corpus, none, devices=[1])
+
+
+def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
+    for count in (1, 2, 13):
+        content["resources"] |= {"work": str(tmp_path / f"work{count}")}
+        corpus = write_corpus(tmp_path / f"in{count}", SENTENCES[:count], rows=300)
+        server.asked.clear()
+        plan = make_plan(check_parameters(content, where="test"), corpus, tmp_path, devices=[1])
+        assert set(server.asked.values()) == {1}
+        assert plan.progress is not None and plan.progress.sentences_known == len(server.asked) <= count
+        assert "sentences/s" in plan_text(plan, None)
