@@ -1,13 +1,16 @@
-"""What commands share: ``--set KEY=VALUE``, ``--columns``, what is said of wrong ones, and scores."""
+"""What commands share: options of parameters, ``--set KEY=VALUE``, ``--columns``, what is said of wrong ones,
+and scores."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import reduce, wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 
@@ -24,6 +27,59 @@ def group(text: str, **options: Any) -> typer.Typer:
     return typer.Typer(
         help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True, **options
     )
+
+
+def options_of(
+    section: type[BaseModel], *keys: str, **named: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each of these parameters. Their values come as its first argument, the
+    content of the whole section, for :func:`checked`.
+
+    Name, default and help of an option are the parameter's; where it may be null, an option that is not given
+    is null.
+
+    section: a class of parameters that all have defaults.
+    keys: parameters, e.g. ``network.word_dimension``. named: those whose option has another name.
+    """
+    defaults = section()
+    paths = {key.split(".")[-1]: key.split(".") for key in keys}
+    paths |= {name: key.split(".") for name, key in named.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        _, *others = signature.parameters.values()
+        listed = [_option(name, defaults, path) for name, path in paths.items()]
+        listed += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in others]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            values = defaults.model_dump()
+            for name, path in paths.items():
+                reduce(dict.__getitem__, path[:-1], values)[path[-1]] = given.pop(name)
+            command(values, **given)
+
+        run.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in listed}
+        return run
+
+    return decorate
+
+
+def _option(name: str, defaults: BaseModel, path: list[str]) -> inspect.Parameter:
+    """The option of the parameter at ``path``."""
+    owner: Any = reduce(getattr, path[:-1], defaults)
+    field = type(owner).model_fields[path[-1]]
+    kind: Any = field.annotation
+    choices = None
+    if get_origin(kind) is Literal:
+        kind, choices = str, "|".join(get_args(kind))
+    elif get_origin(kind) is list:
+        kind = list[str]
+    # A flag without its opposite, which typer would add.
+    spelled = [f"--{name.replace('_', '-')}"] if kind is bool else []
+    description = (field.description or "").replace("null", "not given")
+    default = typer.Option(getattr(owner, path[-1]), *spelled, help=description, metavar=choices)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:

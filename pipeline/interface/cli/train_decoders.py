@@ -8,33 +8,27 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.interface.cli.settings import checked, put_setting, score_lines
+from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
+from paraforge.interface.cli.settings import checked, options_of, put_setting, score_lines
 from paraforge.interface.cli.spelling import DEVELOPMENT, DEVICE_HELP, TEST_SETS
 
 if TYPE_CHECKING:
-    from paraforge.embeddings.unrolling.parameters import DecodersParameters
     from paraforge.embeddings.unrolling.sentences import SentenceFile
     from paraforge.embeddings.unrolling.train_decoders import DecodersReport
 
 
+@options_of(
+    DecodersParameters,
+    *("network.encoder", "network.decoder", "network.word_dimension", "network.state_dimension"),
+    *("training.epochs", "training.updates", "training.batch_size", "training.learning_rate"),
+    *("training.precision", "training.evaluate_every", "training.patience", "training.seed"),
+    vocabulary="vocabulary.maximum_size",
+)
 def train_decoders(
+    values: dict[str, Any],
     inputs: list[Path] = typer.Argument(
         metavar="SENTENCES... OUTPUT",
         help="files of running text, plain, gz, bz2, xz or zst; last the model's directory",
-    ),
-    encoder: str = typer.Option("bow", help="bow (sum of word vectors) or gru (last state)"),
-    decoder: str = typer.Option("gru", help="bow (each word given the context alone) or gru"),
-    word_dimension: int = typer.Option(620, min=1, help="of word vectors"),
-    state_dimension: int = typer.Option(
-        2400, min=1, help="of a GRU encoder's state; decoders' states have the context's dimension"
-    ),
-    vocabulary: int = typer.Option(20_000, min=1, help="most frequent words that have a vector"),
-    epochs: int = typer.Option(1, min=1, help="passes over the text"),
-    updates: int = typer.Option(0, min=0, help="largest number of updates; 0: all of the epochs"),
-    batch_size: int = typer.Option(128, min=1, help="sentences of an update"),
-    learning_rate: float = typer.Option(0.0008, help="of Adam"),
-    precision: str = typer.Option(
-        "float32", help="of the products with the output vectors: float32, or bfloat16, twice as fast"
     ),
     representation: str = typer.Option(
         "", help="what development sets judge and the model gives: context, unrolled:3, mean:3, ...:cosine"
@@ -51,11 +45,6 @@ def train_decoders(
     ),
     development: list[Path] = DEVELOPMENT,
     test_sets: list[Path] = TEST_SETS,
-    evaluate_every: int = typer.Option(
-        0, min=0, help="updates between evaluations; 0: at the end of each epoch"
-    ),
-    patience: int = typer.Option(0, min=0, help="evaluations without gain that end the training; 0: never"),
-    seed: int = typer.Option(1, min=0, help="of initial values and order"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
@@ -96,29 +85,7 @@ def train_decoders(
         raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])
     *paths, output = inputs
     check_output_directory(output, force, DECODERS)
-    parameters = _parameters(
-        {
-            "network": {
-                "encoder": encoder,
-                "decoder": decoder,
-                "word_dimension": word_dimension,
-                "state_dimension": state_dimension,
-            },
-            "vocabulary": {"minimum_count": 1, "maximum_size": vocabulary},
-            "training": {
-                "epochs": epochs,
-                "updates": updates or None,
-                "batch_size": batch_size,
-                "learning_rate": learning_rate,
-                "precision": precision,
-                "evaluate_every": evaluate_every,
-                "patience": patience or None,
-                "seed": seed,
-            },
-        },
-        representation,
-        settings,
-    )
+    parameters = _parameters(values, representation, settings)
     files = [_file(path, format, sentence_column, document_columns) for path in paths]
     judges = TrainingData(
         development=[str(path) for path in development], test_sets=[str(path) for path in test_sets]
@@ -138,8 +105,6 @@ def train_decoders(
 
 
 def _parameters(content: dict[str, Any], representation: str, settings: list[str]) -> DecodersParameters:
-    from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
-
     if representation:
         try:
             content["representation"] = parse_representation(representation).model_dump()

@@ -10,15 +10,23 @@ import typer
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.interface.cli.settings import checked as checked_values
-from paraforge.interface.cli.settings import put_setting, quiet_pipe
+from paraforge.interface.cli.settings import options_of, put_setting, quiet_pipe
 from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES, TRANSLATIONS
+from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
     from paraforge.translation.decoding.translator import Translator
     from paraforge.translation.stage.calibration.loss import Check
 
 
+@options_of(
+    DecodingOptions,
+    *("beam", "nbest", "compute_type", "length_penalty"),
+    max_source_tokens="maximum_source_tokens",
+    max_target_tokens="maximum_target_tokens",
+)
 def translate(
+    values: dict[str, Any],
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
@@ -30,12 +38,6 @@ def translate(
     engine: str = typer.Option(
         "ctranslate2", help="ctranslate2, torch, fairseq; without a model: server, fake"
     ),
-    beam: int = typer.Option(12, min=1, max=128, help="width of the beam"),
-    nbest: int = typer.Option(1, min=1, max=127, help="hypotheses of a sentence, at most the beam"),
-    compute_type: str = typer.Option("float32", help="float32, int8, float16, ... or auto: the fastest"),
-    length_penalty: float = typer.Option(1.0, min=0, help="score = log-probability / length ** penalty"),
-    max_source_tokens: int = typer.Option(1024, min=2, help="a longer source is cut"),
-    max_target_tokens: int = typer.Option(256, min=2, help="a longer hypothesis is cut"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
     batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
@@ -72,25 +74,17 @@ def translate(
     """
     from paraforge.base.shards.resources import available_cores
     from paraforge.translation.decoding.finished_batches import KeptAnswers
-    from paraforge.translation.decoding.translator import DecodingOptions, Placement
+    from paraforge.translation.decoding.translator import Placement
     from paraforge.translation.engines import is_model_free, is_remote, open_translator
     from paraforge.translation.engines.ctranslate2 import NAME
     from paraforge.translation.models.importing import usable_model
     from paraforge.translation.stage.calibration.check import checked
 
-    if nbest > beam:
-        raise ConfigurationError([f"--nbest is {nbest}: it has to be at most --beam, {beam}"])
-    options = checked_values(
-        DecodingOptions,
-        {
-            "beam": beam,
-            "nbest": nbest,
-            "length_penalty": length_penalty,
-            "maximum_source_tokens": max_source_tokens,
-            "maximum_target_tokens": max_target_tokens,
-            "compute_type": compute_type,
-        },
-    )
+    if values["nbest"] > values["beam"]:
+        raise ConfigurationError(
+            [f"--nbest is {values['nbest']}: it has to be at most --beam, {values['beam']}"]
+        )
+    options = checked_values(DecodingOptions, values)
     placement = Placement(device, threads or available_cores(), batch_tokens)
     chosen = _check(check)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
+from paraforge.interface.cli.settings import checked, options_of
 from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
 
+@options_of(TripletsParameters, "negatives", "margin", "contradictions", "candidates", "same_lines", "seed")
 def triplets(
+    values: dict[str, Any],
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     encoder: str = typer.Option(
@@ -18,21 +23,7 @@ def triplets(
         help="general (words of the built-in scorer), a trained model, SIF, a vector file, or a directory of "
         "sentence-transformers",
     ),
-    negatives: int = typer.Option(1, help="of each anchor"),
-    margin: float = typer.Option(0.05, help="a negative's cosine is below (1 - margin) times the positive's"),
     random: bool = typer.Option(False, "--random", help="any allowed negatives, not the most similar ones"),
-    contradictions: bool = typer.Option(
-        False,
-        "--contradictions",
-        help="where a rule applies, the last negative is the positive with a changed meaning (English)",
-    ),
-    candidates: int = typer.Option(8192, help="texts near an anchor that are looked at; of fewer all are"),
-    same_lines: list[str] = typer.Option(
-        [],
-        metavar="PATTERN",
-        help="sources, e.g. 'captions.*', in which equal line numbers are about the same image",
-    ),
-    seed: int = typer.Option(1, help="of what is looked at, and of random negatives"),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
@@ -56,28 +47,15 @@ def triplets(
     from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.resources import Resources
     from paraforge.interface.cli.outputs import TRIPLETS, check_output_directory
-    from paraforge.interface.cli.settings import checked
     from paraforge.products.triplets.mining import mine_triplets
-    from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
     check_output_directory(output, force, TRIPLETS)
     if encoder == NO_ENCODER:
         raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
     if device != "auto":
         check_device(device)
-    parameters = checked(
-        TripletsParameters,
-        {
-            "encoder": encoder,
-            "negatives": negatives,
-            "margin": margin,
-            "strategy": "random" if random else "hardest",
-            "contradictions": contradictions,
-            "candidates": candidates,
-            "same_lines": same_lines,
-            "seed": seed,
-        },
-    )
+    values |= {"encoder": encoder, "strategy": "random" if random else "hardest"}
+    parameters = checked(TripletsParameters, values)
     with graceful_interrupts():
         resources = Resources(workers=workers, devices=[device], work=work)
         report = mine_triplets(parameters, corpus, output, resources)

@@ -96,6 +96,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for arguments in (("csv", None, ""), ("tsv", None, "a"), ("tsv", None, "0,-1")):
         with pytest.raises(ConfigurationError):
             _file(Path("x"), *arguments)
+    for option, message in (("--updates", "training.updates"), ("--vocabulary", "vocabulary.maximum_size")):
+        with pytest.raises(ConfigurationError, match=f"{message}: Input should be greater than or equal to 1"):
+            run("train-decoders", tmp_path / "missing.txt", tmp_path / "model", option, "0")
     with pytest.raises(ConfigurationError, match=r"SENTENCES\.\.\. OUTPUT"):
         run("train-decoders", tmp_path)
     with pytest.raises(InputError, match="no such file"):
