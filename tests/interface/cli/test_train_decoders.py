@@ -97,7 +97,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError):
             _file(Path("x"), *arguments)
     for option, message in (("--updates", "training.updates"), ("--vocabulary", "vocabulary.maximum_size")):
-        with pytest.raises(ConfigurationError, match=f"{message}: Input should be greater than or equal to 1"):
+        with pytest.raises(ConfigurationError, match=f"{message}: Input should be greater"):
             run("train-decoders", tmp_path / "missing.txt", tmp_path / "model", option, "0")
     with pytest.raises(ConfigurationError, match=r"SENTENCES\.\.\. OUTPUT"):
         run("train-decoders", tmp_path)
