@@ -13,10 +13,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from paraforge.base.errors import InputError, UnfitWorkerError
-from paraforge.base.files import cache_directory, hash_json, remove, sha256_file
+from paraforge.base.files import cache_directory, remove, sha256_file
+from paraforge.base.shards.cache import Cache
 from paraforge.base.shards.disk import Disk, JobFiles
 from paraforge.base.shards.work import temporary_beside
 
@@ -71,7 +70,7 @@ class Copies:
     """Copies of a job's files on its worker.
 
     disk: of the host that asks. files: of the job. job: its number.
-    ask: sends a message to the host that asks. directory: for files of this job alone.
+    ask: sends a message to the host that asks. directory: for files of this job alone. cache: for the others.
     """
 
     disk: Disk
@@ -80,12 +79,14 @@ class Copies:
     worker: str
     ask: Callable[[str, Any], None]
     directory: Path
+    cache: Cache
 
     def fetch(self) -> None:
         """Copy the files of this job, and those to keep that are not here yet."""
         for path in self.files.kept:
             with _placing:
-                if (self.disk.run, path) not in _places:
+                known = _places.get((self.disk.run, path))
+                if known is None or not self.cache.use(known, self.directory):
                     _places[self.disk.run, path] = self._keep(path)
         for path in self.files.read:
             self._receive(path, self.place(path))
@@ -93,19 +94,18 @@ class Copies:
             self.place(path).parent.mkdir(parents=True, exist_ok=True)
 
     def _keep(self, root: Path) -> Path:
-        """The copy of a file or directory; it has the hash of its content as its name."""
+        """The copy of a file or directory, verified."""
         listing = self.directory / f"{uuid.uuid4().hex}.json"
         self._receive(root, listing, is_list=True)
         listed = json.loads(listing.read_text())
-        kept = self.directory.parent / hash_json(listed)
-        kept.mkdir(exist_ok=True)
-        copy = kept / root.name
+        copy = self.cache.enter(root.name, listed, self.directory)
         # Of several workers of one host, the first asks and the others find what it was given.
-        with FileLock(kept / "lock"):
+        with self.cache.filling(copy):
             for name, digest in listed:
                 target = copy / name if name else copy
                 if not target.is_file() or sha256_file(target) != digest:
                     self._receive(root / name if name else root, target)
+        self.cache.prune()
         return copy
 
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
@@ -177,13 +177,13 @@ def copied(
         TransferError: one does not come.
         InputError: one cannot be read where it is. The names of errors of the block are those there, too.
     """
-    cache = (disk.cache or cache_directory("worker")).expanduser()
+    cache = Cache((disk.cache or cache_directory("worker")).expanduser(), disk.cache_bytes)
     try:
-        directory = temporary_beside(cache / "job")
+        directory = temporary_beside(cache.directory / "job")
     except OSError as error:
-        raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
+        raise UnfitWorkerError(f"it cannot write to {cache.directory}: {error.strerror}") from error
     try:
-        copies = Copies(disk, files, job, worker, ask, directory)
+        copies = Copies(disk, files, job, worker, ask, directory, cache)
         copies.fetch()
         yield copies
     except InputError as error:
@@ -191,6 +191,7 @@ def copied(
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise UnfitWorkerError(f"it cannot write to {cache}: {error.strerror}") from error
+        raise UnfitWorkerError(f"it cannot write to {cache.directory}: {error.strerror}") from error
     finally:
+        cache.leave(directory)
         remove(directory)

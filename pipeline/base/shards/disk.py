@@ -44,12 +44,14 @@ class Disk:
 
     project: directory there, for messages. token: a file there and its content; None: no worker sees it.
     cache: directory for copies on the worker; None: in the cache of its user. run: names the run.
+    cache_bytes: of all copies that are kept there; None: no bound.
     """
 
     project: str
     token: tuple[Path, str] | None
     cache: Path | None
     run: str
+    cache_bytes: int | None = None
 
     def is_seen(self) -> bool:
         """Whether this process sees that disk."""
@@ -68,7 +70,8 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
         yield None
         return
     run = uuid.uuid4().hex
-    disk = Disk(f"{Path.cwd()} of {socket.gethostname()}", None, resources.worker_cache, run)
+    project = f"{Path.cwd()} of {socket.gethostname()}"
+    disk = Disk(project, None, resources.worker_cache, run, int(resources.worker_cache_gib * 2**30))
     if resources.shared_disk is False:
         yield disk
         return
@@ -80,15 +83,27 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
         remove(directory)
 
 
+# What workers have said of disks, by scheduler and work directory: a run asks once.
+_known: dict[tuple[str, Path], bool] = {}
+
+
 def on_shared_disk(resources: Resources) -> bool:
-    """Whether a worker sees this disk; waits a while for a first worker."""
+    """Whether a worker sees this disk, as far as this process has not asked before; waits a while for a first
+    worker."""
     if resources.scheduler is None or resources.shared_disk:
         return True
+    if resources.shared_disk is None:
+        asked = resources.scheduler, resources.work.resolve()
+        if asked not in _known:
+            _known[asked] = _is_seen(resources)
+        if _known[asked]:
+            return True
+    logger.info("no worker sees %s: what needs all of it is done here", Path.cwd())
+    return False
+
+
+def _is_seen(resources: Resources) -> bool:
     with announced(resources) as disk, connect(resources, 0) as client, watched_connection():
         assert disk is not None
-        if disk.token is not None:
-            wait_for_worker(client)
-            if any(client.run(disk.is_seen, on_error="ignore").values()):
-                return True
-        logger.info("no worker sees %s: what needs all of it is done here", disk.project)
-    return False
+        wait_for_worker(client)
+        return any(client.run(disk.is_seen, on_error="ignore").values())

@@ -21,6 +21,7 @@ from paraforge.base.shards.work import CURRENT_NAME, LOCK_NAME
 PUBLISHED = (
     "data",
     "data/ingested/pivots",
+    "data/scored",
     "models",
     "models/decoders",
     "models/embeddings",

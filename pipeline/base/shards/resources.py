@@ -88,6 +88,9 @@ class Resources(Section):
         None,
         description="directory on such workers for models; null: ~/.cache/paraforge/worker",
     )
+    worker_cache_gib: float = Field(
+        20, ge=0, description="GiB that models may take there; those unused for longest are removed first"
+    )
     keep_work: bool = Field(
         False,
         description="keep in the work directory what earlier parameters left, as far as it is quick to make "

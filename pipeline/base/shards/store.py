@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ _LEVEL = 1
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
+_ALIGNED = "aligned"
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
 DICTIONARY_COLUMNS = ("source", "pivot", "rejected", "failed", "reference_language", "translation_language")
 
@@ -130,6 +131,11 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
     )
 
 
+def aligned_with(names: Iterable[str]) -> dict[str, Any]:
+    """What an index says of the directories in its own that have more columns of the same rows."""
+    return {_ALIGNED: listed} if (listed := list(names)) else {}
+
+
 class ShardDirectory:
     """A directory with ``shard-00000.parquet`` ... and ``_shards.json``.
 
@@ -156,6 +162,12 @@ class ShardDirectory:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def with_aligned(self) -> list[ShardDirectory]:
+        """This directory, and those in it that its index names: they have more columns of the same rows.
+        Raises InputError: one of them is missing."""
+        names = [Path(str(name)).name for name in self.description.get(_ALIGNED, [])]
+        return [self, *(ShardDirectory(self.path / name) for name in names)]
 
     @property
     def paths(self) -> list[Path]:
@@ -205,7 +217,7 @@ class ShardView:
         """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
         if not paths:
             raise ValueError("a view needs at least one directory")
-        self.directories = [ShardDirectory(path) for path in paths]
+        self.directories = [one for path in paths for one in ShardDirectory(path).with_aligned()]
         first = self.directories[0]
         for other in self.directories[1:]:
             if other.rows != first.rows:

@@ -1,7 +1,5 @@
 """Translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE``."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from pathlib import Path

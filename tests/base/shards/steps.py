@@ -1,7 +1,5 @@
 """Steps for the tests: importable, so that Dask workers can build them."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Workers that die at random times: nothing is lost, nothing is done twice over, the bytes are the same."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

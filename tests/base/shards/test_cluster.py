@@ -1,7 +1,5 @@
 """Schedulers that are not there, or not there any more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

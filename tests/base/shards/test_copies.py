@@ -14,7 +14,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.shards import copies, sender
+from paraforge.base.shards import copies, disk, sender
+from paraforge.base.shards.cache import Cache
 from paraforge.base.shards.copies import Copies, TransferError, copied, receive
 from paraforge.base.shards.disk import Disk, JobFiles
 from paraforge.base.shards.resources import Resources
@@ -98,7 +99,7 @@ def test_models_travel_once_and_shards_both_ways(
     shards = 20
     assert asked(1) == 10 + 3 + shards
     assert asked(2) == shards
-    kept = next((tmp_path / "cache").glob("*/model/weights.bin"))
+    kept = next((tmp_path / "cache").glob("*/content/model/weights.bin"))
     kept.write_bytes(b"damaged")
     assert asked(3) == 10 + shards
 
@@ -128,6 +129,25 @@ def test_what_needs_the_whole_disk_is_done_where_it_is(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("shared", "asked"), [(None, 1), (False, 0)])
+def test_a_run_asks_once_whether_the_disk_is_shared(
+    tmp_path: Path,
+    cluster: tuple[str, Client],
+    monkeypatch: pytest.MonkeyPatch,
+    shared: bool | None,
+    asked: int,
+) -> None:
+    """However many steps it has; not at all if that is said."""
+    write_input(tmp_path / "in", rows=30)
+    calls: list[Any] = []
+    monkeypatch.setattr(disk, "wait_for_worker", counted(disk.wait_for_worker, calls))
+    for factor in (1, 2):
+        place = there(cluster, tmp_path, shared)
+        run_step(multiply_step(factor), [tmp_path / "in"], tmp_path / f"out{factor}", place)
+    assert len(calls) == asked
+
+
+@pytest.mark.slow
 def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
     """A model that goes while it is wanted; a worker that cannot write is not asked again."""
     write_input(tmp_path / "in", rows=30)
@@ -150,7 +170,7 @@ class Choice:
 def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
     """Those of the job and what leads to them; also after a change all else is the same object."""
     files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
-    here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path)
+    here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, Cache(tmp_path))
     other = Choice(Path("/elsewhere"), 0.5)
     given = {
         "root": Path("/project/work"),
@@ -169,11 +189,11 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
     monkeypatch.setattr(copies, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(copies, "_ASK_AGAIN_SECONDS", 0.05)
     path = tmp_path / "file"
-    disk = Disk("", None, tmp_path / "cache", "run")
+    own = Disk("", None, tmp_path / "cache", "run")
     for ask, message in ((lambda *_: None, "has not reached"), (_damage, "reached worker with other bytes")):
         with (
             pytest.raises(TransferError, match=message),
-            copied(disk, JobFiles(read=(path,)), 0, "worker", ask),
+            copied(own, JobFiles(read=(path,)), 0, "worker", ask),
         ):
             pass
 

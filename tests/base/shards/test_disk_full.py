@@ -1,7 +1,5 @@
 """A full disk: a clear error, and no half shard is believed later."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Keys of texts, and ranking of equal keys, against a dictionary."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from unittest.mock import Mock

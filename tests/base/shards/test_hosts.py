@@ -1,7 +1,5 @@
 """A run over hosts with no common disk, some of which are cut off, killed, late or of another version."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import signal
 from pathlib import Path

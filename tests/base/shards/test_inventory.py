@@ -1,7 +1,5 @@
 """What is in the work directory, and files of DVC that were cut off."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Shards of two versions of a library are never mixed unasked, whichever step and library it is."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import shutil

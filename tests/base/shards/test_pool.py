@@ -1,7 +1,5 @@
 """Worker processes: what they give, and what becomes of a run when one dies or Ctrl-C reaches them, too."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

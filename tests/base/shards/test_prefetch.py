@@ -1,7 +1,5 @@
 """Computing ahead: same items, errors in their place, no thread left behind."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Jobs give the same results here, on a local cluster and on a cluster that is already there."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """A step gives the same bytes however it is run, resumes, and never mixes results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

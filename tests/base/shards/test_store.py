@@ -1,7 +1,5 @@
 """Shards are what was written, whatever way it came, and damage is noticed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clusters that speak TLS: the right certificate computes, no or another one is refused in words."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The work directory believes only what is whole and its own, and has one writer."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
