@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import typer
@@ -25,8 +26,11 @@ _SCHEDULER = typer.Option(
 _DASK = typer.Option("dask", "--dask", help="the command 'dask' of the environment there")
 _SUBMIT = typer.Option(False, "--submit", help="run it")
 _TEMPORARY = "/tmp"  # noqa: S108 - there Dask makes a directory of its own
+# A worker that has the wrong command, certificate or option ends sooner.
+_STARTING_SECONDS = 5
 # Two tasks at a time, so that the GPU never waits for text.
-_ON_GPU = ("--nthreads", "2", "--resources", "GPU=2")
+_AT_ONCE = "2"
+_ON_GPU = ("--nthreads", _AT_ONCE, "--resources", f"GPU={_AT_ONCE}")
 
 
 @app.command("slurm")
@@ -65,12 +69,11 @@ def ssh_command(
     Example:
       paraforge workers ssh node1 node2 --gpus 8 --scheduler tcp://10.0.0.1:8786
     """
-    command = [dask, *worker(_resources(scheduler), gpus)]
-    for line in ssh_commands(hosts, gpus, command):
-        if submit:
-            _run(line)
-        else:
-            typer.echo(shlex.join(line))
+    lines = list(ssh_commands(hosts, gpus, [dask, *worker(_resources(scheduler), gpus)]))
+    if submit:
+        _run_all(lines)
+    else:
+        typer.echo("\n".join(map(shlex.join, lines)))
 
 
 @app.command("kubernetes")
@@ -113,16 +116,20 @@ def slurm_script(gpus: int, per_node: int, hours: int, command: Sequence[str]) -
             f"{gpus} GPUs on nodes of {per_node} leave a node in part", remedy="Say another --gpus."
         )
     each = gpus // nodes
-    shape = [f"ntasks-per-node={each}", "gpus-per-task=1"] if gpus else ["ntasks-per-node=1", "exclusive"]
-    options = ["job-name=paraforge-workers", f"nodes={nodes}", *shape, f"time={hours}:00:00", "requeue"]
-    return "\n".join(
-        ["#!/bin/sh", *(f"#SBATCH --{option}" for option in options), f"srun {shlex.join(command)}", ""]
+    # Said twice: not every version of srun takes it from sbatch, and a task has one core by default.
+    cores = [f"--cpus-per-task={_AT_ONCE}"] if gpus else []
+    shape = (
+        [f"--ntasks-per-node={each}", "--gpus-per-task=1"] if gpus else ["--ntasks-per-node=1", "--exclusive"]
     )
+    options = ["--job-name=paraforge-workers", f"--nodes={nodes}", *shape, *cores, f"--time={hours}:00:00"]
+    lines = [f"#SBATCH {option}" for option in (*options, "--requeue")]
+    return "\n".join(["#!/bin/sh", *lines, shlex.join(["srun", *cores, *command]), ""])
 
 
 def ssh_commands(hosts: Sequence[str], gpus: int, command: Sequence[str]) -> Iterator[list[str]]:
-    """Command lines of ``ssh``: for each GPU of each host a worker that lives on when ssh ends. Raises
-    InputError: the GPUs cannot be shared out."""
+    """Command lines of ``ssh``: for each GPU of each host a worker that lives on when ssh ends. It fails,
+    and prints the end of the log, if its worker has ended after a few seconds. Raises InputError: the GPUs
+    cannot be shared out."""
     if gpus % len(hosts):
         raise InputError(
             f"{gpus} GPUs cannot be shared out to {len(hosts)} hosts", remedy="Say another --gpus."
@@ -132,7 +139,8 @@ def ssh_commands(hosts: Sequence[str], gpus: int, command: Sequence[str]) -> Ite
             device = [f"CUDA_VISIBLE_DEVICES={number}"] if gpus else []
             log = f"paraforge-worker-{number}.log"
             remote = shlex.join(["nohup", "env", *device, *command])
-            yield ["ssh", host, f"{remote} > {log} 2>&1 < /dev/null &"]
+            check = f"sleep {_STARTING_SECONDS}; kill -0 $! 2> /dev/null || {{ tail {log}; exit 1; }}"
+            yield ["ssh", host, f"{remote} > {log} 2>&1 < /dev/null & {check}"]
 
 
 def kubernetes_manifest(image: str, gpus: int) -> str:
@@ -184,8 +192,23 @@ def _resources(scheduler: str | None) -> Resources:
 
 
 def _run(command: Sequence[str], text: str = "") -> None:
-    """Run a program with a text as its input. Raises IncompleteError: it failed, or is not there."""
+    """Run a program with a text as its input. Raises IncompleteError: it is not there, or failed; with what
+    it said."""
+    name = shlex.join(command[:2])
     try:
-        subprocess.run(command, input=text.encode(), check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise IncompleteError(f"{shlex.join(command)}: {error}") from error
+        done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise IncompleteError(f"{name}: {error.strerror}") from error
+    said = (done.stderr + done.stdout).strip()
+    if done.returncode:
+        raise IncompleteError(f"{name}: {said or f'exit status {done.returncode}'}")
+    if said:
+        typer.echo(said)
+
+
+def _run_all(commands: Sequence[Sequence[str]]) -> None:
+    """Run programs at the same time. Raises IncompleteError: some failed; all others have done their work."""
+    with ThreadPoolExecutor(len(commands)) as pool:
+        futures = [pool.submit(_run, command) for command in commands]
+    if failed := [f"\n  - {error}" for future in futures if (error := future.exception()) is not None]:
+        raise IncompleteError(f"{len(failed)} of {len(commands)} workers were not started:{''.join(failed)}")

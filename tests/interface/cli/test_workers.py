@@ -1,7 +1,5 @@
 """What starts workers elsewhere, as it is printed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence
@@ -10,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
-from paraforge.interface.cli import app
+from paraforge.interface.cli import app, workers
 from tests.project import ROOT
 
 ADDRESS = "tcp://10.0.0.1:8786"
@@ -27,6 +25,14 @@ def printed(*arguments: str) -> str:
     return result.output
 
 
+def put_programs(directory: Path, dask: str) -> None:
+    """An ssh that reaches only this host, and not one that is called away; and a dask."""
+    ssh = '[ "$1" != away ] || { echo "away: no route"; exit 255; }; shift; exec sh -c "$1"'
+    for name, text in (("ssh", ssh), ("dask", dask)):
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+
+
 def ssh(*arguments: str) -> str:
     return printed("ssh", *arguments, "--scheduler", ADDRESS)
 
@@ -39,23 +45,20 @@ def test_slurm() -> None:
         "#SBATCH --nodes=2",
         "#SBATCH --ntasks-per-node=8",
         "#SBATCH --gpus-per-task=1",
+        "#SBATCH --cpus-per-task=2",
         "#SBATCH --time=24:00:00",
         "#SBATCH --requeue",
-        f"srun '/opt/my env/dask' {WORKER} --nthreads 2 --resources GPU=2",
+        f"srun --cpus-per-task=2 '/opt/my env/dask' {WORKER} --nthreads 2 --resources GPU=2",
     ]
     subprocess.run(["sh", "-n"], input=script.encode(), check=True)
     with_processors = printed("slurm", "--gpus", "0", "--scheduler", ADDRESS)
     assert "#SBATCH --exclusive" in with_processors and "GPU" not in with_processors
 
 
-def test_ssh_starts_what_lives_on(tmp_path: Path) -> None:
+def test_ssh_starts_what_lives_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed commands are run, by programs that note what they were given."""
-    for name, text in (
-        ("ssh", '#!/bin/sh\nshift\nexec sh -c "$1"\n'),
-        ("dask", '#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $@"\n'),
-    ):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    put_programs(tmp_path, dask='echo "$CUDA_VISIBLE_DEVICES $@"; exec sleep 9')
+    monkeypatch.setattr(workers, "_STARTING_SECONDS", 0.2)
     lines = ssh("node1", "node2", "--gpus", "4").splitlines()
     assert [line.split()[:2] for line in lines] == [["ssh", name] for name in ("node1",) * 2 + ("node2",) * 2]
     for line in lines[:2]:
@@ -65,6 +68,23 @@ def test_ssh_starts_what_lives_on(tmp_path: Path) -> None:
         log = tmp_path / f"paraforge-worker-{number}.log"
         _wait_for(log)
         assert log.read_text() == f"{number} {WORKER} --nthreads 2 --resources GPU=2\n"
+
+
+def test_ssh_names_the_hosts_that_do_not_start_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is not reached, and one whose worker ends at once; the others start."""
+    put_programs(
+        tmp_path, dask='[ "$CUDA_VISIBLE_DEVICES" = 0 ] || { echo no device; exit 1; }; exec sleep 9'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(workers, "_STARTING_SECONDS", 1)
+    with pytest.raises(IncompleteError) as found:
+        ssh("away", "here", "--gpus", "4", "--submit")
+    first, *rest = str(found.value).splitlines()
+    assert first == "3 of 4 workers were not started:"
+    assert rest == ["  - ssh away: away: no route"] * 2 + ["  - ssh here: no device"]
 
 
 def _wait_for(log: Path) -> None:
