@@ -19,7 +19,7 @@ from paraforge.corpus.publication.manifest import KEPT, MERGE, TRAIN, Manifest
 from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
 from paraforge.corpus.publication.statistics import Statistics
 from paraforge.corpus.publication.verdict_words import verdict_words
-from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.fate import Counts, total_of
 from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.versions import PUBLISH
 
@@ -73,12 +73,14 @@ def card_parameters(manifest: Manifest, directory: Path) -> PublishParameters:
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
-    """The card's metadata as the Hub reads it."""
+    """The card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
+    pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
+    languages = list(dict.fromkeys([*parameters.languages, *pivots]))
     return {
         "pretty_name": manifest.name,
         "license": parameters.licence,
-        "language": list(parameters.languages),
-        "multilinguality": ["translation"] if len(parameters.languages) > 1 else ["monolingual"],
+        "language": languages,
+        "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
         "annotations_creators": ["machine-generated"],
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
@@ -141,9 +143,7 @@ def _introduction(manifest: Manifest) -> str:
             "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
             "scores and lineage."
         )
-        held = [f"{escape(name)} has {rows:,}" for name, rows in manifest.splits.items() if name != TRAIN]
-        if held:
-            what += f" Of these, {', '.join(held)}; no two splits share a sentence."
+        what += "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
     else:
         what = (
             f"{manifest.rows:,} pairs that were rejected (`rejected` names the first filter that rejected "
@@ -159,6 +159,19 @@ def _introduction(manifest: Manifest) -> str:
     told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
     paragraphs = [f"# {escape(manifest.name)}", what, told, f"Signature: {code(manifest.signature)}"]
     return "\n\n".join(part for part in paragraphs if part)
+
+
+def lineage_words(manifest: Manifest) -> list[str]:
+    """Sentences on the pivots and the splits of a corpus that has such."""
+    sentences = []
+    if manifest.pivots:
+        sentences.append("The column pivot names the language of the foreign side.")
+    if pairs := [pivot for pivot in sorted(manifest.pivots) if "+" in pivot]:
+        named = " or ".join(pairs)
+        sentences.append(f"Where it is {named}, both sides are translations of one reference.")
+    if held := [f"{name} has {rows:,}" for name, rows in manifest.splits.items() if name != TRAIN]:
+        sentences.append(f"Of the pairs, {', '.join(held)}; no two splits share a sentence.")
+    return sentences
 
 
 def _use(manifest: Manifest) -> str:
@@ -190,10 +203,9 @@ polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
 
 
 def _counts(manifest: Manifest) -> str:
-    rows = [_count_row(source, counts) for source, counts in sorted(manifest.sources.items())]
-    if len(rows) > 1:
-        rows.append(_count_row("all", manifest.counts))
-    by_source = table(["source", "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
+    tables = [_count_table("source", manifest.sources)]
+    if manifest.pivots:
+        tables.append(_count_table("pivot", manifest.pivots))
     explained = explain_reasons(manifest.steps)
     reasons = [
         ["rejected", name, f"{number:,}", explained.get(name, "")]
@@ -201,8 +213,15 @@ def _counts(manifest: Manifest) -> str:
     ]
     reasons += [["failed", name, f"{number:,}", ""] for name, number in manifest.counts.failed.most_common()]
     head = ["", "reason", "pairs", "meaning"]
-    by_reason = table(head, reasons, right=[2]) if reasons else "Nothing was refused."
-    return f"## Counts\n\nRows in = kept + rejected + failed.\n\n{by_source}\n\n{by_reason}"
+    tables.append(table(head, reasons, right=[2]) if reasons else "Nothing was rejected.")
+    return "\n\n".join(["## Counts", "Rows in = kept + rejected + failed.", *tables])
+
+
+def _count_table(what: str, named: Mapping[str, Counts]) -> str:
+    rows = [_count_row(name, counts) for name, counts in sorted(named.items())]
+    if len(rows) > 1:
+        rows.append(_count_row("all", total_of(named)))
+    return table([what, "rows in", "kept", "rejected", "failed", "kept %"], rows, right=range(1, 6))
 
 
 def _count_row(name: str, counts: Counts) -> list[str]:

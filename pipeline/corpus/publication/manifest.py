@@ -54,6 +54,7 @@ class Manifest:
     signature: see :mod:`paraforge.corpus.publication.signature`.
     counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
     sources: the same counts of each source. files: the Parquet files, in order.
+    pivots: the same counts of each pivot, where there are several: of a merged corpus the rows that have one.
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that the corpus went through.
     licences: licence of each source, as configured.
@@ -77,6 +78,7 @@ class Manifest:
     verdict: dict[str, Any] = field(default_factory=dict)
     wrong_pairs: PublishedFile | None = None
     part_of: str = ""
+    pivots: dict[str, Counts] = field(default_factory=dict)
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -111,7 +113,7 @@ class Manifest:
             "rows": self.rows,
             "bytes": sum(file.bytes for file in self.files),
             "counts": self.counts.as_dict(),
-            "sources": {source: counts.as_dict() for source, counts in sorted(self.sources.items())},
+            "sources": _as_dicts(self.sources),
             "licences": self.licences,
             "columns": self.columns,
             "steps": self.steps,
@@ -123,6 +125,8 @@ class Manifest:
             value["merged"] = True
         if self.part_of:
             value["part_of"] = self.part_of
+        if self.pivots:
+            value["pivots"] = _as_dicts(self.pivots)
         value["sha256"] = hash_json(value)
         return value
 
@@ -152,7 +156,7 @@ def read_manifest(directory: Path) -> Manifest:
             name=str(value["name"]),
             signature=str(value["signature"]),
             counts=Counts.from_dict(value["counts"]),
-            sources={source: Counts.from_dict(counts) for source, counts in value["sources"].items()},
+            sources=_from_dicts(value["sources"]),
             files=[_file(entry) for entry in value["files"]],
             columns=[{str(key): str(text) for key, text in column.items()} for column in value["columns"]],
             steps=dict(value["steps"]),
@@ -161,9 +165,18 @@ def read_manifest(directory: Path) -> Manifest:
             verdict=dict(value.get("verdict") or {}),
             wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
             part_of=str(value.get("part_of", "")),
+            pivots=_from_dicts(value.get("pivots") or {}),
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )
+
+
+def _as_dicts(counts: Mapping[str, Counts]) -> dict[str, Any]:
+    return {name: one.as_dict() for name, one in sorted(counts.items())}
+
+
+def _from_dicts(value: Mapping[str, Any]) -> dict[str, Counts]:
+    return {name: Counts.from_dict(counts) for name, counts in value.items()}
 
 
 def _file(value: Mapping[str, Any]) -> PublishedFile:

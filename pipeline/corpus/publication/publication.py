@@ -65,7 +65,7 @@ class PublishReport:
         """What ``metrics/publish.json`` holds."""
         counts = self.corpus.counts
         size = sum(file.bytes for file in self.corpus.files)
-        pivots = {name: one.as_dict() for name, one in sorted(self.statistics.pivots.items())}
+        pivots = {name: one.as_dict() for name, one in sorted(self.corpus.pivots.items())}
         return {
             "pairs": counts.kept,
             "rejected": counts.rejected.total(),
@@ -280,6 +280,7 @@ class _Publication:
             ),
             counts=statistics.counts,
             sources=statistics.sources,
+            pivots=statistics.pivots,
             files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
             columns=describe_columns(self.schema),
             steps=steps,

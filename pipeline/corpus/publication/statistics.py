@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from paraforge.base.files import write_csv
 from paraforge.base.shards.lineage import sampling_keys
+from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.corpus.columns import AVERAGED
-from paraforge.corpus.selection.fate import Counts, count_rows, kept_mask
+from paraforge.corpus.selection.fate import Counts, add_counts, count_rows, kept_mask, total_of
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import (
     BANDS,
@@ -59,17 +60,12 @@ class Statistics:
     @property
     def counts(self) -> Counts:
         """Counts of all sources together."""
-        total = Counts()
-        for counts in self.sources.values():
-            total.add(counts)
-        return total
+        return total_of(self.sources)
 
     def add(self, other: Statistics) -> None:
         """Add the statistics of other rows."""
-        for source, counts in other.sources.items():
-            self.sources.setdefault(source, Counts()).add(counts)
-        for pivot, counts in other.pivots.items():
-            self.pivots.setdefault(pivot, Counts()).add(counts)
+        add_counts(self.sources, other.sources)
+        add_counts(self.pivots, other.pivots)
         self.kept.add(other.kept)
         self.refused.add(other.refused)
         self.examples = [
@@ -115,11 +111,10 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     counted = rows.select([name for name in AVERAGED if name in rows.column_names])
     statistics = Statistics(
         examples_per_band,
-        count_sources(rows),
-        figures_of(counted.filter(pa.array(kept))),
-        figures_of(counted.filter(pa.array(~kept))),
-        pivots=count_sources(rows, "pivot") if "pivot" in rows.column_names else {},
+        kept=figures_of(counted.filter(pa.array(kept))),
+        refused=figures_of(counted.filter(pa.array(~kept))),
     )
+    statistics.add(count_lineage(rows))
     if examples_per_band and "paraphrase_score" in rows.column_names:
         scores, missing = numbers(rows.column("paraphrase_score"))
         band = np.where(missing | ~kept, -1, band_of(scores))
@@ -131,10 +126,16 @@ def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
     return statistics
 
 
-def count_sources(rows: pa.Table, column: str = "source") -> dict[str, Counts]:
-    """Counts of each source, or value of another column, by the columns ``rejected`` and ``failed``."""
-    fate = rows.select([name for name in (column, "rejected", "failed") if name in rows.column_names])
-    return {name: count_rows(part) for name, part in by_source(fate, column).items()}
+def count_lineage(rows: pa.Table) -> Statistics:
+    """Counts of each source, and of each pivot of rows that have one, by ``rejected`` and ``failed``; nothing
+    else. Raises IncompleteError: a row is both rejected and failed."""
+
+    def counts(column: str) -> dict[str, Counts]:
+        fate = rows.select([name for name in (column, *FATE_COLUMNS) if name in rows.column_names])
+        named = by_source(fate, column).items() if column in fate.column_names else ()
+        return {name: count_rows(part) for name, part in named if name is not None}
+
+    return Statistics(sources=counts("source"), pivots=counts("pivot"))
 
 
 def _smallest(

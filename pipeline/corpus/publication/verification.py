@@ -18,14 +18,15 @@ from paraforge.base.shards.store import INDEX_NAME, read_parquet
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
+    MERGE,
     OTHER_SCHEMA,
     Manifest,
     PublishedFile,
     read_manifest,
     schema_differences,
 )
-from paraforge.corpus.publication.statistics import count_sources
-from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.publication.statistics import Statistics, count_lineage
+from paraforge.corpus.selection.fate import Counts, total_of
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
 # What may be next to the data without being listed; on the Hub the card has no underscore.
@@ -71,23 +72,20 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
-    total = Counts()
-    by_source: dict[str, Counts] = {}
-    whole = True
+    found_rows: Statistics | None = Statistics()
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
         checks = in_order(
             lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
         )
-        for file, (found, sources) in zip(manifest.files, checks, strict=True):
+        for file, (found, counted) in zip(manifest.files, checks, strict=True):
             bar.update(file.rows)
             problems += found
-            whole = whole and sources is not None
-            for source, counts in (sources or {}).items():
-                by_source.setdefault(source, Counts()).add(counts)
-                total.add(counts)
-    if whole:
-        # Only where every file could be read do the sums mean anything.
-        problems += [_problem(path, message) for message in _sum_problems(manifest, total, by_source)]
+            if found_rows is not None and counted is not None:
+                found_rows.add(counted)
+            else:
+                found_rows = None  # only where every file could be read do the sums mean anything
+    if found_rows is not None:
+        problems += [_problem(path, message) for message in _sum_problems(manifest, found_rows)]
     return Verification(manifest, problems)
 
 
@@ -116,16 +114,16 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
 
 
 def _count_problems(manifest: Manifest) -> Iterator[str]:
-    for name, counts in [("all", manifest.counts), *manifest.sources.items()]:
+    for name, counts in [("all", manifest.counts), *manifest.sources.items(), *manifest.pivots.items()]:
         try:
             counts.check(f"the counts of {name} do not add up")
         except ParaforgeError as error:
             yield str(error)
-    added = Counts()
-    for counts in manifest.sources.values():
-        added.add(counts)
-    if added != manifest.counts:
-        yield "the counts of the sources do not add up to those of the whole"
+    # Of merged corpora some may have no pivots.
+    parts = {"sources": manifest.sources, "pivots": {} if MERGE in manifest.steps else manifest.pivots}
+    for what, named in parts.items():
+        if named and total_of(named) != manifest.counts:
+            yield f"the counts of the {what} do not add up to those of the whole"
     if manifest.rows != manifest.expected_rows:
         yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
 
@@ -182,8 +180,8 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
 
 def _check_file(
     corpus: Path, manifest: Manifest, file: PublishedFile
-) -> tuple[list[InputError], dict[str, Counts] | None]:
-    """What is wrong with a file; and the counts of its sources, where it can be read."""
+) -> tuple[list[InputError], Statistics | None]:
+    """What is wrong with a file; and its counts, where it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
     if Path(file.path).name != file.path or not path.is_file():
@@ -201,28 +199,26 @@ def _check_file(
     if problems:
         return problems, None
     try:
-        fate = [name for name in ("rejected", "failed") if name in schema.names]
-        return [], count_sources(read_parquet(path, ["source", *fate]))
+        read = [name for name in ("source", "pivot", "rejected", "failed") if name in schema.names]
+        return [], count_lineage(read_parquet(path, read))
     except ParaforgeError as error:
         message = error.message if isinstance(error, InputError) else str(error)
         return [_problem(path, message)], None
 
 
-def _sum_problems(manifest: Manifest, total: Counts, by_source: dict[str, Counts]) -> Iterator[str]:
+def _sum_problems(manifest: Manifest, found: Statistics) -> Iterator[str]:
     """Compare the rows themselves with the counts."""
-    if manifest.content == KEPT:
-        if total.left_out:
-            yield f"{total.left_out:,} rows of the corpus are marked as rejected or failed"
-        for source, counts in manifest.sources.items():
-            found = by_source.get(source, Counts()).kept
-            if found != counts.kept:
-                yield f"{source} has {found:,} rows, the counts say {counts.kept:,}"
-    else:
-        if total.kept:
-            yield f"{total.kept:,} rows are neither rejected nor failed"
-        for source, counts in manifest.sources.items():
-            found_counts = by_source.get(source, Counts())
-            if (found_counts.rejected, found_counts.failed) != (counts.rejected, counts.failed):
-                yield f"the reasons of {source} are not those that the counts list"
-    for source in by_source.keys() - manifest.sources.keys():
-        yield f"there are rows of '{source}', which the counts do not list"
+    if manifest.content == KEPT and found.counts.left_out:
+        yield f"{found.counts.left_out:,} rows of the corpus are marked as rejected or failed"
+    if manifest.content != KEPT and found.counts.kept:
+        yield f"{found.counts.kept:,} rows are neither rejected nor failed"
+    for named, rows in ((manifest.sources, found.sources), (manifest.pivots, found.pivots)):
+        for name, counts in named.items():
+            there = rows.get(name, Counts())
+            if manifest.content == KEPT:
+                if there.kept != counts.kept:
+                    yield f"{name} has {there.kept:,} rows, the counts say {counts.kept:,}"
+            elif (there.rejected, there.failed) != (counts.rejected, counts.failed):
+                yield f"the reasons of {name} are not those that the counts list"
+        for name in sorted(rows.keys() - named.keys()) if named else ():
+            yield f"there are rows of '{name}', which the counts do not list"

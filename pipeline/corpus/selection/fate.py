@@ -67,6 +67,22 @@ class Counts:
         )
 
 
+def add_counts(to: dict[str, Counts], others: Mapping[str, Counts], kept: bool = True) -> None:
+    """Count the rows of others, name by name, too. kept: whether those that were kept are among them."""
+    for name, counts in others.items():
+        to.setdefault(name, Counts()).add(
+            counts if kept else Counts(counts.left_out, 0, counts.rejected, counts.failed)
+        )
+
+
+def total_of(named: Mapping[str, Counts]) -> Counts:
+    """The counts of all names together."""
+    total = Counts()
+    for counts in named.values():
+        total.add(counts)
+    return total
+
+
 def _ranked(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

@@ -207,6 +207,9 @@ def _places(summary: Summary) -> RenderableType:
     size = f"{files:,} Parquet {'file' if files == 1 else 'files'}, {summary.megabytes:,.1f} MB"
     corpus = _escaped(str(summary.root / "data" / "corpus"))
     table.add_row("corpus", f"{corpus}  ({size}; with _README.md and _manifest.json)")
+    pivots = [f"{name} {counts.kept:,}" for name, counts in sorted(summary.corpus.pivots.items())]
+    if pivots:
+        table.add_row("pivots", ", ".join(pivots))
     held = [f"{name} {rows:,}" for name, rows in summary.corpus.splits.items()]
     if len(held) > 1:
         table.add_row("splits", ", ".join(held))

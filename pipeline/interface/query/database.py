@@ -32,7 +32,8 @@ SPILL_LIMIT = "200GB"
 # Seconds that a database has for closing.
 _CLOSING = 2.0
 _GLOB = frozenset("*?[")
-_BARE_GROUP = re.compile(r'(?<!")\bgroup\b(?!\s+by\b|")', re.IGNORECASE)
+# Columns with the name of a word of SQL, where they are not quoted.
+_BARE_WORD = re.compile(r'(?<!")\b(group(?!\s+by\b)|pivot(?!\s*\(|\s+\w+\s+on\b))\b(?!")', re.IGNORECASE)
 
 
 @contextmanager
@@ -202,8 +203,9 @@ def explained(remedy: str | None = None) -> Iterator[None]:
     except duckdb.Error as error:
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
-        if isinstance(error, duckdb.ParserException) and _BARE_GROUP.search(str(error)):
-            remedy = 'GROUP is a word of SQL: the column is "group", in quotation marks.'
+        if isinstance(error, duckdb.ParserException) and (bare := _BARE_WORD.search(str(error))):
+            name = bare[1].lower()
+            remedy = f'{name.upper()} is a word of SQL: the column is "{name}", in quotation marks.'
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 

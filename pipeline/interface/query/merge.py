@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -37,8 +36,7 @@ from paraforge.corpus.publication.manifest import (
     PublishedFile,
 )
 from paraforge.corpus.publication.parameters import PublishParameters
-from paraforge.corpus.publication.statistics import Statistics, describe
-from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.publication.statistics import Statistics, count_lineage, describe
 from paraforge.corpus.selection.reasons import REPEATED
 from paraforge.interface.query.merged_manifest import merged_manifest, merged_parameters, source_names
 
@@ -229,6 +227,7 @@ def _write(
     stems = ["shard" if name == TRAIN else name for name in splits.names]
     writers = [ShardWriter(directory, schema, parameters.rows_per_file, stem=stem) for stem in stems]
     statistics = Statistics(parameters.examples)
+    lineage = [name for name in ("source", "pivot") if name in schema.names]
     start = written = 0
     with progress(total=len(repeated), unit="pairs", description="merge") as bar:
         for table in _tables(corpora, schema.names, names):
@@ -240,10 +239,9 @@ def _write(
                 rows = rows.set_column(schema.get_field_index(GROUP), GROUP, numbers)
             rows = rows.cast(schema)
             statistics.add(describe(rows, parameters.examples))
-            for source, number in Counter(table["source"].filter(pa.array(~kept)).to_pylist()).items():
-                statistics.sources.setdefault(source, Counts()).add(
-                    Counts(rows_in=number, rejected=Counter({REPEATED: number}))
-                )
+            left_out = table.filter(pa.array(~kept)).select(lineage)
+            reasons = pa.repeat(pa.scalar(REPEATED), left_out.num_rows)
+            statistics.add(count_lineage(left_out.append_column("rejected", reasons)))
             place = splits.place[start:stop][kept]
             for split in np.unique(place).tolist():
                 writers[split].write(rows.filter(pa.array(place == split)))

@@ -14,7 +14,7 @@ from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import KEPT, MERGE, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics
-from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.fate import add_counts
 from paraforge.interface.query.diff import manifest_differences
 from paraforge.versions import __version__
 
@@ -51,10 +51,9 @@ def merged_manifest(
     """The manifest: counts add up, steps that all went through alike are kept, the others stand with their
     corpus."""
     for manifest, new in zip(manifests, names, strict=True):
-        for source, counts in manifest.sources.items():
-            statistics.sources.setdefault(new.get(source, source), Counts()).add(
-                Counts(counts.left_out, 0, counts.rejected, counts.failed)
-            )
+        renamed = {new.get(source, source): counts for source, counts in manifest.sources.items()}
+        add_counts(statistics.sources, renamed, kept=False)
+        add_counts(statistics.pivots, manifest.pivots, kept=False)
     statistics.counts.check("merge")
     first, *others = manifests
     for other in others:
@@ -91,6 +90,7 @@ def merged_manifest(
         signature=f"merged:{digests}|v:{__version__}",
         counts=statistics.counts,
         sources=statistics.sources,
+        pivots=statistics.pivots,
         files=files,
         columns=describe_columns(schema),
         steps={**shared, MERGE: {"corpora": corpora}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from paraforge.corpus.publication.datasets import Dataset, kept_pairs
 from paraforge.corpus.publication.manifest import Manifest, PublishedFile, describe_columns, stem_of
 from paraforge.corpus.publication.signature import with_condition
 from paraforge.corpus.publication.statistics import Statistics, describe
+from paraforge.corpus.selection.fate import Counts, add_counts
 from paraforge.corpus.selection.reasons import OUTSIDE
 from paraforge.interface.query.database import fetch, open_database, rows_of
 from paraforge.interface.query.drawn_pairs import check_condition
@@ -89,13 +91,10 @@ def export_part(
 
 def _manifest(manifest: Manifest, where: str, files: list[PublishedFile], statistics: Statistics) -> Manifest:
     """The manifest of the part: what the condition left out is counted beside what was rejected before."""
-    for source, counts in manifest.sources.items():
-        found = statistics.sources.setdefault(source, type(counts)())
-        found.rejected.update(counts.rejected)
-        found.failed.update(counts.failed)
-        if outside := counts.kept - found.kept:
-            found.rejected[OUTSIDE] += outside
-        found.rows_in = counts.rows_in
+    sources, pivots = (
+        _with_left_out(found, before)
+        for found, before in ((statistics.sources, manifest.sources), (statistics.pivots, manifest.pivots))
+    )
     statistics.counts.check("export")
     earlier = manifest.steps.get("export", {}).get("parameters", {}).get("where")
     condition = f"({earlier}) AND ({where})" if earlier and where else where or earlier
@@ -104,12 +103,23 @@ def _manifest(manifest: Manifest, where: str, files: list[PublishedFile], statis
         manifest,
         signature=with_condition(manifest.signature, where) if where else manifest.signature,
         counts=statistics.counts,
-        sources=statistics.sources,
+        sources=sources,
+        pivots=pivots,
         files=files,
         steps={**manifest.steps, "export": step},
         publication="",
         part_of=manifest.name,
     )
+
+
+def _with_left_out(found: dict[str, Counts], before: dict[str, Counts]) -> dict[str, Counts]:
+    """Counts by name of what a part has, with what was rejected before and what the condition left out."""
+    for name, counts in before.items():
+        outside = counts.kept - found.get(name, Counts()).kept
+        add_counts(found, {name: counts}, kept=False)
+        if outside:
+            found[name].add(Counts(outside, 0, Counter({OUTSIDE: outside})))
+    return {name: found[name] for name in before}
 
 
 def _matching(corpus: Dataset, split: Dataset, where: str) -> Iterator[pa.Table]:

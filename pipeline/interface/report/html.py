@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from paraforge.base.files import write_whole
 from paraforge.base.yaml_text import yaml_text
+from paraforge.corpus.publication.card import lineage_words
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
 from paraforge.interface.query.output import fixed, marked_words
 from paraforge.interface.report.content import Content, gather
@@ -72,6 +73,7 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
     style = (
         resources.files("paraforge.interface.report").joinpath("templates", "report.css").read_text("utf-8")
     )
+    sources, pivots = content.manifest.sources, content.manifest.pivots
     return environment.get_template("report.html").render(
         content=content,
         style=Markup(style),  # noqa: S704 - a file of this package
@@ -90,6 +92,8 @@ def render(content: Content, environment: jinja2.Environment | None = None) -> s
         ],
         paraphraser=None if content.paraphraser is None else _paraphraser(content.paraphraser),
         tiles=_tiles(content),
+        counted=[(kind, named) for kind, named in (("source", sources), ("pivot", pivots)) if named],
+        lineage=lineage_words(content.manifest),
         verdict=verdict_words(content.manifest),
         separations=separations(content.manifest),
         sources=_sources(content),

@@ -1,7 +1,5 @@
 """``export-corpus --groups``: every pair in one group, every sentence once; and parts keep the splits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError
+from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import SPLITS, by_split, related_pairs, rows_of
@@ -120,20 +119,41 @@ def test_a_part_has_the_same_splits(kind: str, tmp_path: Path) -> None:
     assert {name: len(rows) for name, rows in loaded.items()} == wanted
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with every column."""
+    root = tmp_path_factory.mktemp("small")
+    pairs = related_pairs(60)
+    for field in COLUMNS.values():
+        if field.name not in (*pairs.column_names, "group", "first_row", "repeats"):
+            pairs = pairs.append_column(field, pa.nulls(60, field.type))
+    publish_pairs(root, table=pairs)
+    return root / "corpus"
+
+
+@pytest.mark.parametrize("name", sorted({*COLUMNS} - {"first_row", "repeats"}))
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("query", "SELECT group FROM corpus"),
-        ("query", "SELECT count(*) FROM corpus GROUP BY group"),
-        ("sample", "--where", "group = 5"),
+        ("query", "SELECT {} FROM corpus"),
+        ("query", "SELECT count(*) FROM corpus GROUP BY {}"),
+        ("sample", "--where", "{} IS NOT NULL AND 1 < 2"),
     ],
 )
-def test_the_column_is_a_word_of_sql(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(200))
-    command, *more = arguments
-    with pytest.raises(InputError, match='the column is "group", in quotation marks'):
-        run_command(command, tmp_path / "corpus", *more)
-    with pytest.raises(InputError) as error:
-        run_command("query", tmp_path / "corpus", "SELECT nothing FROM corpus GROUP BY 1")
-    assert "word of SQL" not in str(error.value)
-    run_command("query", tmp_path / "corpus", 'SELECT "group" FROM corpus')
+def test_a_column_is_understood_or_quotation_marks_are_asked_for(
+    name: str, arguments: tuple[str, ...], small: Path
+) -> None:
+    command, *more = (one.replace("{}", name) for one in arguments)
+    quoted = [one.replace("{}", f'"{name}"') for one in arguments[1:]]
+    run_command(command, small, *quoted)
+    try:
+        run_command(command, small, *more)
+    except InputError as error:
+        assert f'the column is "{name}", in quotation marks' in str(error)
+
+
+def test_other_mistakes_have_other_words(small: Path) -> None:
+    for query in ("SELECT nothing FROM corpus GROUP BY 1", "PIVOT corpus ON source USING ,"):
+        with pytest.raises(InputError) as error:
+            run_command("query", small, query)
+        assert "word of SQL" not in str(error.value)

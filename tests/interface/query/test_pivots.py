@@ -1,0 +1,160 @@
+"""Pairs of several pivots: what manifest, card, metrics, report, summary and parts count is what there is."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.files import read_json, write_json
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.card import CARD_NAME
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, Manifest, read_manifest
+from paraforge.corpus.publication.verification import verify
+from paraforge.corpus.selection.fate import Counts
+from paraforge.interface.report.html import write_report
+from paraforge.interface.report.parameters import ReportParameters
+from tests.corpus.publication.test_groups import related_pairs, rows_of
+from tests.corpus.selection.corpora import with_columns
+from tests.corpus.selection.published import publish_pairs
+from tests.here import run_command
+
+PIVOTS = ("cs", "de", "cs+de")
+
+
+def of_pivots(table: pa.Table) -> pa.Table:
+    names = [PIVOTS[row * row % 7 % 3] for row in range(table.num_rows)]
+    return table.append_column(COLUMNS["pivot"], pa.array(names, COLUMNS["pivot"].type))
+
+
+def counted(*directories: Path) -> dict[str, Counts]:
+    """Counts of each pivot in the rows of the kept and the rejected pairs."""
+    found: dict[str, Counts] = {}
+    for row in (row for directory in directories for row in rows_of(directory)):
+        fate = Counter({row[name]: 1 for name in ("rejected",) if row[name]})
+        failed = Counter({row[name]: 1 for name in ("failed",) if row[name]})
+        if row["pivot"] is not None:
+            one = Counts(1, int(not fate and not failed), fate, failed)
+            found.setdefault(row["pivot"], Counts()).add(one)
+    return found
+
+
+def on_card(directory: Path) -> dict[str, list[int]]:
+    """The card's table of pivots: rows in, kept, rejected, failed."""
+    text = (directory / CARD_NAME).read_text(encoding="utf-8").partition("| pivot | rows in")[2]
+    rows = re.findall(r"^\| (\S+) \|((?: [\d,]+ \|){4})", text.partition("\n\n")[0], re.MULTILINE)
+    return {name: [int(one.replace(",", "")) for one in numbers.split(" |")[:-1]] for name, numbers in rows}
+
+
+def of_card(counts: Counts) -> list[int]:
+    return [counts.rows_in, counts.kept, counts.rejected.total(), counts.failed.total()]
+
+
+def check_card(directory: Path, manifest: Manifest) -> None:
+    shown = on_card(directory)
+    total = shown.pop("all")
+    assert shown == {name: of_card(counts) for name, counts in manifest.pivots.items()}
+    assert total == [sum(column) for column in zip(*shown.values(), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    report = publish_pairs(root / "data", table=of_pivots(related_pairs(900)), splits={"test": 40})
+    write_json(root / "metrics" / "publish.json", report.metrics())
+    return root
+
+
+def test_every_place_counts_the_same(project: Path) -> None:
+    corpus, rejected = project / "data" / "corpus", project / "data" / "rejected"
+    expected = counted(corpus, rejected)
+    assert set(expected) == set(PIVOTS) and all(one.kept and one.failed for one in expected.values())
+    for directory in (corpus, rejected):
+        manifest = read_manifest(directory)
+        assert manifest.pivots == expected
+        check_card(directory, manifest)
+        assert verify(directory).problems == []
+    as_json = {name: one.as_dict() for name, one in expected.items()}
+    assert read_json(project / "metrics" / "publish.json")["pivots"] == as_json
+    card = (corpus / CARD_NAME).read_text(encoding="utf-8")
+    assert "- en\n- cs\n- de\n" in card and "Where it is cs+de, both sides are translations" in card
+    shown = run_command("summary", project).stdout
+    assert f"  pivots {', '.join(f'{name} {expected[name].kept:,}' for name in sorted(PIVOTS))}" in re.sub(
+        " +", " ", shown
+    ).replace("\n pivots", "\n  pivots")
+    write_report(corpus, project / "report.html", ReportParameters())
+    page = (project / "report.html").read_text(encoding="utf-8")
+    assert "Where it is cs+de, both sides are" in page and "Of the pairs, test has 40;" in page
+    for name, one in expected.items():
+        cells = [f"{number:,}" for number in of_card(one)]
+        assert re.search(rf"<bdi>{re.escape(name)}</bdi></th>\D*" + r"\D+".join(cells), page)
+
+
+def test_a_part_counts_what_it_leaves_out(project: Path, tmp_path: Path) -> None:
+    corpus = project / "data" / "corpus"
+    where = "\"pivot\" != 'de' AND overlap_1 < 0.5"
+    run_command("export-corpus", corpus, "--where", where, "-o", tmp_path / "part")
+    manifest, whole = read_manifest(tmp_path / "part"), read_manifest(corpus)
+    check_card(tmp_path / "part", manifest)
+    assert verify(tmp_path / "part").problems == []
+    found = counted(tmp_path / "part")
+    assert manifest.pivots["de"].kept == 0 and set(found) == {"cs", "cs+de"}
+    for name, counts in manifest.pivots.items():
+        kept = found.get(name, Counts()).kept
+        before = whole.pivots[name]
+        assert (counts.rows_in, counts.kept) == (before.rows_in, kept)
+        assert counts.rejected["where"] == before.kept - kept
+        counts.check(name)
+
+
+def test_a_merged_corpus_counts_the_rows_that_have_one(project: Path, tmp_path: Path) -> None:
+    table = of_pivots(related_pairs(900))
+    publish_pairs(tmp_path / "same", table=with_columns(table, source=["films"] * len(table)).slice(300))
+    publish_pairs(tmp_path / "none", table=with_columns(related_pairs(200, 9), source=["wiki"] * 200))
+    parts = [project / "data" / "corpus", tmp_path / "same" / "corpus", tmp_path / "none" / "corpus"]
+    run_command("merge", *parts, "-o", tmp_path / "merged")
+    manifest = read_manifest(tmp_path / "merged")
+    check_card(tmp_path / "merged", manifest)
+    assert verify(tmp_path / "merged").problems == []
+    earlier = [read_manifest(part) for part in parts[:2]]
+    for name, counts in manifest.pivots.items():
+        counts.check(name)
+        assert counts.rows_in == sum(one.pivots[name].rows_in for one in earlier)
+        assert counts.kept == counted(tmp_path / "merged")[name].kept == earlier[0].pivots[name].kept
+        assert counts.rejected["in_earlier_corpus"] == earlier[1].pivots[name].kept
+
+
+def problems_with(directory: Path, pivots: dict[str, Counts]) -> str:
+    """What verification says where the manifest has these pivots."""
+    replace(read_manifest(directory), pivots=pivots).write(directory)
+    return "; ".join(problem.message for problem in verify(directory).problems)
+
+
+def test_wrong_counts_are_found(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=of_pivots(related_pairs(300)))
+    for directory in (tmp_path / "corpus", tmp_path / "rejected"):
+        pivots = read_manifest(directory).pivots
+        one, others = pivots["cs"], {name: pivots[name] for name in ("de", "cs+de")}
+        more = Counts(one.rows_in + 1, one.kept + 1, one.rejected, one.failed)
+        assert "pivots do not add up" in problems_with(directory, {"cs": more, **others})
+        moved = Counts(one.rows_in, one.kept - 1, one.rejected + Counter(length=1), one.failed)
+        assert "cs" in problems_with(directory, {"cs": moved, **others})
+        assert "rows of 'cs', which the counts do not list" in problems_with(directory, {"fr": one, **others})
+        assert problems_with(directory, pivots) == ""
+
+
+def test_without_pivots_nothing_is_written_of_them(tmp_path: Path) -> None:
+    report = publish_pairs(tmp_path, table=related_pairs(300))
+    written = read_json(tmp_path / "corpus" / MANIFEST_NAME)
+    card = (tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8")
+    assert "pivots" not in written and "pivots" not in report.metrics() and "pivot" not in card
+
+
+def test_a_corpus_from_before_pivots_were_counted_opens(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=of_pivots(related_pairs(300)))
+    corpus = tmp_path / "corpus"
+    assert problems_with(corpus, {}) == ""
+    run_command("export-corpus", corpus, "--where", "overlap_1 < 0.5", "-o", tmp_path / "part")
+    assert verify(tmp_path / "part").problems == [] and not read_manifest(tmp_path / "part").pivots
