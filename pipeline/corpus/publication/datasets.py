@@ -60,8 +60,8 @@ class Dataset:
 
     @property
     def training(self) -> Dataset:
-        """The same without the splits that are held out of training."""
-        return self.splits.get(TRAIN, self)
+        """The same without the splits that are held out of training; empty where all are."""
+        return self.splits.get(TRAIN, replace(self, files=[], rows=0))
 
 
 def kept_pairs(corpus: Dataset, needed: Sequence[str] = ()) -> Manifest:

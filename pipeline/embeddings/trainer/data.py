@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
 from paraforge.base.text.paths import expand
-from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets.finding import read_sets
@@ -43,7 +43,8 @@ class TrainingData:
     development: STS files or directories that choose the epoch.
     test_sets: those that a trained model is evaluated on.
     foreign: sets whose sentences may not be trained on either.
-    drop_leaked: whether pairs with a sentence of any of these are left out, or only reported.
+    drop_leaked: whether pairs with a sentence of any of these, or of a corpus' held-out splits, are left out,
+        or only reported.
     """
 
     pair_files: Sequence[PairFileParameters] = ()
@@ -98,13 +99,24 @@ class TrainingData:
                 digest = _digest(pairs)
                 sets.setdefault(digest, pairs)
                 roles.setdefault(digest, []).append(role)
-        return LeakageFilter(
-            {
-                f"{pairs.name} ({', '.join(dict.fromkeys(roles[digest]))})": pairs.sentences
-                for digest, pairs in sets.items()
-            },
-            self.drop_leaked,
-        )
+        named: dict[str, Iterable[str]] = {
+            f"{pairs.name} ({', '.join(dict.fromkeys(roles[digest]))})": pairs.sentences
+            for digest, pairs in sets.items()
+        }
+        for split in self._held_out:
+            named[split.name] = _sentences(split)
+        return LeakageFilter(named, self.drop_leaked)
+
+    @cached_property
+    def _held_out(self) -> list[Dataset]:
+        """What corpora hold out of training, named CORPUS (SPLIT)."""
+        return [
+            replace(split, name=f"{corpus} ({name})")
+            for corpus in self.corpora
+            if _is_published(corpus)
+            for name, split in open_published(corpus).splits.items()
+            if name != TRAIN
+        ]
 
     def blocks(self) -> Iterator[PairBlock]:
         """All pairs, block by block, corpora first, leaked ones too; InputError where a source is missing or
@@ -135,6 +147,7 @@ class TrainingData:
             {
                 "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},
                 "drop_leaked": self.drop_leaked,
+                **({"held_out": [_digests(split) for split in self._held_out]} if self._held_out else {}),
                 # Their names are in the report of what was trained.
                 **{
                     role: [[pairs.name, pairs.group, _digest(pairs)] for pairs in sets]
@@ -161,9 +174,7 @@ def _is_published(directory: Path) -> bool:
 
 def _corpus_digests(directory: Path) -> list[str]:
     if _is_published(directory):
-        manifest = open_published(directory).manifest
-        assert manifest is not None
-        return [file.sha256 for file in manifest.files if file.split == TRAIN]
+        return _digests(open_published(directory).training)
     if directory.is_dir() and not (directory / INDEX_NAME).is_file():
         raise InputError(
             "neither a published corpus nor shards",
@@ -171,6 +182,20 @@ def _corpus_digests(directory: Path) -> list[str]:
             remedy=f"Give one such as data/corpus ({MANIFEST_NAME}) or data/translated ({INDEX_NAME}).",
         )
     return [record.sha256 for record in ShardDirectory(directory).records]
+
+
+def _sentences(dataset: Dataset) -> Iterator[str]:
+    columns = [name for name in _SIDES if name in dataset.schema.names]
+    for table in published_tables(dataset, columns):
+        for side in table.columns:
+            yield from side.to_pylist()
+
+
+def _digests(dataset: Dataset) -> list[str]:
+    """SHA-256 of each file of a split."""
+    assert dataset.manifest is not None
+    names = {path.name for path in dataset.files}
+    return [file.sha256 for file in dataset.manifest.files if file.path in names]
 
 
 def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:

@@ -38,7 +38,12 @@ from paraforge.corpus.publication.manifest import (
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics, count_lineage, describe
 from paraforge.corpus.selection.reasons import REPEATED
-from paraforge.interface.query.merged_manifest import merged_manifest, merged_parameters, source_names
+from paraforge.interface.query.merged_manifest import (
+    merged_manifest,
+    merged_parameters,
+    source_names,
+    warn_of_differences,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +77,7 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     """
     manifests = [kept_pairs(corpus, TEXT_COLUMNS) for corpus in corpora]
     schema = _schema(corpora)
+    warn_of_differences(corpora, manifests)
     names = source_names(manifests) if rename else [{} for _ in corpora]
     starts = list(accumulate((corpus.rows for corpus in corpora), initial=0))
     with tempfile.TemporaryDirectory(prefix="paraforge-merge-") as place:

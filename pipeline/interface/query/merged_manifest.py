@@ -9,6 +9,7 @@ from itertools import count
 import pyarrow as pa
 
 from paraforge.base.files import hash_json
+from paraforge.base.markdown import clip
 from paraforge.corpus.publication.card import card_parameters
 from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import KEPT, MERGE, Manifest, PublishedFile, describe_columns
@@ -40,6 +41,24 @@ def source_names(manifests: Sequence[Manifest]) -> list[dict[str, str]]:
     return names
 
 
+def warn_of_differences(corpora: Sequence[Dataset], manifests: Sequence[Manifest]) -> None:
+    """Name what was made otherwise than the first corpus, so that its scores mean other things."""
+    for corpus, manifest in zip(corpora[1:], manifests[1:], strict=True):
+        differing = [
+            f"{key} ({clip(str(other), 16)}, not {clip(str(first), 16)})"
+            for key, (first, other) in manifest_differences(manifests[0], manifest).items()
+            if key.startswith(_TELLING)
+        ]
+        if differing:
+            logger.warning(
+                "%s was made otherwise than %s: %s%s",
+                corpus.directory,
+                corpora[0].directory,
+                ", ".join(differing[:5]),
+                f" and {len(differing) - 5} more; see 'paraforge diff'" if len(differing) > 5 else "",
+            )
+
+
 def merged_manifest(
     manifests: Sequence[Manifest],
     names: Sequence[dict[str, str]],
@@ -56,16 +75,6 @@ def merged_manifest(
         add_counts(statistics.pivots, manifest.pivots, kept=False)
     statistics.counts.check("merge")
     first, *others = manifests
-    for other in others:
-        differing = [key for key in manifest_differences(first, other) if key.startswith(_TELLING)]
-        if differing:
-            logger.warning(
-                "'%s' was made otherwise than '%s': %s%s",
-                other.name,
-                first.name,
-                ", ".join(differing[:5]),
-                ", ..." if len(differing) > 5 else "",
-            )
     shared = {
         name: step
         for name, step in first.steps.items()

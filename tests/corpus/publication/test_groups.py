@@ -1,9 +1,8 @@
 """Groups of pairs that say the same, and splits that share no sentence, against slow oracles."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.verification import verify
 from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.parameters import PairFileParameters
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from tests.corpus.selection.corpora import random_pairs, with_columns
@@ -200,6 +200,41 @@ def test_trainers_read_what_is_for_training(tmp_path: Path) -> None:
     assert prepared.report["pairs"] == dataset.rows
     report = mine(tmp_path / "corpus", tmp_path / "triplets")
     assert report.rows == dataset.rows
+
+
+def test_no_other_pair_with_a_held_out_sentence_is_trained_on(tmp_path: Path) -> None:
+    for name, splits in (("one", SPLITS), ("other", {})):
+        publish_pairs(tmp_path / name, table=related_pairs(), splits=splits)
+    one, other = (tmp_path / name / "corpus" for name in ("one", "other"))
+    held = {plain(row[side]) for rows in [*by_split(one).values()][1:] for row in rows for side in SIDES}
+    rows = rows_of(other)
+    clean = [row for row in rows if not held & {plain(row[side]) for side in SIDES}]
+    assert len(clean) == len(rows) - sum(SPLITS.values())
+    lines = ["\t".join(row[side] for side in SIDES) + "\n" for row in rows]
+    (tmp_path / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    file = PairFileParameters(path=str(tmp_path / "pairs.tsv"))
+    for data in (TrainingData(corpora=[one, other]), TrainingData([file], corpora=[one])):
+        leakage = data.leakage_filter()
+        read: Counter[tuple[str, str]] = Counter()
+        for block in leakage(data.blocks()):
+            read.update(zip(block.left.to_pylist(), block.right.to_pylist(), strict=True))
+        assert read == Counter(2 * [(row["reference"], row["translation"]) for row in clean])
+        assert set(leakage.report.by_set) == {f"{one} (validation)", f"{one} (test)"}
+        assert data.fingerprint() != TrainingData(data.pair_files, [other, *data.corpora[1:]]).fingerprint()
+
+
+def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    corpus = open_published(tmp_path / "corpus")
+    assert corpus.manifest is not None
+    held = [file for file in corpus.manifest.files if file.split != "train"]
+    names = {file.path for file in held}
+    only = replace(
+        corpus,
+        files=[path for path in corpus.files if path.name in names],
+        manifest=replace(corpus.manifest, files=held),
+    )
+    assert set(only.splits) == set(SPLITS) and only.training.rows == len(only.training.files) == 0
 
 
 def test_more_than_there_is(tmp_path: Path) -> None:

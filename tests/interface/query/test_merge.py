@@ -1,12 +1,12 @@
 """``merge``: every pair of all corpora once, counts that add up, and no sentence in two splits."""
 
-from __future__ import annotations
-
 import logging
 import os
+import shutil
 import signal
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
+from paraforge.versions import __version__
 from tests.corpus.publication.test_groups import by_split, joined, plain, related_pairs, rows_of
 from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -199,8 +200,15 @@ def test_scores_of_two_kinds_are_said(
     publish_pairs(tmp_path / "b", table=named(related_pairs(300, 9), "b"), filters=filters)
     with caplog.at_level(logging.WARNING):
         run(corpora[0], tmp_path / "b" / "corpus", "-o", tmp_path / "other")
-    assert "'Paraforge corpus' was made otherwise than 'One': select." in caplog.text
+    assert f"{tmp_path}/b/corpus was made otherwise than {corpora[0]}: select." in caplog.text
     assert "select" not in read_manifest(tmp_path / "other").steps
+    older = shutil.copytree(tmp_path / "b" / "corpus", tmp_path / "older")
+    replace(read_manifest(older), version="0.0.9").write(older)
+    with caplog.at_level(logging.WARNING):
+        run(older, corpora[0], "-o", tmp_path / "third")
+    assert (
+        f"{corpora[0]} was made otherwise than {older}: paraforge ({__version__}, not 0.0.9)" in caplog.text
+    )
 
 
 def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:
