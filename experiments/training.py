@@ -22,7 +22,7 @@ from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.sts import by_length, compare, score
-from paraforge.embeddings.trainer.initial import frequency_weights, initial_table, table_from_vectors
+from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors, weighted_table
 from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
@@ -121,10 +121,7 @@ def _untrained(
             return trained[part.unit].clone()
         if given is not None and part.unit in WORD_UNITS:
             rows = table_from_vectors(store.vocabularies[part.unit], given, 100 * seed + number)
-            rows *= part.initial_scale / rows.std()
-            if part.initial_frequency is not None:
-                rows.numpy()[:] *= frequency_weights(store.counts(part.unit), part.initial_frequency)[:, None]
-            return rows
-        return initial_table(part, store.counts(part.unit), 100 * seed + number)
+            return weighted_table(rows, part, store.counts(part.unit))
+        return starting_table(part, store, 100 * seed + number)
 
     return SentenceModel(build_encoder(parameters, table, seed), parameters, store.vocabularies)

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    WrapValidator,
+    model_serializer,
+    model_validator,
+)
 
 from paraforge.base.plugins import classes_in, found_modules
 from paraforge.base.section import Section
@@ -61,6 +68,19 @@ class AverageParameters(VectorParameters):
         description="a: a unit's random start is scaled by a / (a + its probability), so that training "
         "starts from a frequency-weighted bag of units; null: all alike",
     )
+    initial: Literal["random", "cooccurrence"] = Field(
+        "random",
+        description="the start of units without given vectors: random, or what stands near them in the "
+        "training pairs (PPMI and SVD), in the same scale and weights",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the usual start: models and cells of earlier versions are the same ones."""
+        content: dict[str, Any] = serialise(self)
+        if self.initial == "random":
+            content.pop("initial", None)
+        return content
 
     def network(self, table: Tensor) -> Encoder:
         """Without compositional parameters."""

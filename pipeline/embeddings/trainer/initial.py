@@ -13,6 +13,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.trainer.cooccurrence import cooccurrence_table
+from paraforge.embeddings.trainer.pair_store import PairStore
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,23 @@ def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: i
     """The random start that an encoder's parameters ask for, of units that occur so often."""
     table = random_table(len(counts), part.dimension, part.initial_scale, seed)
     if part.initial_frequency is not None:
-        table.numpy()[:] *= frequency_weights(counts, part.initial_frequency)[:, None]
+        table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
+    return table
+
+
+def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tensor:
+    """The start that an encoder's parameters ask for, random or by what stands near a unit in the pairs."""
+    counts = store.counts(part.unit)
+    if getattr(part, "initial", "random") == "random":
+        return initial_table(part, counts, seed)
+    return weighted_table(cooccurrence_table(store, part.unit, part.dimension, seed), part, counts)
+
+
+def weighted_table(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
+    """A table, changed in place, with the scale and the weights by frequency of a random start."""
+    table *= part.initial_scale / table.std()
+    if part.initial_frequency is not None:
+        table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
     return table
 
 

@@ -1,0 +1,99 @@
+"""The start by what stands near a unit, against the same formula over dense matrices."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from paraforge.base.devices import torch_threads
+from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.units import Words
+from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters
+from paraforge.embeddings.trainer import cooccurrence
+from paraforge.embeddings.trainer.cooccurrence import SMOOTHING, WINDOW, cooccurrence_table
+from paraforge.embeddings.trainer.initial import frequency_weights, starting_table
+from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+
+LEFT = ["a dog runs over the wet grass today", "the cat sleeps", "a dog sleeps", "alone", "runs runs"]
+RIGHT = ["the dog ran over grass", "a cat is asleep", "once", "lonely", "it runs and the dog runs"]
+
+
+def store_of(place: Path) -> PairStore:
+    block = PairBlock(pa.array(LEFT), pa.array(RIGHT))
+    return build_pair_store(place, [block], [Words()], VocabularyParameters(minimum_count=1))
+
+
+def expected_gram(store: PairStore) -> np.ndarray:
+    """`U S U'` of the dense matrix: what does not depend on the signs of singular vectors."""
+    vocabulary = store.vocabularies["word"]
+    counts = np.zeros((len(vocabulary), len(vocabulary)))
+    for sentence in [*LEFT, *RIGHT]:
+        for (first, left), (second, right) in combinations(enumerate(vocabulary.ids_of(sentence.split())), 2):
+            if second - first <= WINDOW:
+                counts[left, right] += 1 / (second - first)
+                counts[right, left] += 1 / (second - first)
+    counts[vocabulary.unknown_id] = counts[:, vocabulary.unknown_id] = 0
+    sums = counts.sum(1)
+    contexts = sums**SMOOTHING / (sums**SMOOTHING).sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        positive = np.nan_to_num(np.maximum(np.log(counts / (sums[:, None] * contexts)), 0))
+    left, values, _ = np.linalg.svd(positive)
+    return (left * values) @ left.T
+
+
+@pytest.mark.parametrize("block", [2, 1000])
+def test_the_start_is_that_of_dense_matrices(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cooccurrence, "_BLOCK", block)
+    store = store_of(tmp_path)
+    size = len(store.vocabularies["word"])
+    table = cooccurrence_table(store, "word", size + 3, seed=1).numpy()
+    gram = expected_gram(store)
+    near = np.diag(gram) > 1e-6
+    # "alone", "once" and "lonely" stand near nothing, and nothing is unknown.
+    assert (~near).sum() == 4
+    np.testing.assert_allclose((table @ table.T)[np.ix_(near, near)], gram[np.ix_(near, near)], atol=1e-4)
+    assert not table[near, size:].any()
+    assert 0.3 < table[~near].std() / table[near].std() < 3
+
+
+def test_fewer_dimensions_are_the_largest_ones_to_the_bit_on_any_number_of_threads(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    whole = cooccurrence_table(store, "word", 12, seed=1)
+    with torch_threads(2):
+        table = cooccurrence_table(store, "word", 4, seed=1)
+    assert table.equal(cooccurrence_table(store, "word", 4, seed=1))
+    near = np.diag(expected_gram(store)) > 1e-6
+    torch.testing.assert_close(table[near].abs(), whole[near, :4].abs(), atol=1e-3, rtol=1e-2)
+
+
+def test_pairs_of_single_words_start_at_random(tmp_path: Path) -> None:
+    block = PairBlock(pa.array(["dog", "cat"]), pa.array(["hound", "kitten"]))
+    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
+    table = cooccurrence_table(store, "word", 50, seed=1)
+    assert 0.8 < float(table.std()) < 1.2
+
+
+def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    part = AverageParameters(dimension=6, initial="cooccurrence", initial_scale=0.02, initial_frequency=0.01)
+    weights = frequency_weights(store.counts("word"), 0.01)[:, None]
+    start = starting_table(part, store, seed=3) / weights
+    assert float(start.std()) == pytest.approx(0.02, rel=1e-5)
+    plain = cooccurrence_table(store, "word", 6, seed=3)
+    torch.testing.assert_close(start, plain * (0.02 / plain.std()))
+
+
+def test_the_usual_start_is_not_written() -> None:
+    encoders: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
+    usual, other = AverageParameters(), AverageParameters(initial="cooccurrence")
+    assert "initial" not in encoders.dump_python(usual)
+    assert encoders.dump_python(other)["initial"] == "cooccurrence"
+    for one in (usual, other):
+        assert encoders.validate_python(encoders.dump_python(one, mode="json")) == one
