@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ CARD_NAME = "_README.md"
 CONFIGS_NAME = ".huggingface.yaml"
 # By powers of ten from a thousand.
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+# Only an empty field is none, not the text "NA"; fields of TSV are not quoted.
+_CSV: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
+_OPTIONS = {".csv": _CSV, ".tsv": {**_CSV, "sep": "\t", "quoting": csv.QUOTE_NONE}}
 # What Arrow calls otherwise than `datasets`.
 _TYPES = {"float": "float32", "double": "float64"}
 
@@ -92,7 +97,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 def file_configs(manifest: Manifest) -> dict[str, Any]:
     """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
     splits = {_split(manifest, name): _pattern(manifest, name) for name in manifest.splits or [TRAIN]}
-    return configs({"default": (splits, manifest.columns)})
+    return configs({"default": (splits, manifest.columns)}, _OPTIONS.get(_suffix(manifest), {}))
 
 
 def _split(manifest: Manifest, name: str) -> str:
@@ -101,28 +106,43 @@ def _split(manifest: Manifest, name: str) -> str:
 
 def _pattern(manifest: Manifest, split: str = TRAIN) -> str:
     """The pattern of a split's files."""
-    return f"{'shard' if split == TRAIN else split}-*{Path(manifest.files[0].path).suffix}"
+    return f"{'shard' if split == TRAIN else split}-*{_suffix(manifest)}"
 
 
-def configs(named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> dict[str, Any]:
+def _suffix(manifest: Manifest) -> str:
+    return Path(manifest.files[0].path).suffix
+
+
+def configs(
+    named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each split,
-    and its columns (``name`` and Arrow's ``type``)."""
+    and its columns (``name`` and Arrow's ``type``). options: how to read the files."""
     return {
         "configs": [
             {
                 "config_name": name,
                 "data_files": [{"split": split, "path": files} for split, files in splits.items()],
+                **(options or {}),
             }
             for name, (splits, _) in named.items()
         ],
         "dataset_info": [
             {
                 "config_name": name,
-                "features": [{"name": c["name"], "dtype": _TYPES.get(c["type"], c["type"])} for c in columns],
+                "features": [{"name": column["name"], **_feature(column["type"])} for column in columns],
             }
             for name, (_, columns) in named.items()
         ],
     }
+
+
+def _feature(kind: str) -> dict[str, str]:
+    """An Arrow type as `datasets` names it: ``{"dtype": "float32"}``, ``{"list": "string"}``."""
+    if listed := re.fullmatch(r"list<\w+: (\w+)>", kind):
+        return {"list": _TYPES.get(listed[1], listed[1])}
+    return {"dtype": _TYPES.get(kind, kind)}
 
 
 def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:

@@ -11,8 +11,8 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.manifest import read_manifest
-from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import SPLITS, by_split, related_pairs, rows_of
+from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.project import digests
@@ -103,20 +103,50 @@ def test_a_query_in_the_condition_is_of_all_splits(tmp_path: Path) -> None:
     assert {row["paraphrase_score"] for row in rows_of(tmp_path / "part")} == {highest}
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_a_part_has_the_same_splits(kind: str, tmp_path: Path) -> None:
+TEXTS = (
+    'He said "no".', '"Quoted," he said', '"', "NA", "null", "None", "nan", "1,5", "007", "true", " ", "a, b",
+    "#1", "'", "\\n", "a\tb", "žluťoučký kůň", "=1+1", "2026-11-25", "1e5", "-", "\u2028", "<NA>", "a\\",
+)  # fmt: skip
+
+
+def odd_pairs() -> pa.Table:
+    """Pairs of texts that a reader of CSV may take for something else."""
+    pairs = related_pairs(900)
+    odd = {side: pairs[side].to_pylist() for side in ("reference", "translation")}
+    for row in range(0, 900, 3):
+        for side, step in (("reference", 1), ("translation", 7)):
+            odd[side][row] = odd[side][row] and TEXTS[row * step // 3 % len(TEXTS)]
+    return with_columns(pairs, **odd)
+
+
+@pytest.mark.parametrize("kind", ["corpus", "rejected", "merged", "groups", "parquet", "jsonl", "csv", "tsv"])
+def test_datasets_opens_all_that_is_written_with_the_same_values(kind: str, tmp_path: Path) -> None:
+    """Also a split of which a condition leaves nothing, and nulls of every type."""
     datasets = pytest.importorskip("datasets")
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    part = tmp_path / "part"
-    condition = "paraphrase_score > 0.5"
-    run(tmp_path / "corpus", "--where", condition, "-f", kind, "-o", part)
-    wanted = {
-        name: sum(row["paraphrase_score"] > 0.5 for row in rows)
-        for name, rows in by_split(tmp_path / "corpus").items()
-    }
-    assert read_manifest(part).splits == wanted and verify(part).problems == []
-    loaded = datasets.load_dataset(str(part), cache_dir=str(tmp_path / "cache"))
-    assert {name: len(rows) for name, rows in loaded.items()} == wanted
+    publish_pairs(tmp_path, table=odd_pairs(), splits=SPLITS)
+    corpus, output = tmp_path / "corpus", tmp_path / kind
+    names = read_manifest(corpus).splits
+    if kind == "merged":
+        publish_pairs(tmp_path / "other", table=with_columns(related_pairs(90, 8), source=["other"] * 90))
+        run_command("merge", corpus, tmp_path / "other" / "corpus", "-o", output)
+    elif kind == "groups":
+        run(corpus, "--groups", "-o", output)
+    elif kind not in ("corpus", "rejected"):
+        run(corpus, "--where", "source = 'news' AND paraphrase_score > 0.9", "-f", kind, "-o", output)
+        run(corpus, "--where", "source = 'news' AND paraphrase_score > 0.9", "-o", tmp_path / "wanted")
+    loaded = datasets.load_dataset(str(output), cache_dir=str(tmp_path / "cache"))
+    assert list(loaded) == (["rejected"] if kind == "rejected" else list(names))
+    same = tmp_path / "wanted" if (tmp_path / "wanted").exists() else output
+    for name in loaded:
+        stem = "shard" if name in ("train", "rejected") else name
+        table = pa.concat_tables(map(pq.read_table, sorted(same.glob(f"{stem}-*.parquet"))))
+        assert loaded[name].column_names == table.column_names
+        rows = table.to_pylist()
+        if kind == "tsv":  # where tabs and line ends are blanks
+            blank = {ord(character): " " for character in "\t\u2028"}
+            for row in rows:
+                row |= {side: row[side].translate(blank) for side in ("reference", "translation")}
+        assert loaded[name].to_list() == rows
 
 
 @pytest.fixture(scope="module")
