@@ -66,7 +66,9 @@ def export_groups(corpus: Dataset, output: Path) -> tuple[int, int]:
         if pairs != corpus.rows:
             raise IncompleteError(f"{STEP}: {pairs:,} pairs in groups of {corpus.rows:,}")
         patterns = {
-            name: f"{stem_of(split.files[0].name)}-*.parquet" for name, split in corpus.splits.items()
+            name: f"{stem_of(split.files[0].name)}-*.parquet"
+            for name, split in corpus.splits.items()
+            if split.rows or not corpus.rows
         }
         write_index(directory, records, {"step": STEP, "groups": groups, "pairs": pairs})
         write_whole(

@@ -74,6 +74,9 @@ def export_part(
                 statistics.add(describe(rows, parameters.examples))
                 name = shard_name(number, stem_of(split.files[0].name))
                 files.append(_write(rows.select(chosen), directory / name, kind, spreadsheet))
+        if not files:
+            empty = pq.read_schema(corpus.files[0]).empty_table().select(chosen)
+            files.append(_write(empty, directory / shard_name(0), kind, spreadsheet))
         exported = _manifest(manifest, where, files, statistics)
         if exported.rows != exported.expected_rows:
             raise IncompleteError(
@@ -158,14 +161,13 @@ def _check_repeatable(connection: duckdb.DuckDBPyConnection, where: str) -> None
 
 
 def _files(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of about _ROWS_PER_FILE; at least one, which may be empty."""
+    """The same rows in tables of about _ROWS_PER_FILE; none is empty, which `datasets` could not read."""
     pending: list[pa.Table] = []
-    written = False
     for table in tables:
         if pending and sum(one.num_rows for one in pending) + table.num_rows > _ROWS_PER_FILE:
             yield pa.concat_tables(pending)
-            pending, written = [], True
-        pending = [*pending, table] if table.num_rows or not (pending or written) else pending
+            pending = []
+        pending += [table] if table.num_rows else []
     if pending:
         yield pa.concat_tables(pending)
 

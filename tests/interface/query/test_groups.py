@@ -10,7 +10,9 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import read_manifest
+from paraforge.corpus.publication.verification import verify
 from tests.corpus.publication.test_groups import SPLITS, by_split, related_pairs, rows_of
 from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -121,7 +123,6 @@ def odd_pairs() -> pa.Table:
 
 @pytest.mark.parametrize("kind", ["corpus", "rejected", "merged", "groups", "parquet", "jsonl", "csv", "tsv"])
 def test_datasets_opens_all_that_is_written_with_the_same_values(kind: str, tmp_path: Path) -> None:
-    """Also a split of which a condition leaves nothing, and nulls of every type."""
     datasets = pytest.importorskip("datasets")
     publish_pairs(tmp_path, table=odd_pairs(), splits=SPLITS)
     corpus, output = tmp_path / "corpus", tmp_path / kind
@@ -147,6 +148,25 @@ def test_datasets_opens_all_that_is_written_with_the_same_values(kind: str, tmp_
             for row in rows:
                 row |= {side: row[side].translate(blank) for side in ("reference", "translation")}
         assert loaded[name].to_list() == rows
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("left", ["train", "validation", "test"])
+def test_datasets_opens_a_part_of_which_one_split_is_left(kind: str, left: str, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+    row = by_split(tmp_path / "corpus")[left][0]
+    where = f"source = '{row['source']}' AND line = {row['line']}"
+    run(tmp_path / "corpus", "--where", where, "-f", kind, "-o", tmp_path / "part")
+    assert read_manifest(tmp_path / "part").splits == {left: 1}
+    assert verify(tmp_path / "part").problems == []
+    loaded = datasets.load_dataset(str(tmp_path / "part"), cache_dir=str(tmp_path / "cache"))
+    assert {name: rows["reference"][:] for name, rows in loaded.items()} == {left: [row["reference"]]}
+    if kind == "parquet":
+        assert open_published(tmp_path / "part").training.rows == (left == "train")
+        run(tmp_path / "part", "--groups", "-o", tmp_path / "groups")
+        loaded = datasets.load_dataset(str(tmp_path / "groups"), cache_dir=str(tmp_path / "cache"))
+        assert {name: rows["pairs"][:] for name, rows in loaded.items()} == {left: [1]}
 
 
 @pytest.fixture(scope="module")
