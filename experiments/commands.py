@@ -60,15 +60,20 @@ def _run(arguments: list[str]) -> None:
 
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:
-    """Of what `paraforge evaluate -o` wrote: Pearson on STS, Spearman on words, transfer tasks (`sick_r`, and
-    of an encoder trained for the task how it was, such as `sick_r_fine_tuned`); or the mean absolute
-    difference in Pearson of a row that compares two models."""
+    """Of what `paraforge evaluate -o` wrote: on STS Pearson of years and sets (`2012_msrpar`) and years'
+    Spearman (`sts2012_spearman`), Spearman on words, transfer tasks (`sick_r`, and of an encoder trained for
+    the task how it was, such as `sick_r_fine_tuned`); or the mean absolute difference in Pearson of a row
+    that compares two models."""
     if "figures" in content:
         return dict(content["figures"])
     if compared := list(content.get("differences", {}).values()):
         return {"difference": compared[0]["mean_absolute_pearson"]}
-    years = {group["name"]: group["pearson"] for group in content.get("years", [])}
-    figures: dict[str, Any] = sts_figures(years)
+    years = content.get("years", [])
+    figures: dict[str, Any] = sts_figures({one["name"]: one["pearson"] for one in years})
+    ranks = sts_figures({one["name"]: one["spearman"] for one in years})
+    figures |= {f"{name}_spearman": value for name, value in ranks.items()}
+    sets = {re.sub(r"\W+", "_", one["name"]): one["pearson"] for one in content.get("sets", [])}
+    figures |= {name: value for name, value in sts_figures(sets).items() if name not in figures}
     for name, words in content.get("words", {}).items():
         figures[name.lower().replace("-", "_")] = words["spearman"]
     for task in content.get("transfer", {}).get("tasks", []):
