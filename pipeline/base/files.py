@@ -9,6 +9,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,6 +70,12 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
+def temporary_name(path: Path) -> Path:
+    """A new name beside a path that says who writes there."""
+    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    return path.with_name(f".{path.name}.{writer}.tmp")
+
+
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Path]:
     """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
@@ -78,8 +85,7 @@ def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Pa
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    name = f"{target.name}.part" if keep else f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
-    temporary = target.with_name(name)
+    temporary = target.with_name(f"{target.name}.part") if keep else temporary_name(target)
     if not keep:
         unfinished_paths.add(temporary)
     try:

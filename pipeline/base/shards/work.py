@@ -10,7 +10,6 @@ import re
 import shutil
 import socket
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +29,7 @@ from paraforge.base.files import (
     remove_leftovers,
     sha256_file,
     sync_directory,
+    temporary_name,
     write_json,
 )
 from paraforge.base.shards.begun import SUFFIX, read_begun
@@ -234,9 +234,8 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
 def temporary_beside(output: Path) -> Path:
     """A new, empty directory next to ``output``; those that killed processes left there are removed."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(output)
-    writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    temporary = output.with_name(f".{output.name}.{writer}.tmp")
+    remove_abandoned(output)
+    temporary = temporary_name(output)
     temporary.mkdir()
     return temporary
 
@@ -273,8 +272,8 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(rename(here, os.fsencode(one), here, os.fsencode(other), 2) == 0)
 
 
-def _remove_abandoned(output: Path) -> None:
-    """Remove what killed writers of ``output`` left; other writers may be at work."""
+def remove_abandoned(output: Path) -> None:
+    """Remove what killed writers of ``output``, a file or a directory, left; other writers may be at work."""
     name = re.compile(rf"\.{re.escape(output.name)}\.(.+)-(\d+)-[0-9a-f]{{8}}(-old)?\.tmp")
     for left in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
         found = name.fullmatch(left.name)
@@ -287,7 +286,7 @@ def _remove_abandoned(output: Path) -> None:
         if abandoned and found[3] and not output.exists():
             left.rename(output)
         elif abandoned:
-            remove_directory(left)
+            remove_directory(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import glob
 import gzip
 import json
 import os
@@ -109,11 +110,17 @@ def check_output_file(output: Path | None, force: bool, kind: FileKind | None = 
     output: None is standard output, which is always right.
     kind: None where it is not known yet (the columns of a query): call again before writing.
 
+    What killed writers of it left beside it is removed.
+
     Raises InputError: it exists; it is left as it is; or nothing can be put there.
     """
     if output is None:
         return
     _check_place(output)
+    if any(output.parent.glob(f".{glob.escape(output.name)}.*.tmp")):
+        from paraforge.base.shards.work import remove_abandoned
+
+        remove_abandoned(output)
     if not _exists(output, force):
         return
     if not output.is_file():

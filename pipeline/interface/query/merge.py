@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import remove_directory
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
@@ -71,7 +71,7 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     rename: call a source that an earlier corpus has, too, ``SOURCE.2`` (``.3``, ...). Otherwise a row of
         both that has other sentences is an error.
 
-    Memory grows by 10 bytes per pair; a temporary directory has some 200.
+    Memory grows by 10 bytes per pair; the disk of the output has some 200 while it runs.
 
     Raises InputError: rejected pairs, columns of other types, rows of one name that differ, a damaged file.
     """
@@ -80,22 +80,18 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     warn_of_differences(corpora, manifests)
     names = source_names(manifests) if rename else [{} for _ in corpora]
     starts = list(accumulate((corpus.rows for corpus in corpora), initial=0))
-    with tempfile.TemporaryDirectory(prefix="paraforge-merge-") as place:
-        scratch = Path(place)
+    with replaced_directories(output) as (directory,):
+        scratch = directory / "scratch"
         repeated = _repeated(corpora, names, starts, scratch)
         splits = _splits(corpora, starts, scratch)
         groups = _groups(corpora, starts, ~repeated, scratch) if GROUP in schema.names else None
-        with replaced_directories(output) as (directory,):
-            parameters = merged_parameters(corpora, manifests, names, name)
-            files, statistics = _write(
-                corpora, names, schema, repeated, splits, groups, directory, parameters
-            )
-            manifest = merged_manifest(manifests, names, files, statistics, schema, parameters)
-            if manifest.rows != manifest.expected_rows or manifest.rows + int(repeated.sum()) != starts[-1]:
-                raise IncompleteError(
-                    f"merge: {manifest.rows:,} rows of {manifest.expected_rows:,} were written"
-                )
-            write_description(directory, manifest, statistics, parameters)
+        parameters = merged_parameters(corpora, manifests, names, name)
+        files, statistics = _write(corpora, names, schema, repeated, splits, groups, directory, parameters)
+        manifest = merged_manifest(manifests, names, files, statistics, schema, parameters)
+        if manifest.rows != manifest.expected_rows or manifest.rows + int(repeated.sum()) != starts[-1]:
+            raise IncompleteError(f"merge: {manifest.rows:,} rows of {manifest.expected_rows:,} were written")
+        remove_directory(scratch)
+        write_description(directory, manifest, statistics, parameters)
     return Merged(manifest, int(repeated.sum()), int(((splits.place != splits.before) & ~repeated).sum()))
 
 

@@ -9,7 +9,6 @@ import json
 import math
 import re
 import sys
-import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import atomic_path, text_output, unfinished_paths
+from paraforge.base.files import atomic_path, remove, text_output, unfinished_paths
 from paraforge.base.shards.store import parquet_writer
+from paraforge.base.shards.work import temporary_beside
 from paraforge.interface.query.statement import ROWS_AT_ONCE, Rows
 
 if TYPE_CHECKING:
@@ -94,14 +94,17 @@ def parquet_as(kind: str, path: Path) -> Iterator[Path]:
     if kind == PARQUET:
         yield path
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as place:
-        unfinished_paths.add(Path(place))
-        parquet = Path(place) / "rows.parquet"
+    place = temporary_beside(path)
+    unfinished_paths.add(place)
+    try:
+        parquet = place / "rows.parquet"
         yield parquet
         with pq.ParquetFile(parquet) as file:
             batches = file.iter_batches(ROWS_AT_ONCE, use_threads=False)
             write_rows(Rows(file.schema_arrow, batches), path, kind)
+    finally:
+        remove(place)
+        unfinished_paths.discard(place)
 
 
 def write_text(rows: Rows, file: IO[str], kind: str, spreadsheet: bool = False) -> int:
