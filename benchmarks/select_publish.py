@@ -20,11 +20,13 @@ from benchmarks.results import append
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
 from paraforge.corpus.columns import schema_of
+from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.verification import verify
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
+from paraforge.interface.query.groups import export_groups
 
 ROWS_PER_SHARD = 50_000
 _TEXT_SHARDS = 8
@@ -173,6 +175,9 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
         started = time.monotonic()
         sound = all(not verify(root / kind).problems for kind in ("corpus", "rejected"))
         checked = time.monotonic() - started
+        started = time.monotonic()
+        groups, pairs = export_groups(open_published(root / "corpus"), root / "groups")
+        grouped = time.monotonic() - started
         both = selected.seconds + published.seconds
         append(
             "select_publish",
@@ -184,6 +189,9 @@ def measure(root: Path, inputs: list[Path], resources: Resources) -> None:
                 "pairs_per_second": rows / both,
                 "pairs_per_core_second": rows / processor,
                 "verify_pairs_per_second": rows / checked,
+                "groups": groups,
+                "groups_seconds": grouped,
+                "groups_pairs_per_second": pairs / grouped,
                 "peak_mib": peak_megabytes(),
             },
             note=None if sound else "DAMAGED",
