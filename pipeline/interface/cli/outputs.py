@@ -204,9 +204,13 @@ def numpy_array() -> FileKind:
 
 
 def _check_place(output: Path) -> None:
-    """Refuse what is below a file, and anything new in a dataset, which readers would take for part of it and
-    the next publication would remove."""
-    for parent in Path(os.path.realpath(output.parent), output.name).parents:
+    """Refuse what is below a file or in a directory that cannot be written to, and anything new in a dataset,
+    which readers would take for part of it and the next publication would remove."""
+    parents = Path(os.path.realpath(output.parent), output.name).parents
+    nearest = next(parent for parent in parents if parent.exists())
+    if nearest.is_dir() and not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError("cannot be written to", nearest, remedy="Give another name, or the right to write.")
+    for parent in parents:
         if not parent.is_dir():
             if parent.exists():
                 raise InputError("not a directory", parent, remedy="Give another name.")

@@ -1,8 +1,7 @@
 """What --force replaces, and what it does not."""
 
-from __future__ import annotations
-
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +187,21 @@ def test_only_a_line_feed_ends_a_line_of_an_output(tmp_path: Path, character: st
     check_output_file(output, True, text_lines("JSON lines", r"\{.*\}", repeated=True))
     output.write_text(f"1\t0\t-0.5\ta{character}b\n", encoding="utf-8")
     check_output_file(output, True, text_lines("rows", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True))
+
+
+def test_nothing_is_begun_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o555)
+    if os.access(tmp_path, os.W_OK):  # whoever may do all
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path).stat().st_mode >> 6 & mode == mode)
+    for output in (tmp_path / "new", tmp_path / "below" / "new"):
+        with pytest.raises(InputError, match=f"{tmp_path}: cannot be written to"):
+            check_output_file(output, False)
+        with pytest.raises(InputError, match=f"{tmp_path}: cannot be written to"):
+            check_output_directory(output, True, MODEL)
+    tmp_path.chmod(0o755)
+    check_output_file(tmp_path / "below" / "new", False)
 
 
 def test_nothing_is_put_below_a_file(tmp_path: Path) -> None:
