@@ -56,6 +56,9 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         return Verification(
             None, [_problem(corpus, "no such directory", "Name the directory of a published corpus.")]
         )
+    if not (corpus / MANIFEST_NAME).is_file():
+        remedy = f"Name the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
+        return Verification(None, [_problem(corpus / MANIFEST_NAME, "no such file", remedy)])
     try:
         manifest = read_manifest(corpus)
     except InputError as error:
