@@ -1,12 +1,10 @@
 """As much of the Hugging Face Hub's HTTP interface as an upload of a dataset uses, on this machine."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +20,7 @@ class FakeHub:
 
     repositories: by USER/NAME the content of each file. blobs: what was uploaded, by SHA-256.
     sent: bytes of each upload. commits: number of them. break_after: uploads after which the server fails.
+    uploaded: called after each upload, before the client hears of it.
     """
 
     address: str = ""
@@ -31,6 +30,7 @@ class FakeHub:
     commits: int = 0
     break_after: int | None = None
     private: set[str] = field(default_factory=set)
+    uploaded: Callable[[], object] = lambda: None
 
 
 @contextmanager
@@ -86,6 +86,7 @@ def fake_hub() -> Iterator[FakeHub]:
                 return self.answer(403, {"error": "broken"})
             hub.sent.append(len(content))
             hub.blobs[hashlib.sha256(content).hexdigest()] = content
+            hub.uploaded()
             return self.answer(200, {})
 
         def do_POST(self) -> None:

@@ -1,10 +1,7 @@
 """``merge``: every pair of all corpora once, counts that add up, and no sentence in two splits."""
 
 import logging
-import os
 import shutil
-import signal
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +19,7 @@ from tests.corpus.publication.test_groups import by_split, joined, plain, relate
 from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
-from tests.project import digests, warm_environment
+from tests.project import digests
 
 SIDES = ("reference", "translation")
 SAME = ("source", "line", "reference", "translation", "paraphrase_score")
@@ -222,19 +219,3 @@ def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:
     assert digests(corpora[2]) == before
     run(corpora[0], corpora[1], "-o", tmp_path / "out")
     run(corpora[0], corpora[1], "-o", tmp_path / "out", "--force")
-
-
-@pytest.mark.parametrize("after", [0.05, 0.3, 0.6])
-def test_killed_it_leaves_nothing_and_can_be_done_again(
-    corpora: list[Path], merged: Path, tmp_path: Path, after: float
-) -> None:
-    command = ["paraforge", "merge", *map(str, corpora), "-o", str(tmp_path / "out")]
-    process = subprocess.Popen(command, env=warm_environment(), stderr=subprocess.DEVNULL)
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    if not (tmp_path / "out").exists():
-        run(*corpora, "-o", tmp_path / "out")
-    assert digests(tmp_path / "out") == digests(merged)

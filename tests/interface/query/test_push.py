@@ -1,10 +1,10 @@
 """``push`` against a hub of our own: what arrives is the corpus, once; nothing is sent that may not be."""
 
-from __future__ import annotations
-
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,9 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "corpus"
 
 
-def push(hub: FakeHub, tmp_path: Path, *arguments: object, token: str = TOKEN) -> str:
-    """Run the command in a process of its own, as the library reads its settings when it is imported; all it
-    says."""
+def environment(hub: FakeHub, tmp_path: Path, token: str = TOKEN) -> dict[str, str]:
     settings = {
         "HF_ENDPOINT": hub.address,
         "HF_TOKEN": token,
@@ -48,9 +46,15 @@ def push(hub: FakeHub, tmp_path: Path, *arguments: object, token: str = TOKEN) -
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
     outer = {key: value for key, value in warm_environment().items() if key != "HF_HUB_OFFLINE"}
+    return {**outer, **settings, "COLUMNS": "300"}
+
+
+def push(hub: FakeHub, tmp_path: Path, *arguments: object, token: str = TOKEN) -> str:
+    """Run the command in a process of its own, as the library reads its settings when it is imported; all it
+    says."""
     done = subprocess.run(
         ["paraforge", "push", *map(str, arguments)],
-        env={**outer, **settings, "COLUMNS": "300"},
+        env=environment(hub, tmp_path, token),
         capture_output=True,
         text=True,
         check=False,
@@ -89,6 +93,22 @@ def test_one_that_was_cut_off_resumes(hub: FakeHub, corpus: Path, tmp_path: Path
     assert verify(downloaded(hub, tmp_path / "copy")).problems == []
     binary = [path.stat().st_size for path in corpus.iterdir() if path.suffix in (".parquet", ".arrow")]
     assert sorted(hub.sent) == sorted(binary)
+
+
+@pytest.mark.parametrize("uploads", [1, 2, 3])
+def test_one_that_was_killed_resumes(hub: FakeHub, corpus: Path, tmp_path: Path, uploads: int) -> None:
+    program = "from paraforge.interface.cli import main; main()"
+    command = [sys.executable, "-c", program, "push", str(corpus), NAME]
+    process = subprocess.Popen(command, env=environment(hub, tmp_path))
+    hub.uploaded = lambda: process.kill() if len(hub.sent) == uploads else None
+    assert process.wait() == -signal.SIGKILL
+    assert hub.commits == 0 and set(hub.repositories[NAME]) == {".gitattributes"}
+    before = len(hub.blobs)
+    assert push(hub, tmp_path, corpus, NAME).startswith("0: ")
+    copy = downloaded(hub, tmp_path / "copy")
+    assert verify(copy).problems == [] and hub.commits == 1
+    binary = [path for path in corpus.iterdir() if path.suffix in (".parquet", ".arrow")]
+    assert before >= uploads and len(hub.sent) == len(binary)
 
 
 def test_again_sends_nothing_and_another_one_replaces(hub: FakeHub, corpus: Path, tmp_path: Path) -> None:
