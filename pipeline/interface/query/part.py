@@ -83,7 +83,11 @@ def export_part(
                 f"export: {exported.rows:,} rows of {exported.expected_rows:,} were written"
             )
         fields = pq.read_schema(corpus.files[0])
-        exported = replace(exported, columns=describe_columns(fields.field(name) for name in chosen))
+        exported = replace(
+            exported,
+            columns=describe_columns(fields.field(name) for name in chosen),
+            pivots=exported.pivots if "pivot" in chosen else {},
+        )
         if manifest.wrong_pairs is not None:
             shutil.copyfile(
                 corpus.directory / manifest.wrong_pairs.path, directory / manifest.wrong_pairs.path

@@ -109,6 +109,15 @@ def test_a_part_counts_what_it_leaves_out(project: Path, tmp_path: Path) -> None
         counts.check(name)
 
 
+@pytest.mark.parametrize("column", sorted({*related_pairs(1).column_names, "pivot"} - {"first_row"}))
+def test_a_part_with_any_column_is_sound(project: Path, tmp_path: Path, column: str) -> None:
+    run_command("export-corpus", project / "data" / "corpus", "--columns", column, "-o", tmp_path / "part")
+    assert verify(tmp_path / "part").problems == []
+    assert set(read_manifest(tmp_path / "part").pivots) == (set(PIVOTS) if column == "pivot" else set())
+    card = (tmp_path / "part" / CARD_NAME).read_text(encoding="utf-8")
+    assert "- de\n" in card and ("column pivot" in card) == (column == "pivot")
+
+
 def test_a_merged_corpus_counts_the_rows_that_have_one(project: Path, tmp_path: Path) -> None:
     table = of_pivots(related_pairs(900))
     publish_pairs(tmp_path / "same", table=with_columns(table, source=["films"] * len(table)).slice(300))
