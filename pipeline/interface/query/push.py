@@ -27,7 +27,8 @@ _FORBIDDEN = re.compile(
     r"(?<![a-z])nd(?![a-z])|no[- ]?deriv|proprietary|all rights reserved|"
     r"\b(non?|not|never|without)\b.{0,30}redistribut|"
     r"redistribut\w*\W+(\w+\W+)?(not|never|prohibited|forbidden|disallowed)\b|"
-    rf"^{NOT_STATED}$|\b(unknown|unclear|none|other|private|confidential)\b",
+    rf"^{NOT_STATED}$|^\W*$|\bno[- ]licen[cs]e|\buse only\b|"
+    r"\b(unknown|unclear|unspecified|undefined|unlicen[cs]ed|none|other|private|confidential|tbd|todo|n/?a)\b",
     re.IGNORECASE,
 )
 # What a new repository has.

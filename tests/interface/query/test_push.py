@@ -163,7 +163,8 @@ def test_a_dry_run_needs_no_network(corpus: Path, tmp_path: Path) -> None:
     [
         *(None, "unknown", "not stated", "CC-BY-NC-ND 4.0", "CC_BY_ND", "All rights reserved", "Proprietary"),
         *("no redistribution", "non-redistributable", "Not for redistribution", "may not be redistributed"),
-        *("redistribution is prohibited", "redistribution not allowed"),
+        *("redistribution is prohibited", "redistribution not allowed", "MIT and CC-BY-ND-4.0", "no license"),
+        *("Unspecified", "unlicenced", "TODO", "tbd", "N/A", "-", "for research use only", "none"),
     ],
 )
 def test_licences_that_do_not_allow_it(hub: FakeHub, tmp_path: Path, licence: str | None) -> None:
