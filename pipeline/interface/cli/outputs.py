@@ -208,7 +208,8 @@ def _check_place(output: Path) -> None:
     which readers would take for part of it and the next publication would remove."""
     parents = Path(os.path.realpath(output.parent), output.name).parents
     nearest = next(parent for parent in parents if parent.exists())
-    if nearest.is_dir() and not os.access(nearest, os.W_OK | os.X_OK):
+    writable = any(os.access(place, os.W_OK | os.X_OK) for place in (nearest, output) if place.is_dir())
+    if nearest.is_dir() and not writable:
         raise InputError("cannot be written to", nearest, remedy="Give another name, or the right to write.")
     for parent in parents:
         if not parent.is_dir():

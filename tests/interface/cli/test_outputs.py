@@ -202,6 +202,10 @@ def test_nothing_is_begun_where_nothing_can_be_written(
             check_output_directory(output, True, MODEL)
     tmp_path.chmod(0o755)
     check_output_file(tmp_path / "below" / "new", False)
+    (tmp_path / "mounted").mkdir()
+    tmp_path.chmod(0o555)
+    check_output_directory(tmp_path / "mounted", True, MODEL)
+    tmp_path.chmod(0o755)
 
 
 def test_nothing_is_put_below_a_file(tmp_path: Path) -> None:
