@@ -1,7 +1,8 @@
-"""Translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE``."""
+"""Translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE [CA CERT KEY]``."""
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from paraforge.base.shards import copies
@@ -18,12 +19,13 @@ SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(6
 OUTPUTS = ("translated", "scored")
 
 
-def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0) -> None:
+def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0, tls: Sequence[str] = ()) -> None:
     """Make ``translated`` and ``scored`` of ``in`` in a directory, on the workers of a scheduler or here.
 
-    rate: sentences that a worker translates in a second; 0 is as many as it can.
+    rate: sentences that a worker translates in a second; 0 is as many as it can. tls: paths of certificates.
     """
-    values = {"workers": 1, "scheduler": scheduler, "work": place / "work"}
+    certificates = dict(zip(("ca", "cert", "key"), tls, strict=True)) if tls else None
+    values = {"workers": 1, "scheduler": scheduler, "work": place / "work", "tls": certificates}
     resources = Resources.model_validate(values)
     if not (place / "in").is_dir():
         write_corpus(place / "in", SENTENCES, rejected={3, 77, 200}, rows=100)
@@ -45,4 +47,4 @@ def content(place: Path) -> dict[str, bytes]:
 if __name__ == "__main__":
     copies.PATIENCE_SECONDS = PATIENCE_SECONDS
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    corpus_of(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), sys.argv[4:])
