@@ -20,6 +20,7 @@ import typer
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.simulation import SimulatedCluster, expected
+from paraforge.base.shards.store import read_parquet, shard_name, write_shard
 from paraforge.translation.memory.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
 from paraforge.translation.memory.memory import open_set
 from paraforge.translation.memory.recall import recall
@@ -70,45 +71,66 @@ def growth(
 def lookup(
     sentences: int = typer.Option(5_000_000, help="sentences that are known"),
     new: float = typer.Option(10, help="per cent of the corpus that is new"),
+    threads: int = typer.Option(2, help="that read and write segments"),
 ) -> None:
-    """Seconds and peak memory of finding the sentences of a corpus, in another order, and of joining them."""
+    """Seconds and peak memory of adding sentences, of finding those of a corpus, in another order, and of
+    joining them; and how many cores each kept busy."""
     logging.disable(logging.WARNING)
     print(f"{hardware()}; {sentences:,} sentences\n")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         memory = open_set(root / "memory", {"engine": "none"})
-        started = time.perf_counter()
-        memory.add((table, {}) for table in _tables(sentences))
-        adding = time.perf_counter() - started
+        for number, table in enumerate(_tables(sentences)):
+            write_shard(table, root / shard_name(number))
+        made = sorted(root.glob("*.parquet"))
+        adding = _Clock()
+        memory.add(((read_parquet(path), {}) for path in made), threads=threads)
+        adding.stop()
         dice = np.random.default_rng(1)
         first = dice.integers(sentences)
         keys = np.memmap(root / "keys", "<u8", "w+", shape=(round(sentences * (1 + new / 100)), 2))
         for begin in range(0, len(keys), 100_000):
             numbers = (first + np.arange(begin, min(begin + 100_000, len(keys)))) % len(keys)
             keys[begin : begin + len(numbers)] = _keys(numbers)
-        started = time.perf_counter()
-        found = recall(keys, memory.segments(), [], root / "recall")
-        seconds = time.perf_counter() - started
+        finding = _Clock()
+        found = recall(keys, memory.segments(), [], root / "recall", threads)
+        finding.stop()
         assert len(found.unknown) == len(keys) - sentences
         known = np.flatnonzero(np.asarray(found.places) >= 0)
-        whole = recall(keys[known], found.segments, [], root / "again")
-        started = time.perf_counter()
+        whole = recall(keys[known], found.segments, [], root / "again", threads)
+        joining = _Clock()
         assemble(whole, 1, root / "hypotheses")
-        joining = time.perf_counter() - started
+        joining.stop()
         size = sum(segment.path.stat().st_size for segment in found.segments)
     append(
         "memory_lookup",
         f"{sentences:,} known",
         {
-            "add_seconds": adding,
-            "find_seconds": seconds,
-            "join_seconds": joining,
+            "add_seconds": adding.seconds,
+            "add_cores": adding.cores,
+            "find_seconds": finding.seconds,
+            "find_cores": finding.cores,
+            "join_seconds": joining.seconds,
+            "join_cores": joining.cores,
             "bytes_a_sentence": size / sentences,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         },
         sentences=sentences,
         new_percent=new,
+        threads=threads,
     )
+
+
+class _Clock:
+    """Seconds from now to ``stop``, and the mean number of cores that this process used meanwhile."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter(), time.process_time()
+        self.seconds = self.cores = 0.0
+
+    def stop(self) -> None:
+        self.seconds = time.perf_counter() - self._begun[0]
+        self.cores = (time.process_time() - self._begun[1]) / self.seconds
 
 
 def _texts(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:

@@ -22,7 +22,7 @@ from paraforge.base.text.tokens import tokenize_columns
 from paraforge.corpus.columns import schema_of
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
-from paraforge.corpus.scoring.score import score_step
+from paraforge.corpus.scoring.score import score_steps
 
 
 def real_pairs(data: Path) -> list[Pair]:
@@ -71,7 +71,7 @@ def compare_with_sacremoses(pairs: list[tuple[str, str]]) -> tuple[float, int]:
 def measure(place: Path, vectors: Path, identify_language: bool, workers: int) -> None:
     """Run the step and print what it took."""
     resources = Resources(work=place / f"work{workers}", workers=workers, in_process_rows=0)
-    step = score_step(ScoreParameters(identify_language=identify_language), vectors, resources)
+    step = score_steps(ScoreParameters(identify_language=identify_language), vectors, resources)[0]
     report = run_step(step, [place / "translated"], place / f"scored{workers}", resources)
     times = os.times()
     processor_seconds = times.user + times.system + times.children_user + times.children_system

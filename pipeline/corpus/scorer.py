@@ -35,7 +35,8 @@ class ScorerChoice:
     """What is chosen of scorers.
 
     Attributes:
-        vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model.
+        vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model;
+            None for no such score.
         counts: words and lengths of the corpus; without them there are no scores that compare with these.
         lexical: which words of the corpus translate each other; without it no pair is judged by its source.
         identify_language: add the languages of both sides.
@@ -45,7 +46,7 @@ class ScorerChoice:
         device: where these models run.
     """
 
-    vectors: WordVectors | WordScorer | SentenceEncoder
+    vectors: WordVectors | WordScorer | SentenceEncoder | None
     counts: CorpusCounts | None = None
     lexical: LexicalTable | None = None
     identify_language: bool = False

@@ -20,7 +20,7 @@ _LEVEL = 1
 # Readers of a directory of Parquet files pass over names that begin with an underscore.
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
-_ALIGNED = "aligned"
+_MORE_COLUMNS = "more_columns"
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
 DICTIONARY_COLUMNS = ("source", "pivot", "rejected", "failed", "reference_language", "translation_language")
 
@@ -133,7 +133,7 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 
 def aligned_with(names: Iterable[str]) -> dict[str, Any]:
     """What an index says of the directories in its own that have more columns of the same rows."""
-    return {_ALIGNED: listed} if (listed := list(names)) else {}
+    return {_MORE_COLUMNS: listed} if (listed := list(names)) else {}
 
 
 class ShardDirectory:
@@ -166,7 +166,7 @@ class ShardDirectory:
     def with_aligned(self) -> list[ShardDirectory]:
         """This directory, and those in it that its index names: they have more columns of the same rows.
         Raises InputError: one of them is missing."""
-        names = [Path(str(name)).name for name in self.description.get(_ALIGNED, [])]
+        names = [Path(str(name)).name for name in self.description.get(_MORE_COLUMNS, [])]
         return [self, *(ShardDirectory(self.path / name) for name in names)]
 
     @property

@@ -1,4 +1,8 @@
-"""Composes the scorers into a step over shards: a shard of translated rows in, one of score columns out."""
+"""Composes the scorers into steps over shards: a shard of translated rows in, one of score columns out.
+
+What a model gives is a step of its own, with a directory next to the other scores' shards: to add a column
+that costs little runs no model again, and to add a model computes nothing else again.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory, ShardView
+from paraforge.base.shards.store import ShardDirectory, ShardView, aligned_with
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
@@ -41,11 +45,12 @@ from paraforge.versions import SCORE
 logger = logging.getLogger(__name__)
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
-# Directories that `score` may name, each for a column, and what their models are.
-_MODELS: dict[Literal["sentence_transformer", "cross_encoder"], Kind] = {
-    "sentence_transformer": "SentenceTransformer",
-    "cross_encoder": "CrossEncoder",
+# Directories that `score` may name, what their models are, and the column that each gives.
+_MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]] = {
+    "sentence_transformer": ("SentenceTransformer", "cosine"),
+    "cross_encoder": ("CrossEncoder", "cross_encoder"),
 }
+_MODEL_VERSION = 1  # of the columns of models; whoever raises it raises SCORE too, which DVC watches
 _COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
 
@@ -93,17 +98,19 @@ def open_vectors(
 
 
 def build_scorers(
-    vectors: Path | WordVectors | WordScorer | SentenceEncoder,
+    vectors: Path | WordVectors | WordScorer | SentenceEncoder | None,
     open_model: OpenModel | None = None,
     counts: Path | CorpusCounts | None = None,
     lexical: Path | LexicalTable | None = None,
+    column: str | None = None,
     **choice: Any,
 ) -> list[Scorer]:
     """Load the scorers that are wanted, with what they need.
 
-    vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them.
+    vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them; None: no
+        paraphrase score.
     open_model: opens the model's directory. counts: the corpus' counts, or a file of them.
-    lexical: the corpus' lexical table, or a file of it.
+    lexical: the corpus' lexical table, or a file of it. column: only the scorer that gives this column.
     choice: the other fields of :class:`~paraforge.corpus.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
@@ -113,7 +120,8 @@ def build_scorers(
     if isinstance(lexical, Path):
         lexical = LexicalTable.open(lexical)
     chosen = ScorerChoice(vectors, counts, lexical, **choice)
-    built = [scorer.build(chosen) for scorer in scorer_types()]
+    wanted = [one for one in scorer_types() if column is None or column in (c.name for c in one.columns)]
+    built = [scorer.build(chosen) for scorer in wanted]
     return [scorer for scorer in built if scorer is not None]
 
 
@@ -146,15 +154,16 @@ def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[
     return lambda table: score_table(table, scorers)
 
 
-def score_step(
+def score_steps(
     parameters: ScoreParameters,
     vectors: Path,
     resources: Resources,
     open_model: OpenModel | None = None,
     counted: tuple[Path, str] | None = None,
     learnt: tuple[Path, str] | None = None,
-) -> Step:
-    """The step that scores translated rows; see :func:`score`.
+) -> list[Step]:
+    """The steps that score translated rows, see :func:`score`: that of all scores that cost little, and one
+    for each column that a model gives, ``score-COLUMN``.
 
     counted: the corpus' counts, and their fingerprint; see
         :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: its lexical table, and its
@@ -175,24 +184,14 @@ def score_step(
                 install_command(language.EXTRA),
             )
     kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
-    if isinstance(opened, WordVectors | WordScorer):
-        fingerprints = {kind: opened.fingerprint}
-    else:
-        fingerprints = {kind: sha256_directory(vectors)}
+    by_words = isinstance(opened, WordVectors | WordScorer)
+    fingerprints = {kind: opened.fingerprint} if isinstance(opened, WordVectors | WordScorer) else {}
     made = {name: one for name, one in (("counts", counted), ("lexical", learnt)) if one is not None}
     fingerprints |= {name: fingerprint for name, (_, fingerprint) in made.items()}
     if identify:
         fingerprints["language"] = language.fingerprint()
         language.LanguageIdentification(parameters.languages)  # complains here, not in a worker
-    models = {}
-    for name, kind_of_model in _MODELS.items():
-        directory = parameters.directory(name)
-        if directory is not None:
-            check_directory(directory, kind_of_model)
-            fingerprints[name] = sha256_directory(directory)
-            models[name] = directory.resolve()
-    devices = _devices(resources) if models else ("cpu",)
-    return Step(
+    step = Step(
         name="score",
         version=SCORE,
         parameters={
@@ -204,23 +203,49 @@ def score_step(
         fingerprints=fingerprints,
         build=build_shard_function,
         arguments={
-            "vectors": vectors.resolve(),
-            "open_model": open_model,
+            "vectors": vectors.resolve() if by_words else None,
             **{name: path for name, (path, _) in made.items()},
             "identify_language": identify,
             "languages": parameters.languages,
-            **{f"{name}_directory": models.get(name) for name in _MODELS},
-            "devices": devices,
+            "devices": ("cpu",),
         },
-        files=(vectors.resolve(), *(path for path, _ in made.values()), *models.values()),
+        files=(*([vectors.resolve()] if by_words else []), *(path for path, _ in made.values())),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
-        device=devices[0],
         libraries=(
             *("numba", "numpy", "sacremoses"),  # all sums, and every token
             *([language.PACKAGE] if identify else []),
-            *(["sentence-transformers"] if models else []),
-            *(["torch"] if models or kind == "model" else []),
         ),
+    )
+    steps = [step]
+    if not by_words:
+        path = vectors.resolve()
+        arguments: dict[str, Any] = {"vectors": path, "open_model": open_model, "devices": ("cpu",)}
+        steps.append(_model_step("paraphrase_score", kind, path, arguments))
+    for name, (kind_of_model, column) in _MODELS.items():
+        directory = parameters.directory(name)
+        if directory is not None:
+            check_directory(directory, kind_of_model)
+            path = directory.resolve()
+            arguments = {"vectors": None, f"{name}_directory": path, "devices": _devices(resources)}
+            steps.append(_model_step(column, name, path, arguments, ("sentence-transformers",)))
+    return steps
+
+
+def _model_step(
+    column: str, kind: str, directory: Path, arguments: dict[str, Any], libraries: tuple[str, ...] = ()
+) -> Step:
+    """The step of the column that a model gives, which depends on the model and on the texts alone."""
+    return Step(
+        name=f"score-{column}",
+        version=_MODEL_VERSION,
+        parameters={"tokenizer": TOKENIZER_NAME},
+        fingerprints={kind: sha256_directory(directory)},
+        build=build_shard_function,
+        arguments={**arguments, "column": column},
+        files=(directory,),
+        columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
+        device=arguments["devices"][0],
+        libraries=("numba", "numpy", "sacremoses", *libraries, "torch"),
     )
 
 
@@ -244,17 +269,20 @@ def score(
     parameters: section `score`.
     translated: shard directory with lineage, reference, translation, rejected and failed.
     vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
-    output: shard directory to publish, row-aligned with `translated`; see
-        :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs` for the file that is added.
+    output: shard directory to publish, row-aligned with `translated`; in it a shard directory for each column
+        that a model gives, and the file of :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
     resources: where to run.
     open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
     started = time.monotonic()
     counted, learnt = count_corpus(translated, resources), learn_corpus(translated, resources)
-    step = score_step(parameters, vectors, resources, open_model, counted, learnt)
+    steps = score_steps(parameters, vectors, resources, open_model, counted, learnt)
     present = ShardView(translated).column_names
-    step = replace(step, columns=[name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present])
-    report = run_step(step, [translated], output, resources)
+    columns = [name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present]
+    steps[0] = replace(steps[0], columns=columns, notes=aligned_with(_column_of(one) for one in steps[1:]))
+    report = run_step(steps[0], [translated], output, resources)
+    for one in steps[1:]:
+        run_step(one, [translated], output / _column_of(one), resources)
     counts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     view = ShardView(translated, output)
@@ -270,7 +298,7 @@ def score(
     if len(lineage) == 2:  # shards of other makers may have none
         trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
         trained = trained_on.get("shards") == ShardDirectory(translated).digest
-        wrong = write_wrong_pairs(step, translated, output, sources, resources, trained)
+        wrong = write_wrong_pairs(steps, translated, output, sources, resources, trained)
     others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
@@ -288,6 +316,11 @@ def score(
         changed_pairs=0 if wrong is None else wrong.num_rows - others,
         verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
     )
+
+
+def _column_of(step: Step) -> str:
+    """The column of a model's step, after which its directory is named."""
+    return str(step.arguments["column"])
 
 
 def scored_sources(rows: pa.Table) -> dict[str, int]:

@@ -111,16 +111,16 @@ def compared_scores() -> list[str]:
 
 
 def write_wrong_pairs(
-    step: Step,
+    steps: Sequence[Step],
     translated: Path,
     scored: Path,
     sources: Mapping[str, int],
     resources: Resources,
     trained: bool = False,
 ) -> pa.Table:
-    """Draw wrong pairs, score them as ``step`` scored the corpus, and write them next to the scores.
+    """Draw wrong pairs, score them as ``steps`` scored the corpus, and write them next to the scores.
 
-    step: the step that made ``scored``.
+    steps: those that made ``scored``; a name that begins with ``score`` begins with :data:`STEP` instead.
     translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to the
         second.
     sources: scored pairs of each source. resources: where to run; the file does not depend on it.
@@ -132,7 +132,11 @@ def write_wrong_pairs(
     """
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
-    table = _scored(step, pairs, view.directories[-1].schema, resources)
+    if pairs.num_rows:
+        scores = [_scored(step, pairs, resources) for step in steps]
+    else:
+        scores = [directory.schema.empty_table() for directory in view.directories[1:]]
+    table = joined(pairs, *scores)
     table = table.replace_schema_metadata({_TRAINED: b"true"} if trained else None)
     store_wrong_pairs(table, scored)
     return table
@@ -268,29 +272,31 @@ def _wrong(
     return pa.table(list(arrays.values()), schema=pa.schema(fields))
 
 
-def _scored(step: Step, pairs: pa.Table, schema: pa.Schema, resources: Resources) -> pa.Table:
-    """The pairs with their scores, by the same step on shards of its own."""
-    if not pairs.num_rows:
-        return joined(pairs, schema.empty_table())
-    work = WorkDirectory(STEP, resources.work)
+def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
+    """The scores of the pairs, by the same step on shards of its own, which have what the step reads alone:
+    what others score is no reason to run it again."""
+    work = WorkDirectory(step.name.replace("score", STEP, 1), resources.work)
     drawn, scored = work.path / "drawn", work.path / "scored"
     table = pairs
     for name in step.columns or ():
         if name not in pairs.column_names:
             table = table.append_column(COLUMNS[name], pa.nulls(pairs.num_rows, COLUMNS[name].type))
+    table = table.select(step.columns or table.column_names)
     with replaced_directory(drawn) as directory:
         writer = ShardWriter(directory, table.schema, _ROWS_PER_SHARD)
         writer.write(table)
         writer.close({"step": STEP})
-    run_step(replace(step, name=STEP), [drawn], scored, resources)
+    run_step(replace(step, name=work.step, notes={}), [drawn], scored, resources)
     scores = pa.concat_tables(ShardDirectory(scored).tables())
     for directory in (drawn, scored):
         remove_directory(directory)
-    return joined(pairs, scores)
+    return scores
 
 
-def joined(pairs: pa.Table, scores: pa.Table) -> pa.Table:
-    """Wrong pairs with their scores; without the footer of the step, which names versions of libraries."""
+def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
+    """Wrong pairs with their scores; without the footers of steps, which name versions of libraries."""
     pairs = pairs.drop_columns([name for name in pairs.column_names if name in _FOREIGN])
-    fields = [field for table in (pairs, scores) for field in table.schema]
-    return pa.table([*pairs.columns, *scores.columns], schema=pa.schema(fields))
+    found = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
+    ordered = [found[name] for name in COLUMNS if name in found]
+    fields = [*pairs.schema, *(field for field, _ in ordered)]
+    return pa.table([*pairs.columns, *(column for _, column in ordered)], schema=pa.schema(fields))

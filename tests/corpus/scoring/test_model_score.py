@@ -1,7 +1,5 @@
 """Any trained model as the scorer: its cosines are the paraphrase scores, and what is made says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.corpus.publication.signature import signature
-from paraforge.corpus.scoring.score import build_scorers, score, score_step, score_table
+from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, LstmParameters
@@ -82,11 +80,13 @@ def test_workers_give_identical_files(tmp_path: Path, directory: Path) -> None:
 
 def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
     def description() -> dict[str, object]:
-        return score_step(WITHOUT_LANGUAGE, directory, Resources(), load_fixed).description()
+        return score_steps(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)[1].description()
 
     before = description()
     model = before["fingerprints"]["model"]  # type: ignore[index]
-    line = signature(["tatoeba"], {"score": before}, SelectParameters(filters=[]))
+    line = signature(
+        ["tatoeba"], {"score": {}, "score-paraphrase_score": before}, SelectParameters(filters=[])
+    )
     assert f"|score:model:{model[:8]}|" in line
     tensors = directory / "model.safetensors"
     changed = bytearray(tensors.read_bytes())
@@ -98,7 +98,7 @@ def test_the_model_is_in_the_key_and_in_the_signature(directory: Path) -> None:
 def test_a_damaged_model_is_refused_before_scoring(directory: Path) -> None:
     (directory / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(InputError, match=r"model\.safetensors"):
-        score_step(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)
+        score_steps(WITHOUT_LANGUAGE, directory, Resources(), load_fixed)
 
 
 def test_the_command_scores_with_a_model(directory: Path, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The score step: row-aligned, null where there is nothing to score, the same for any number of workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,7 @@ from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.parameters import ScoreParameters
-from paraforge.corpus.scoring.score import build_scorers, score, score_step, score_table
+from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
 from paraforge.corpus.scoring.scorers import language, sentence_transformer
 from paraforge.corpus.scoring.scorers.meaning import Meaning
 
@@ -151,7 +149,7 @@ def test_an_empty_corpus(tmp_path: Path, vectors: Path) -> None:
 
 
 def key_of(parameters: ScoreParameters, vectors: Path) -> object:
-    return score_step(parameters, vectors, Resources(devices=["cpu"])).description()
+    return score_steps(parameters, vectors, Resources(devices=["cpu"]))[0].description()
 
 
 def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
@@ -168,7 +166,7 @@ def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
 
 
 def test_the_libraries_that_tokenise_and_sum_are_recorded(vectors: Path) -> None:
-    step = score_step(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))
+    step = score_steps(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))[0]
     assert {"numba", "numpy", "sacremoses"} <= {*step.libraries}
 
 
@@ -186,7 +184,8 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     parameters = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "model"))
     for resources in (Resources(), Resources(devices=["cuda:3"]), Resources(devices=["cpu"])):
-        step = score_step(parameters, vectors, resources)
+        cheap, step = score_steps(parameters, vectors, resources)
+        assert cheap.device == "cpu"
         assert step.device.partition(":")[0] == resources.devices[0].partition(":")[0].replace("auto", "cuda")
         for number in range(3):
             monkeypatch.setattr(score_module, "worker_number", lambda number=number: number)
@@ -199,11 +198,11 @@ def test_language_is_off_where_its_package_is_absent(
 ) -> None:
     monkeypatch.setattr(language, "PACKAGE", "a_package_that_is_not_there")
     caplog.set_level("INFO")
-    step = score_step(ScoreParameters(), vectors, Resources())
+    step = score_steps(ScoreParameters(), vectors, Resources())[0]
     assert step.arguments["identify_language"] is False
     assert "[language]'" in caplog.text
     with pytest.raises(MissingPackageError):
-        score_step(ScoreParameters(identify_language=True), vectors, Resources())
+        score_steps(ScoreParameters(identify_language=True), vectors, Resources())
 
 
 def test_language_columns(vectors: Path) -> None:
@@ -214,10 +213,10 @@ def test_language_columns(vectors: Path) -> None:
 
 def test_missing_things_are_found_before_any_work(tmp_path: Path, vectors: Path) -> None:
     with pytest.raises(InputError, match="no such directory of word vectors"):
-        score_step(WITHOUT_LANGUAGE, tmp_path / "nothing", Resources())
+        score_steps(WITHOUT_LANGUAGE, tmp_path / "nothing", Resources())
     absent = ScoreParameters(identify_language=False, sentence_transformer=str(tmp_path / "nothing"))
     with pytest.raises(InputError, match=r"modules\.json"):
-        score_step(absent, vectors, Resources())
+        score_steps(absent, vectors, Resources())
 
 
 def test_model_directory_may_name_variables(monkeypatch: pytest.MonkeyPatch) -> None:

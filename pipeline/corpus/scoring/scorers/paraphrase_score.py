@@ -45,9 +45,9 @@ class ParaphraseScore(Scorer):
         self._vectors = vectors
 
     @classmethod
-    def build(cls, choice: ScorerChoice) -> ParaphraseScore:
+    def build(cls, choice: ScorerChoice) -> ParaphraseScore | None:
         """With the table or model that is chosen."""
-        return cls(choice.vectors)
+        return None if choice.vectors is None else cls(choice.vectors)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, -1 to 1; null where a side has no vector."""

@@ -1,0 +1,227 @@
+"""What a model gives has a directory of its own: other columns come and go and it is not run again."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.files import sha256_file
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
+from paraforge.corpus.scoring.pairs import Pairs
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import ScoreReport, score
+from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore
+from paraforge.corpus.scoring.scorers.language import LanguageIdentification
+from paraforge.corpus.scoring.scorers.sentence_transformer import SentenceTransformerCosine
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
+from tests.corpus.scoring.test_score import write_translated
+
+MODELS = {"cosine": SentenceTransformerCosine, "cross_encoder": CrossEncoderScore}
+ROWS = 95
+
+
+class Project:
+    """A corpus that is scored with models that count how often they are loaded and asked."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place = place
+        self.loaded: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        self.interrupted_at: int | None = None
+        self.translated = write_translated(place / "translated", ROWS)
+        WordVectors(["the", "cat"], np.eye(2, dtype=np.float32)).save(place / "vectors")
+        for name in ("modules.json", "config.json"):
+            (place / "model").mkdir(exist_ok=True)
+            (place / "model" / name).write_text("[]")
+        for column, scorer in MODELS.items():
+            monkeypatch.setattr(scorer, "__init__", self._load(column))
+            monkeypatch.setattr(scorer, "__call__", self._judge(column))
+
+    def _load(self, column: str) -> Callable[..., None]:
+        def load(*_: Any) -> None:
+            self.loaded[column] += 1
+
+        return load
+
+    def _judge(self, column: str) -> Callable[..., dict[str, Any]]:
+        def judge(_: Any, pairs: Pairs) -> dict[str, Any]:
+            self.asked[column] += 1
+            if self.asked.total() == self.interrupted_at:
+                raise Interrupted("in the middle")
+            lengths = pc.utf8_length(pairs.translation)
+            return {column: pc.divide(lengths.cast(pa.float32()), 50 if column == "cosine" else 60)}
+
+        return judge
+
+    def score(self, output: str = "scored", work: str = "work", **parameters: Any) -> ScoreReport:
+        models = {name: str(self.place / "model") for name in parameters.pop("models", ())}
+        given = ScoreParameters(**{"identify_language": False, **models, **parameters})
+        resources = Resources(work=self.place / work, workers=1, devices=["cpu"])
+        vectors = self.place / "vectors"
+        return score(given, self.translated, vectors, self.place / output, resources)
+
+    def files(self, output: str = "scored") -> dict[str, tuple[str, int]]:
+        """SHA-256 and inode of every file of the scores."""
+        root = self.place / output
+        files = (path for path in sorted(root.rglob("*")) if path.is_file())
+        return {str(path.relative_to(root)): (sha256_file(path), path.stat().st_ino) for path in files}
+
+    def shards_of(self, column: str) -> dict[str, tuple[str, int]]:
+        """Those of a model's shards."""
+        files = self.files()
+        return {name: files[name] for name in files if name.startswith(f"{column}/shard-")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setattr(LanguageIdentification, "__init__", lambda self, candidates: None)
+    monkeypatch.setattr(
+        LanguageIdentification,
+        "__call__",
+        lambda self, pairs: dict.fromkeys(self.names, pa.repeat("en", len(pairs))),
+    )
+    monkeypatch.setattr("paraforge.corpus.scoring.scorers.language.fingerprint", lambda: "one")
+    return Project(tmp_path, monkeypatch)
+
+
+def columns(project: Project) -> list[str]:
+    return ShardView(project.place / "scored").column_names
+
+
+def wrong_pairs(project: Project) -> pa.Table:
+    found = find_wrong_pairs([project.place / "scored"])
+    assert found is not None
+    return found
+
+
+def test_without_a_model_there_is_one_directory(project: Project) -> None:
+    project.score()
+    assert {name.partition("/")[0] for name in project.files()} == {
+        *(f"shard-{number:05d}.parquet" for number in range(10)),
+        *("_shards.json", "_wrong_pairs.arrow"),
+    }
+    assert "more_columns" not in (project.place / "scored" / "_shards.json").read_text()
+    work = {path.name for path in (project.place / "work").iterdir()}
+    assert work == {"score", "score-counts", "score-translations", "wrong-pairs"}
+
+
+@pytest.mark.parametrize("model", ["sentence_transformer", "cross_encoder"])
+def test_a_cheap_column_more_or_less_asks_no_model(project: Project, model: str) -> None:
+    column = "cosine" if model == "sentence_transformer" else model
+    project.score(models=[model])
+    before, asked, pairs = project.shards_of(column), +project.asked, wrong_pairs(project)
+    assert project.loaded and len(before) == 10
+    project.loaded.clear()
+    for identify, languages in ((True, None), (True, ["en", "cs"]), (False, None)):
+        report = project.score(models=[model], identify_language=identify, languages=languages)
+        assert report.rows == ROWS == report.scored + report.unscored
+        assert ("translation_language" in columns(project)) == identify
+        assert project.shards_of(column) == before
+        assert wrong_pairs(project)[column].equals(pairs[column])
+    assert not project.loaded and project.asked == asked
+
+
+def test_a_model_more_computes_nothing_else_again(project: Project) -> None:
+    plain = project.score()
+    before = {name: one for name, one in project.files().items() if name.startswith("shard-")}
+    for models in (["sentence_transformer"], ["sentence_transformer", "cross_encoder"]):
+        report = project.score(models=models)
+        assert report.reused == plain.shards == 10
+        assert {name: one for name, one in project.files().items() if name.startswith("shard-")} == before
+    # The shards of the corpus, and of the wrong pairs one.
+    assert project.asked == {"cosine": 11, "cross_encoder": 11}
+
+
+def test_the_columns_are_those_of_one_table(project: Project) -> None:
+    project.score(models=["sentence_transformer", "cross_encoder"], identify_language=True)
+    view = ShardView(project.translated, project.place / "scored")
+    table = pa.concat_tables(view.tables(["translation", "reference_tokens", *MODELS]))
+    scored = pc.is_valid(table["reference_tokens"]).to_pylist()
+    for column, divisor in (("cosine", 50), ("cross_encoder", 60)):
+        expected = [
+            len(text) / divisor if is_scored else None
+            for text, is_scored in zip(table["translation"].to_pylist(), scored, strict=True)
+        ]
+        assert table[column].to_pylist() == pytest.approx(expected)
+    scores = [name for name in COLUMNS if name in columns(project)]
+    assert [name for name in wrong_pairs(project).column_names if name in scores] == scores
+    assert "right_cosine" in wrong_pairs(project).column_names
+
+
+def test_a_scorer_that_is_not_wanted_any_more_takes_its_columns_along(project: Project) -> None:
+    project.score(models=["sentence_transformer", "cross_encoder"])
+    project.score(models=["cross_encoder"])
+    assert "cosine" not in columns(project) and "cross_encoder" in columns(project)
+    assert not (project.place / "scored" / "cosine").exists()
+    assert "cosine" not in wrong_pairs(project).column_names
+    project.score()
+    assert not {*MODELS} & {*columns(project)}
+
+
+# Ten shards a model, then the wrong pairs of each.
+@pytest.mark.parametrize("place", [1, 4, 10, 11, 17, 20, 21, 22])
+def test_interrupted_anywhere_and_resumed_it_has_the_same_bytes(project: Project, place: int) -> None:
+    models = ["sentence_transformer", "cross_encoder"]
+    project.score("expected", "other-work", models=models)
+    project.asked.clear()
+    project.interrupted_at = place
+    with pytest.raises(Interrupted):
+        project.score(models=models)
+    project.interrupted_at = None
+    project.score(models=models)
+    assert project.asked.total() == 22 + 1
+    found, expected = project.files(), project.files("expected")
+    assert {name: digest for name, (digest, _) in found.items()} == {
+        name: digest for name, (digest, _) in expected.items()
+    }
+
+
+def test_a_directory_that_is_missing_is_named(project: Project) -> None:
+    project.score(models=["cross_encoder"])
+    (project.place / "scored" / "cross_encoder").rename(project.place / "away")
+    with pytest.raises(InputError, match=r"scored/cross_encoder: no such directory of shards"):
+        ShardView(project.place / "scored")
+
+
+def test_an_index_names_directories_inside_its_own_alone(project: Project) -> None:
+    project.score()
+    index = project.place / "scored" / "_shards.json"
+    index.write_text(index.read_text().replace("{", '{"more_columns": ["../translated"], ', 1))
+    with pytest.raises(InputError, match="scored/translated: no such directory"):
+        ShardView(project.place / "scored")
+
+
+def test_selection_and_publication_read_them(project: Project) -> None:
+    whole = pa.concat_tables(ShardDirectory(project.translated).tables())
+    place = whole.column_names.index("failed")
+    whole = whole.set_column(place, COLUMNS["failed"], pa.nulls(ROWS, pa.string()))  # no row has two fates
+    writer = ShardWriter(project.translated, whole.schema, 10)
+    writer.write(whole)
+    writer.close({"step": "translate"})
+    project.score(models=["sentence_transformer"])
+    inputs = [project.translated, project.place / "scored"]
+    resources = Resources(work=project.place / "work", workers=1)
+    chosen = SelectParameters.model_validate(
+        {"filters": [{"kind": "bounds", "score": "cosine", "minimum": 0.22}]}
+    )
+    select(chosen, inputs, project.place / "selected", resources)
+    places = [project.place / name for name in ("corpus", "rejected")]
+    report = publish(PublishParameters(), inputs, project.place / "selected", *places, resources)
+    kept, rejected = (pa.concat_tables(ShardDirectory(place).tables()) for place in places)
+    assert kept.num_rows + rejected.num_rows == ROWS == report.corpus.counts.rows_in
+    assert kept.num_rows and pc.min(kept["cosine"]).as_py() >= np.float32(0.22)
+    assert "cosine" in rejected.column_names
+    assert "score-cosine" in report.corpus.steps
