@@ -139,6 +139,15 @@ def composed_files(project: Path) -> dict[Path, bool]:
     return {file: _sum_of(file) == one for file, one in known.items() if file.is_file()}
 
 
+def sections_of(file: Path) -> set[str]:
+    """The sections of params.yaml that a group's file sets; none where it cannot be read."""
+    try:
+        text, content = read_yaml(file)
+    except (OSError, InputError):
+        return set()
+    return {file.parent.name} if "@package _global_" not in text else set(content or ())
+
+
 def stale_words(project: Path) -> str | None:
     """What to do about group files that were changed after params.yaml was composed; None where none was."""
     changed = [str(file) for file, same in composed_files(project).items() if not same]

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.text.paths import UserFile, expand, files_of
-from paraforge.interface.configuration.choices import composed_files
+from paraforge.interface.configuration.choices import composed_files, sections_of
 from paraforge.interface.configuration.parameters import Parameters
 
 INPUTS = Path("inputs")
@@ -69,9 +69,16 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
         for named in named_files(parameters, stage):
             with contextlib.suppress(InputError):
                 paths += named.files()
-        if stage == "ingest":  # which says that one was changed
-            paths += composed_files(root.parent)
-        _link(root / stage, paths)
+        _link(root / stage, [*paths, *sorted(_files_of_groups(root.parent, stage, linked))])
+
+
+def _files_of_groups(project: Path, stage: str, linked: Iterable[str]) -> Iterator[Path]:
+    """The files of groups that a project's parameters of a stage were composed of, so that the stage says
+    that one was changed; those that set no stage with links are the first stage's."""
+    for file in composed_files(project):
+        sections = sections_of(file)
+        if stage in sections or (stage == "ingest" and not sections & set(linked)):
+            yield file
 
 
 def stages_with_files() -> list[str]:

@@ -13,8 +13,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from paraforge.base.errors import ConfigurationError
 from paraforge.base.text.paths import UserFile
 from paraforge.interface.configuration import Parameters, check_parameters
+from paraforge.interface.configuration.choices import reconfigure, sections_of
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import (
     link_inputs,
@@ -24,6 +26,8 @@ from paraforge.interface.configuration.inputs import (
     unreadable_files,
 )
 from tests.project import ROOT
+
+CHOICES = [(file.parent.name, file.stem) for file in sorted((ROOT / "configs").glob("*/*.yaml"))]
 
 
 def links(directory: Path) -> dict[str, Path]:
@@ -344,3 +348,27 @@ def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
     parameters = check_parameters(yaml.safe_load(compose(ROOT / "configs", overrides)), "here")
     link_inputs(parameters, ["nmt"], tmp_path / "inputs")
     assert [path.name for path in links(tmp_path / "inputs" / "nmt").values()] == read
+
+
+@pytest.mark.parametrize(("group", "name"), CHOICES, ids=lambda word: word)
+def test_a_choice_changes_the_links_of_the_stages_that_it_sets(tmp_path: Path, group: str, name: str) -> None:
+    """Another file of a group is no other input of a stage whose parameters it does not set."""
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+
+    def linked(*chosen: str) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:
+        found = reconfigure(tmp_path / "configs", chosen, tmp_path / "params.yaml")
+        (tmp_path / "params.yaml").write_text(found.text, encoding="utf-8")
+        link_inputs(found.parameters, root=tmp_path / "inputs")
+        return found.content, {stage: links(tmp_path / "inputs" / stage) for stage in stages_with_files()}
+
+    first, before = linked("corpus=tatoeba")
+    try:
+        second, after = linked(f"{group}={name}")
+    except ConfigurationError as error:
+        pytest.skip(f"not chosen alone: {error}")
+    changed = {section for section in {*first, *second} if first.get(section) != second.get(section)}
+    own = sections_of(ROOT / "configs" / group / f"{name}.yaml") & set(before)
+    others = {stage for stage in before if before[stage] != after[stage]}
+    assert others <= changed | (own or {"ingest"})
+    # That a file was changed is seen by a stage.
+    assert any(link.name == f"{name}.yaml" for one in after.values() for link in one.values())
