@@ -98,9 +98,14 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     monkeypatch.chdir(project)
     said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
     assert "runs every stage" in said
-    linked = {path.name.split("-", 1)[1] for path in (project / "inputs" / "ingest").glob("0*")}
-    # The texts, and the group files: values of theirs decide the rows.
-    assert linked == {"my.cs.gz", "my.en.gz", "my.yaml", "small.yaml", "quality.yaml"}
+    # The texts, and of each stage the group files that set its parameters.
+    for stage, expected in (
+        ("ingest", {"my.cs.gz", "my.en.gz", "my.yaml"}),
+        ("nmt", {"small.yaml"}),
+        ("select", {"quality.yaml"}),
+    ):
+        names = (path.name for path in (project / "inputs" / stage).glob("0*"))
+        assert {name.split("-", 1)[1] for name in names} == expected
 
 
 @pytest.mark.parametrize("swapped", [False, True])

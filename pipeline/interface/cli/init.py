@@ -56,6 +56,7 @@ def init(
         typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Now: cd {directory} && dvc repro")
+    typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
 
 
 def _upgrade(project: Path) -> None:

@@ -24,7 +24,9 @@ from paraforge.interface.project.stages import missing_parameters, reasons
 
 
 def project_findings(project: Path) -> Iterator[Finding]:
-    """What the version of a project means for it, for ``paraforge doctor``."""
+    """What the version of a project means for it, for ``paraforge doctor``; nothing where there is none."""
+    if not all((project / name).is_file() for name in ("dvc.yaml", PARAMETERS)):
+        return
     try:
         check_versions(project)
     except InputError as error:
