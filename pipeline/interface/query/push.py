@@ -27,7 +27,7 @@ _FORBIDDEN = re.compile(
     r"(?<![a-z])nd(?![a-z])|no[- ]?deriv|proprietary|all rights reserved|"
     r"\b(non?|not|never|without)\b.{0,30}redistribut|"
     r"redistribut\w*\W+(\w+\W+)?(not|never|prohibited|forbidden|disallowed)\b|"
-    rf"^{NOT_STATED}$|^\W*$|\bno[- ]licen[cs]e|\buse only\b|"
+    rf"^{NOT_STATED}$|^\W*$|\bno[- ]licen[cs]e|\buse only\b|^\W*(see|ask|refer|check)\b|"
     r"\b(unknown|unclear|unspecified|undefined|unlicen[cs]ed|none|other|private|confidential|tbd|todo|n/?a)\b",
     re.IGNORECASE,
 )

@@ -165,6 +165,7 @@ def test_a_dry_run_needs_no_network(corpus: Path, tmp_path: Path) -> None:
         *("no redistribution", "non-redistributable", "Not for redistribution", "may not be redistributed"),
         *("redistribution is prohibited", "redistribution not allowed", "MIT and CC-BY-ND-4.0", "no license"),
         *("Unspecified", "unlicenced", "TODO", "tbd", "N/A", "-", "for research use only", "none"),
+        *("see website", "(see LICENSE)", "ask the authors"),
     ],
 )
 def test_licences_that_do_not_allow_it(hub: FakeHub, tmp_path: Path, licence: str | None) -> None:
