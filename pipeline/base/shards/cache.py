@@ -29,8 +29,8 @@ class Cache:
     """A directory that all workers of a host share.
 
     A copy is ``KEY/content/NAME``; its last use is the time of ``KEY/listing.json``. Jobs have directories of
-    their own, ``.job.*.tmp``, in which a file ``KEY.used`` stands for each copy that they use. Whoever looks
-    at these or makes one holds the lock of the cache, so no copy goes between being found and being used.
+    their own, ``.job.*.tmp``, with a file ``KEY.used`` for each copy that they use. These files are read and
+    written under the lock of the cache, so that no copy is removed between being found and being used.
 
     most: bytes of all copies together, unless jobs use more; None: no bound.
     """
@@ -64,7 +64,7 @@ class Cache:
         return True
 
     def filling(self, copy: Path) -> FileLock:
-        """A lock for whoever puts files into a copy that it uses."""
+        """The lock to hold while putting files into a copy."""
         return FileLock(copy.parents[1] / _LOCK)
 
     def leave(self, job: Path) -> None:

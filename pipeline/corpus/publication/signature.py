@@ -30,7 +30,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
 
     Returns ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
     """
-    translate, chosen = (steps.get(name, {}) for name in ("translate", "select"))
+    translate, score, chosen = (steps.get(name, {}) for name in ("translate", "score", "select"))
     options = translate.get("parameters") or {}
     fields = [("src", _sources(sources)), ("mt", _translator(translate))]
     if known := translate.get("sentences_from_memory"):
@@ -40,7 +40,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     given = [key for key in ("beam", "nbest") if options.get(key) is not None]
     fields += [(key, format(options[key], ".10g")) for key in given]
     fields.append(("tok", TOKENISER))
-    fields.append(("score", _scorer(steps)))
+    fields.append(("score", _scorer(steps.get("score-paraphrase_score", score))))
     fingerprints = chosen.get("fingerprints") or {}
     fields += [one.signature(fingerprints.get(one.reason)) for one in select.filters]
     fields.append(("v", __version__))
@@ -78,13 +78,12 @@ def _translator(description: Description) -> str:
     return f"{engine}:{model}" if engine in ("fake", "imported") else model
 
 
-def _scorer(steps: Mapping[str, Description]) -> str:
+def _scorer(score: Description) -> str:
     """What the paraphrase score was computed with: the built-in scorer, word vectors, or a trained model,
     whose scores are a step of their own."""
     for kind, name in (("general", "scorer"), ("paragram", "vectors"), ("model", "model")):
-        for step in ("score", "score-paraphrase_score"):
-            if fingerprint := short_fingerprint(steps.get(step, {}), name):
-                return f"{kind}:{fingerprint}"
+        if fingerprint := short_fingerprint(score, name):
+            return f"{kind}:{fingerprint}"
     return "none"
 
 

@@ -184,8 +184,9 @@ def score_steps(
                 install_command(language.EXTRA),
             )
     kind, opened = open_vectors(vectors, open_model, verify=True)  # complains here, not in a worker
-    by_words = isinstance(opened, WordVectors | WordScorer)
-    fingerprints = {kind: opened.fingerprint} if isinstance(opened, WordVectors | WordScorer) else {}
+    words, fingerprints = None, {}
+    if isinstance(opened, WordVectors | WordScorer):
+        words, fingerprints = vectors.resolve(), {kind: opened.fingerprint}
     made = {name: one for name, one in (("counts", counted), ("lexical", learnt)) if one is not None}
     fingerprints |= {name: fingerprint for name, (_, fingerprint) in made.items()}
     if identify:
@@ -203,13 +204,13 @@ def score_steps(
         fingerprints=fingerprints,
         build=build_shard_function,
         arguments={
-            "vectors": vectors.resolve() if by_words else None,
+            "vectors": words,
             **{name: path for name, (path, _) in made.items()},
             "identify_language": identify,
             "languages": parameters.languages,
             "devices": ("cpu",),
         },
-        files=(*([vectors.resolve()] if by_words else []), *(path for path, _ in made.values())),
+        files=(*([] if words is None else [words]), *(path for path, _ in made.values())),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         libraries=(
             *("numba", "numpy", "sacremoses"),  # all sums, and every token
@@ -217,7 +218,7 @@ def score_steps(
         ),
     )
     steps = [step]
-    if not by_words:
+    if words is None:
         path = vectors.resolve()
         arguments: dict[str, Any] = {"vectors": path, "open_model": open_model, "devices": ("cpu",)}
         steps.append(_model_step("paraphrase_score", kind, path, arguments))

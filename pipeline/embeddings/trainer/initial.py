@@ -41,9 +41,7 @@ def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np
 def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: int) -> Tensor:
     """The random start that an encoder's parameters ask for, of units that occur so often."""
     table = random_table(len(counts), part.dimension, part.initial_scale, seed)
-    if part.initial_frequency is not None:
-        table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
-    return table
+    return _weighted_by_frequency(table, part, counts)
 
 
 def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tensor:
@@ -57,6 +55,11 @@ def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tenso
 def weighted_table(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
     """A table, changed in place, with the scale and the weights by frequency of a random start."""
     table *= part.initial_scale / table.std()
+    return _weighted_by_frequency(table, part, counts)
+
+
+def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
+    """A table, changed in place, with the weights that an encoder's parameters ask for."""
     if part.initial_frequency is not None:
         table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
     return table

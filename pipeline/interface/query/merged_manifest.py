@@ -22,7 +22,7 @@ from paraforge.versions import __version__
 logger = logging.getLogger(__name__)
 
 # What makes scores of one name mean other things.
-_TELLING = ("paraforge", "schema_version", "translate.", "score.", "select.")
+_TELLING = ("paraforge", "schema_version", "translate.", "score.", "score-", "select.")
 
 
 def source_names(manifests: Sequence[Manifest]) -> list[dict[str, str]]:

@@ -206,6 +206,14 @@ def test_scores_of_two_kinds_are_said(
     assert (
         f"{corpora[0]} was made otherwise than {older}: paraforge ({__version__}, not 0.0.9)" in caplog.text
     )
+    # A model's scores are a step of their own.
+    scored = shutil.copytree(corpora[1], tmp_path / "scored")
+    manifest = read_manifest(scored)
+    steps = {**manifest.steps, "score-cosine": {"fingerprints": {"sentence_transformer": "one"}}}
+    replace(manifest, steps=steps).write(scored)
+    with caplog.at_level(logging.WARNING):
+        run(corpora[0], scored, "-o", tmp_path / "fourth")
+    assert f"{scored} was made otherwise than {corpora[0]}: score-cosine." in caplog.text
 
 
 def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:

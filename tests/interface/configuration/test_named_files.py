@@ -1,0 +1,289 @@
+"""The user's files that parameters name: every field that can name one has a link, and what cannot be read is
+named."""
+
+from __future__ import annotations
+
+import os
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from paraforge.base.text.paths import UserFile
+from paraforge.interface.configuration import Parameters, check_parameters
+from paraforge.interface.configuration.composition import compose
+from paraforge.interface.configuration.inputs import (
+    link_inputs,
+    marked_fields,
+    named_files,
+    stages_with_files,
+    unreadable_files,
+)
+from tests.interface.configuration.test_inputs import links
+from tests.project import ROOT
+
+# Text of any kind that is no file of the user's: what it is instead.
+NO_FILES = {
+    "ingest.sources.name": "a name",
+    "ingest.sources.columns": "columns",
+    "ingest.sources.where.column": "a column",
+    "ingest.sources.where.values": "values",
+    "ingest.sources.where.not_in": "values",
+    "nmt.source_language": "a language",
+    "nmt.target_language": "a language",
+    "nmt.affixes.source_prefix": "tokens",
+    "nmt.affixes.source_suffix": "tokens",
+    "nmt.affixes.target_prefix": "tokens",
+    "translate.fake.fail_pattern": "a pattern of text",
+    "translate.server.model": "a name of the server's",
+    "translate.server.source_language": "a language",
+    "translate.server.target_language": "a language",
+    "translate.server.system": "a template",
+    "translate.server.user": "a template",
+    "translate.server.examples.source": "text",
+    "translate.server.examples.translation": "text",
+    "translate.server.url_variable": "a variable",
+    "translate.server.key_variable": "a variable",
+    "score.languages": "languages",
+    "select.required": "columns",
+    "select.deciles": "columns",
+    "select.order": "names",
+    "select.filters.name": "a name",
+    "select.filters.score": "a column",
+    "select.filters.column": "a column",
+    "select.filters.languages": "languages",
+    "select.filters.files.columns": "columns",
+    "publish.name": "a title",
+    "publish.licence": "a licence",
+    "publish.licences": "licences",
+    "ingest.sources.licence": "a licence",
+    "publish.languages": "languages",
+    "publish.tags": "tags",
+    "lexicon.language": "a language",
+    "lexicon.spacy_model": "an installed package",
+    "paraphraser.language": "a language",
+    "paraphraser.test_files.columns": "columns",
+    "triplets.same_lines": "patterns of sources",
+    "resources.tls.ca": "of the cluster, no stage's input",
+    "resources.tls.cert": "of the cluster, no stage's input",
+    "resources.tls.key": "of the cluster, no stage's input",
+    "decoders.sources": "patterns of sources",
+    "embeddings.names": "names",
+    "embeddings.models.training.loss": "a name",
+    "paragram.training.loss": "a name",
+    "report.title": "a title",
+    "resources.scheduler": "an address",
+    "resources.devices": "devices",
+    "resources.memory_limit": "a size",
+    "translate.imported.name": "a name",
+    "resources.translation_memory": "a directory that the stages write",
+    "resources.work": "a directory that the stages write",
+    "resources.worker_cache": "a directory that workers write",
+}
+
+
+def texts(
+    annotation: Any, key: str = "", marked: bool = False, above: Any = ()
+) -> Iterator[tuple[str, bool]]:
+    """Every field of text or paths below a type, and whether it is marked as a file of the user's."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        if issubclass(annotation, BaseModel):
+            for name, field in annotation.model_fields.items() if annotation not in above else ():
+                inner = f"{key}.{name}".removeprefix(".")
+                is_marked = any(isinstance(one, UserFile) for one in field.metadata)
+                yield from texts(field.annotation, inner, is_marked, (*above, annotation))
+        elif issubclass(annotation, str | Path):
+            yield key, marked
+    elif typing.get_origin(annotation) is typing.Annotated:
+        kind, *metadata = typing.get_args(annotation)
+        yield from texts(kind, key, marked or any(isinstance(one, UserFile) for one in metadata), above)
+    elif typing.get_origin(annotation) is not typing.Literal:
+        arguments = typing.get_args(annotation)
+        for argument in arguments[1:] if typing.get_origin(annotation) is dict else arguments:
+            yield from texts(argument, key, marked, above)
+
+
+def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
+    found = set(texts(Parameters))
+    ingest = {key.removeprefix("nmt.bitext.sources") for key, _ in found if key.startswith("nmt.bitext.")}
+    assert ingest <= {key.removeprefix("ingest.sources") for key, _ in found}
+    assert {key.removeprefix("pivots.") for key, _ in found} <= {key for key, _ in found}
+    unmarked = {key for key, marked in found if not marked and not key.startswith(("nmt.bitext.", "pivots."))}
+    units = {key for key in unmarked if key.startswith("embeddings.models.encoder.")}
+    assert unmarked - units == set(NO_FILES)
+    marked = {key for key, marked in found if marked}
+    assert marked == {re.sub(r"\.\*", "", key) for key in marked_fields(Parameters)}
+
+
+COLUMNS = {"source_text": 0, "reference": 1}
+SOURCES = [
+    {"name": "a", "format": "moses", "paths": {"source_text": "%", "reference": "%"}, "drop_rows": "%"},
+    {"name": "b", "format": "tsv", "path": "%", "columns": COLUMNS},
+    {"name": "c", "format": "tsv", "path": ["%", "%"], "columns": COLUMNS},
+]
+# Every parameter that names a file, with one.
+NAMED = {
+    "ingest": {"sources": SOURCES},
+    "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
+    "pivots": {
+        "de": {
+            "ingest": {"sources": [{**one, "name": f"{one['name']}-de"} for one in SOURCES]},
+            "nmt": {"model": "./%", "bitext": {"sources": SOURCES}},
+        }
+    },
+    "paragram": {"vectors": "%", "pair_files": [{"path": "%"}]},
+    "score": {"sentence_transformer": "%", "cross_encoder": "%"},
+    "select": {
+        "filters": [
+            {"kind": "decontamination", "files": [{"path": "%"}]},
+            {"kind": "near_repeats", "model": "%"},
+        ]
+    },
+    "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
+    "embeddings": {
+        "models": {
+            "word": {
+                "vectors": "%",
+                "sentencepiece_model": "%",
+                "teacher": "%",
+                "training": {"loss": "distil"},
+            }
+        },
+        "pair_files": [{"path": "%"}],
+        "development": ["%"],
+        "test_sets": ["%"],
+    },
+    "statistics": {"background": {"path": "%"}, "parser": "%"},
+    "paraphraser": {
+        "model": "./%",
+        "templates": {"parser": "%"},
+        "test_files": [{"path": "%"}],
+    },
+    "triplets": {"encoder": "%"},
+    "decoders": {"files": [{"path": "%"}], "development": ["%"], "test_sets": ["%"]},
+}
+# Not beside what NAMED has: of one field, or of one source, there are two kinds.
+OTHERS = [
+    {
+        "nmt": {"bitext": "%"},
+        "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
+        "paragram": {"initial_vectors": "%"},
+    },
+    {"paragram": {"model": "%"}},
+]
+
+
+def named_somewhere(value: Any, names: Iterator[int]) -> Any:
+    """The value with a name of its own for each %."""
+    if isinstance(value, dict):
+        return {key: named_somewhere(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [named_somewhere(one, names) for one in value]
+    return value.replace("%", f"file-{next(names)}") if isinstance(value, str) else value
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Parameters]:
+    """Parameters that together name a file by every field that can."""
+    monkeypatch.chdir(tmp_path)
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=sample"]))
+    found = []
+    for changes in (NAMED, *OTHERS):
+        changed = named_somewhere(changes, iter(range(100)))
+        sections = {name: {**section, **changed.get(name, {})} for name, section in content.items()}
+        found.append(check_parameters(sections, "here"))
+    return found
+
+
+def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
+    watched: list[Parameters], tmp_path: Path
+) -> None:
+    keys = set()
+    for number, parameters in enumerate(watched):
+        for stage in stages_with_files():
+            named = list(named_files(parameters, stage))
+            keys |= {
+                re.sub(
+                    r"\.(\d+|word|de|decontamination|near_repeat|source_text|reference)(?=\.|$)",
+                    ".*",
+                    one.key,
+                )
+                for one in named
+            }
+            paths = {Path(one.text) for one in named if one.text not in ("train", "none")}
+            for path in paths:
+                path.touch()
+            root = tmp_path / str(number)
+            link_inputs(parameters, [stage], root)
+            assert set(links(root / stage).values()) == {path.absolute() for path in paths}
+            for path in paths:
+                path.unlink()
+    assert keys == set(marked_fields(Parameters))
+
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    watching = [name for name, stage in stages.items() if f"inputs/{name}" in stage.get("deps", [])]
+    assert sorted(watching) == sorted(stages_with_files())
+    # DVC stops where a dependency does not exist, also in a fresh clone.
+    assert all((ROOT / "inputs" / name / ".gitignore").is_file() for name in watching)
+
+
+def test_every_file_that_cannot_be_read_is_a_problem(watched: list[Parameters]) -> None:
+    for parameters in watched:
+        named = [one for stage in stages_with_files() for one in named_files(parameters, stage)]
+        named = [one for one in named if one.text not in ("train", "none")]
+        assert [problem.partition(":")[0] for problem in unreadable_files(parameters)] == [
+            one.key for one in named
+        ]
+        for one in named:
+            Path(one.text).touch()
+        assert unreadable_files(parameters) == []
+        os.mkfifo("pipe")
+        for one in named:
+            Path(one.text).unlink()
+            Path(one.text).symlink_to("pipe")
+        assert len(unreadable_files(parameters)) == len(named)
+        for one in named:
+            Path(one.text).unlink()
+            Path(one.text).symlink_to("/dev/zero")
+        assert len(unreadable_files(parameters)) == len(named)
+        Path("pipe").unlink()
+        for one in named:
+            Path(one.text).unlink()
+
+
+@pytest.mark.parametrize(
+    ("model", "readable"),
+    [
+        ("train", True),
+        ("none", True),
+        ("Helsinki-NLP/opus-mt-cs-en", True),
+        ("/nowhere", False),
+        ("nowhere.zip", False),
+        ("./models/mine", False),
+        ("models/mine", False),
+        ("models/there", True),
+    ],
+)
+def test_a_model_is_a_path_a_word_or_a_name_of_the_hub(
+    model: str, readable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "there").mkdir(parents=True)
+    (tmp_path / "models" / "there" / "model.bin").touch()
+    parameters = check_parameters(yaml.safe_load(compose(ROOT / "configs", [f"nmt.model={model}"])), "here")
+    assert (unreadable_files(parameters) == []) == readable
+
+
+def test_what_is_read_beside_a_checkpoint_is_watched(tmp_path: Path) -> None:
+    read = ["checkpoint_best.pt", "dict.cs.txt", "dict.en.txt", "sentencepiece.model"]
+    for name in [*read, "checkpoint_last.pt", "training.log"]:
+        (tmp_path / name).touch()
+    overrides = [f"nmt.model={tmp_path / read[0]}"]
+    parameters = check_parameters(yaml.safe_load(compose(ROOT / "configs", overrides)), "here")
+    link_inputs(parameters, ["nmt"], tmp_path / "inputs")
+    assert [path.name for path in links(tmp_path / "inputs" / "nmt").values()] == read
