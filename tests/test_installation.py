@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shutil
@@ -23,17 +24,38 @@ BUILD = "import sys; from setuptools import build_meta; build_meta.build_{kind}(
 TREES = ("pipeline", "stages", "configs")
 
 
-def repository() -> list[str]:
-    """Every file of the repository: of a clone, or of an unpacked sdist."""
-    if (ROOT / ".git").exists():
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
-            "\0"
-        )
+def outputs(root: Path) -> list[str]:
+    """Patterns of the files and directories that 'dvc repro' writes, and of what DVC writes beside them."""
+    stages = yaml.safe_load((root / "dvc.yaml").read_text(encoding="utf-8"))["stages"].values()
+    bodies = [stage.get("do", stage) for stage in stages]
+    written = [one for body in bodies for kind in ("outs", "metrics", "plots") for one in body.get(kind, ())]
+    named = [next(iter(one)) if isinstance(one, dict) else one for one in written]
+    patterns = {re.sub(r"\$\{[^}]*\}", "*", name) for name in named}
+    beside = {f"{Path(name).parent.as_posix()}/.gitignore" for name in patterns}
+    return ["dvc.lock", *sorted(patterns | beside)]
+
+
+def repository(root: Path = ROOT) -> list[str]:
+    """Every file of the repository, of a clone or of an unpacked sdist; of what git does not know, what a
+    run has written is none."""
+    if (root / ".git").exists():
+
+        def listed(*options: str) -> list[str]:
+            command = ["git", "ls-files", "-z", *options]
+            return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split(
+                "\0"
+            )
+
+        written = outputs(root)
+        names = listed("--cached")
+        for name in listed("--others", "--exclude-standard"):
+            parts = [name, *(parent.as_posix() for parent in Path(name).parents)]
+            if not any(fnmatch.fnmatchcase(part, pattern) for part in parts for pattern in written):
+                names.append(name)
     else:
-        (sources,) = ROOT.glob("*.egg-info/SOURCES.txt")
-        listed = [name for name in sources.read_text(encoding="utf-8").splitlines() if "egg-info" not in name]
-    return [name for name in listed if name and (ROOT / name).exists()]
+        (sources,) = root.glob("*.egg-info/SOURCES.txt")
+        names = [name for name in sources.read_text(encoding="utf-8").splitlines() if "egg-info" not in name]
+    return [name for name in names if name and (root / name).exists()]
 
 
 def build(kind: str, source: Path, target: Path) -> str:
@@ -107,6 +129,20 @@ def user(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("MINE = True\n")
     return tmp_path
+
+
+def test_a_clone_in_which_a_corpus_was_built_has_the_same_files(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "dvc.yaml", tmp_path)
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    for pattern in outputs(tmp_path):
+        name = pattern.replace("*", "word")
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert repository(tmp_path) == ["dvc.yaml"]
+    for name in ("metrics/notes.txt", "reports/mine.html", "stages/new.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert repository(tmp_path) == ["dvc.yaml", "metrics/notes.txt", "reports/mine.html", "stages/new.py"]
 
 
 def test_building_warns_of_nothing(built: tuple[Path, Path, str]) -> None:
