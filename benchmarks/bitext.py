@@ -1,7 +1,5 @@
 """The bitexts that benchmarks translate."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ Over the generated corpus of ``benchmarks.query``; a count is compared with Duck
 ``python -m benchmarks.browse --help``
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 import tempfile

@@ -1,7 +1,5 @@
 """What a benchmark of translation measures: a way of translating, the sentences, and what comes out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

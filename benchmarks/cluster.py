@@ -3,8 +3,6 @@
 python -m benchmarks.cluster --workers 4 --life 12 --runs 3
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -11,8 +11,6 @@ but what was found on them chose the signs and the weights of the training sets:
 python -m benchmarks.contradictions
 """
 
-from __future__ import annotations
-
 import random
 import time
 

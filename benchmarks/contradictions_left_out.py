@@ -7,8 +7,6 @@ on triplets of the corpus with and without `triplets.contradictions`.
 python -m benchmarks.contradictions_left_out work/left-out
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A student beside its teacher, speed and quality: ``python -m benchmarks.distilled --help``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

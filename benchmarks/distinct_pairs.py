@@ -5,8 +5,6 @@ similar frequency, the same ones on both sides. One exchanged word in 2,000 is i
 vocabulary of a corpus grows with it. Among a million pairs 3 texts in 10,000 are there twice.
 """
 
-from __future__ import annotations
-
 import gzip
 import random
 from collections import Counter

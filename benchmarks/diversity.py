@@ -3,8 +3,6 @@
 python -m benchmarks.diversity --model models/nmt --bitext FILE.tsv.gz --vectors models/paragram
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ python -m benchmarks.engines agreement --model models/nmt --bitext FILE.tsv.gz
 Every finished cell is a line of the results file; a run resumes where the last one ended.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The small project that faults happen to: all stages, short trainings, and two hosts with one memory."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

@@ -5,8 +5,6 @@ of a stage reads it, and starts the stage by it: ``python -m sitecustomize MODUL
 Python. What is to happen is in the variable PARAFORGE_FAULT; without it nothing does.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import json

@@ -1,7 +1,5 @@
 """What a benchmark prints about the machine, and the memory that it needed."""
 
-from __future__ import annotations
-
 import platform
 import resource
 from pathlib import Path

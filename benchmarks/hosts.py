@@ -6,8 +6,6 @@ draws its faults from a seed: workers killed and started again, hosts cut off an
     python -m benchmarks.hosts --runs 50 --seed 1      # resumes; a line per run in results/hosts.jsonl
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 import time

@@ -8,8 +8,6 @@ A pair is about 170 bytes of made-up words with Czech letters. Of every 50 pairs
 and of every 1,000 one has a blank side; the last column says whether exactly these were refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """One of our models as a Marian model of Transformers, to measure its ``generate`` over the same weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ python -m benchmarks.memory growth
 python -m benchmarks.memory lookup --sentences 5000000
 """
 
-from __future__ import annotations
-
 import logging
 import resource
 import tempfile

@@ -4,8 +4,6 @@ python -m benchmarks.near_repeats exact --data DIRECTORY
 python -m benchmarks.near_repeats speed --data DIRECTORY --rows 1000000
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 import time

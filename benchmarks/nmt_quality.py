@@ -1,7 +1,5 @@
 """BLEU and chrF of a translation model on real test sets: ``python -m benchmarks.nmt_quality --help``."""
 
-from __future__ import annotations
-
 import gzip
 import time
 from collections.abc import Iterator

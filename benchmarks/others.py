@@ -1,7 +1,5 @@
 """CTranslate2, fairseq and Transformers as their documentation has them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

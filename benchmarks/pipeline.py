@@ -5,8 +5,6 @@ where the rows went, the score bands and pairs drawn at random. What is done alr
 has no times.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

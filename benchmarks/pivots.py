@@ -8,8 +8,6 @@ python -m benchmarks.pivots growth --copies 50
 Each pivot is ingested and translated by the engine fake. What is counted is compared with a dictionary.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections import Counter, defaultdict

@@ -6,8 +6,6 @@ translation model decides what is found. Each verse has a reference and two more
 python -m benchmarks.pivots_sts work/pivots-sts
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -5,8 +5,6 @@
 python -m benchmarks.probability_loss --model DIR --bitext FILE.tsv.gz
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -8,8 +8,6 @@ python -m benchmarks.proof data/translated work/proof
 python -m benchmarks.proof --pairs pairs.tsv.gz work/tenths
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ scores of every file are drawn anew; the texts are those of a few files, repeate
 ``python -m benchmarks.query --help``
 """
 
-from __future__ import annotations
-
 import resource
 import statistics
 import subprocess

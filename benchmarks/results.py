@@ -1,7 +1,5 @@
 """Measurements as data: benchmarks and experiments append to ``results/``."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -3,8 +3,6 @@
 python -m benchmarks.scaling --workers 1,2,4,8,16
 """
 
-from __future__ import annotations
-
 import logging
 import tempfile
 import time

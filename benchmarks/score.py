@@ -1,7 +1,5 @@
 """Speed and memory of the score stage on real pairs: ``python -m benchmarks.score --help``."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

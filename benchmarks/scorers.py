@@ -4,8 +4,6 @@ python -m benchmarks.scorers chrf tfidf-trigrams models/embeddings/trigram
 python -m benchmarks.scorers models/paragram --bitext pairs.tsv --reference 0 --translation 1
 """
 
-from __future__ import annotations
-
 import gzip
 import time
 from collections.abc import Sequence

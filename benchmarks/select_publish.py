@@ -1,7 +1,5 @@
 """Speed and memory of selection and publication: ``python -m benchmarks.select_publish --help``."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

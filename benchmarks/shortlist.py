@@ -6,8 +6,6 @@ CTranslate2 then computes probabilities for the shortlists of a batch's sentence
 vocabulary.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections import Counter

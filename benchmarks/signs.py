@@ -4,8 +4,6 @@ python -m benchmarks.signs
 python -m benchmarks.signs --failed translations.txt --model models/embeddings/trigram
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 The forecast of ``paraforge plan`` is its closed form where nothing fails, which the tests compare with it.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import random

@@ -4,8 +4,6 @@ python -m benchmarks.source_similarity
 python -m benchmarks.source_similarity --rows 10000 --held-out 2000
 """
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 

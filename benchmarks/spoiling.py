@@ -4,8 +4,6 @@ What a score is worth shows on translations that are known to be wrong: those of
 length, and the same ones damaged as failing models damage them.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Final

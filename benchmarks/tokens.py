@@ -1,8 +1,6 @@
 """Compares the column tokeniser and `tokenize` with sacremoses, token by token, on hard generated text and on
 every text under a directory."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import random

@@ -7,8 +7,6 @@ python -m benchmarks.train_embeddings windows --window 16384 --block 64
 What they are worth is in experiments/tables.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

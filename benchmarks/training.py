@@ -1,7 +1,5 @@
 """Speed and memory of training a translation model: ``python -m benchmarks.training --help``."""
 
-from __future__ import annotations
-
 import resource
 import tempfile
 import time

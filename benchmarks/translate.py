@@ -4,8 +4,6 @@ python -m benchmarks.translate speed --model DIR --bitext FILE.tsv.gz
 python -m benchmarks.translate agreement --model DIR --bitext FILE.tsv.gz --bitext OTHER.tsv.gz
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -8,8 +8,6 @@ python -m benchmarks.triplets tune static work/triplets --tokenizer all-MiniLM-L
 python -m benchmarks.triplets compare models/embeddings/word models/embeddings/trigram
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import tempfile

@@ -5,8 +5,6 @@ python -m benchmarks.unrolling --only bow-gru --updates 100
 What they are worth is in experiments/tables/unrolling.yaml.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Ways of translating sentences, each measured in a process of its own: our engines, others as they come."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -7,8 +7,6 @@ An existing paraphrase corpus, or a bitext that the engine ``fake`` translates, 
 real text. DVC's own time is what no stage accounts for: it hashes and links what they leave.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

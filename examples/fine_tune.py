@@ -5,8 +5,6 @@ python examples/fine_tune.py all-MiniLM-L6-v2 triplets tuned
 Needs: pip install "sentence-transformers[train]>=5.4" datasets
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

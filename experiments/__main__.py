@@ -8,8 +8,6 @@ PARAFORGE_DATA names the data. A finished cell is kept in WORK under the hash of
 the same command resumes. Mean and deviation over the seeds are appended to results/TABLE.jsonl.
 """
 
-from __future__ import annotations
-
 import shlex
 import statistics
 import sys

@@ -1,7 +1,5 @@
 """A cell that runs commands of the product and reads the figures that they wrote."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -3,8 +3,6 @@
 python -m experiments.curve work/experiments/cells/KEY/model figures.json
 """
 
-from __future__ import annotations
-
 import statistics
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 python -m experiments.differing WORD/model TRIGRAM/model figures.json --examples 10
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

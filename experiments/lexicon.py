@@ -4,8 +4,6 @@ python -m experiments.lexicon pairs captions,bible pairs.tsv
 python -m experiments.lexicon judge lexicon figures.json
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 python -m experiments.metrics bleu figures.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

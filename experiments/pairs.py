@@ -1,7 +1,5 @@
 """Paraphrase pairs from the real data of PARAFORGE_DATA, and its STS sets, for benchmarks."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import os

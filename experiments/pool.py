@@ -1,7 +1,5 @@
 """One store of all training pairs that the experiments choose from, each with its source, some scored."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

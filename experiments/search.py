@@ -1,7 +1,5 @@
 """A search of hyper-parameters: trials of a row, and the row with what was best (W16 4.1 tunes by hand)."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping
 from typing import Any

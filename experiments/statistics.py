@@ -3,8 +3,6 @@
 python -m experiments.statistics captions figures.json --parses 1000
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -3,8 +3,6 @@
 python -m experiments.sts_benchmark work/experiments/cells/KEY/model 1 figures.json
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A cell that trains an encoder on pairs of the pool and judges it on STS."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 python -m experiments.under_trained work/experiments/cells/KEY/model 100000 figures.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python -m experiments.unknown work/experiments/cells/KEY/model own OUTPUT
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

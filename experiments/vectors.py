@@ -4,8 +4,6 @@ python -m experiments.vectors vectors vectors.txt     # without supervision, by 
 python -m experiments.vectors counts books counts.txt
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import time

@@ -3,8 +3,6 @@
 python -m experiments.words work/experiments/cells/KEY/model 1 figures.json
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

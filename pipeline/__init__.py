@@ -6,8 +6,6 @@ vectors = model.encode(["A dog runs.", "It is raining."])
 scores = model.similarity(["A dog runs."], ["It is raining."])
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

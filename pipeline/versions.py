@@ -6,8 +6,6 @@ Raise a step's number whenever the same input and parameters would give another 
 DVC reads this file without running it.
 """
 
-from __future__ import annotations
-
 __version__ = "0.1.0"
 
 INGEST = 4

@@ -6,8 +6,6 @@ adjectives also those that are similar to one of a pair.
 python -m scripts.derive_antonyms pipeline/corpus/scoring/meaning/antonyms.txt
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Write the generated parts of docs/configuration.md and docs/schema.md; ``--check`` only compares."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

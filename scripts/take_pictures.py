@@ -1,7 +1,5 @@
 """Take the pictures of a finished project for README and docs: report, annotation and browse pages."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

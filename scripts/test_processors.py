@@ -7,8 +7,6 @@ that. Numeric tests are the files below tests/ that name a library of numbers or
 tenth of them, another one each day; named files are taken instead. Only for x86-64.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

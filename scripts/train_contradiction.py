@@ -8,8 +8,6 @@ on one kind of machine.
 python -m scripts.train_contradiction pipeline/corpus/scoring/meaning/weights.json
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

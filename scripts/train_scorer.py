@@ -7,8 +7,6 @@ no STS. The same data and seed give the same bytes.
 python -m scripts.train_scorer pipeline/corpus/scoring/general
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping

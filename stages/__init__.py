@@ -1,7 +1,5 @@
 """DVC stages: each reads its section of params.yaml, calls the library and writes metrics."""
 
-from __future__ import annotations
-
 import sys
 
 from paraforge.base.interrupts import end_on_signals

@@ -1,7 +1,5 @@
 """What every stage does around its work: logging, signals and exit codes."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import logging

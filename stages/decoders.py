@@ -1,7 +1,5 @@
 """Stage decoders: a network that predicts neighbouring sentences, trained on running text, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.embeddings.unrolling.stage import build_decoders

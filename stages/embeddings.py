@@ -1,7 +1,5 @@
 """DVC stage ``embeddings``: one of the models of section ``embeddings``, trained on the published corpus."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """DVC stage ``ingest``: read, clean and deduplicate the configured corpora."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.base.errors import ConfigurationError

@@ -1,7 +1,5 @@
 """DVC stage ``lexicon``: the paraphrase lexicon of the corpus, and how it fares on word similarity lists."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.products.lexicon.evaluation import evaluate_lexicon, read_lists

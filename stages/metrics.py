@@ -1,7 +1,5 @@
 """What a stage writes of its work: everything, and the few figures that 'dvc metrics show' shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final

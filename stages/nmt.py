@@ -1,7 +1,5 @@
 """Stage nmt: the translation model, trained on the ingested bitext, imported, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.stages.common import parameters_of, run_stage

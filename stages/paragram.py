@@ -1,7 +1,5 @@
 """DVC stage ``paragram``: what the paraphrase score is computed with: built in, given or trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.embeddings.trainer.paragram import build_paragram

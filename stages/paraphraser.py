@@ -1,7 +1,5 @@
 """Stage paraphraser: the model that paraphrases, trained on the published corpus, imported, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.products.paraphrasing.parameters import TRAIN

@@ -1,7 +1,5 @@
 """DVC stage ``publish``: the corpus and the rejected pairs as Parquet with manifest, signature and card."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.corpus.publication.publication import publish

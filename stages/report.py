@@ -1,7 +1,5 @@
 """DVC stage ``report``: one self-contained HTML file on the corpus and how it came about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.base.logs import say_result

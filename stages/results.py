@@ -1,7 +1,5 @@
 """One line on what a stage did, made of its metrics: what came out of how much, what was lost, seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 

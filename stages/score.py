@@ -1,7 +1,5 @@
 """DVC stage ``score``: tokens, paraphrase score, overlaps and the other scores of every translated pair."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.corpus.scoring.score import score

@@ -1,7 +1,5 @@
 """DVC stage ``select``: which pairs are kept, and which filter rejects the others."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

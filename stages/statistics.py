@@ -1,7 +1,5 @@
 """DVC stage ``statistics``: sources, score bands, histograms and deciles of the corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.corpus.statistics.statistics import describe_corpus

@@ -1,7 +1,5 @@
 """Stage translate: every row gets the machine translation of its foreign side."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

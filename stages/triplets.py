@@ -1,7 +1,5 @@
 """Stage triplets: anchors, positives and hard negatives mined over the published corpus, or none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.products.triplets.mining import mine_triplets

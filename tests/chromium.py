@@ -1,7 +1,5 @@
 """A headless Chromium for tests of pages, and the browser as a person uses it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

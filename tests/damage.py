@@ -1,7 +1,5 @@
 """What can happen to a file on a disk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

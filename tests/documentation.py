@@ -1,7 +1,5 @@
 """Blocks of the documentation's pages, in order, and the files that a reader would bring."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import re

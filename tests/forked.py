@@ -1,8 +1,6 @@
 """Training processes forked from the one that starts them: to import torch and fairseq takes longer than the
 trainings of the tests. tests/translation/training/test_training_process.py starts them in the usual way."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import logging

@@ -4,8 +4,6 @@ Texts, whole numbers and truth values are kept as a hash, floating-point columns
 last digits differ from machine to machine.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Commands and stages run in this process: quicker than as a process, and stopped where a test wants it."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

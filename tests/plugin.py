@@ -1,7 +1,5 @@
 """A package with a module in an entry point group, and processes in which it is installed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A project of its own for tests of whole stages: a copy of the code, small parameters, the fake engine."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

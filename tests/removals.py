@@ -1,7 +1,5 @@
 """A process that is killed in a removal: after so many files nothing more is removed."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Any file of the work directory may be damaged: its stage makes it again, to the same bytes."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

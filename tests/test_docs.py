@@ -1,7 +1,5 @@
 """The generated pages are up to date, links lead somewhere, and the stages are those that the code has."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The commands of README and docs/ run, in order, in a project right after its corpus was rebuilt."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

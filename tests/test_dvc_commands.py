@@ -1,7 +1,5 @@
 """DVC's own commands keep the choices of params.yaml, the work directory and the corpus."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A project that version 0.1.0 made, brought up to date."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sdist and the wheel: what is in them, and that a project runs with the wheel alone, without a clone."""
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import re

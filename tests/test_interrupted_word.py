@@ -1,7 +1,5 @@
 """Code 130 comes with the word, whichever of the main thread and the watcher of signals is the faster."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 import subprocess

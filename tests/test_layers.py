@@ -1,7 +1,5 @@
 """Imports point down between wings and between rooms, as pyproject.toml declares and the docs show."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

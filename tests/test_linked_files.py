@@ -1,7 +1,5 @@
 """Work directory, output and cache of DVC are links to one file, and nothing ever writes into it."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from pathlib import Path

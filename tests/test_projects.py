@@ -1,8 +1,6 @@
 """``paraforge init``: a project of one's own, its bitext looked at first; nothing of a user's is overwritten,
 and one of an earlier version comes up to date without running what did not change."""
 
-from __future__ import annotations
-
 import configparser
 import gzip
 import importlib.util

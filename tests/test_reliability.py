@@ -1,7 +1,5 @@
 """The whole pipeline with the fake engine: killed anywhere it resumes to the same bytes."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

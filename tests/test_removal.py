@@ -1,8 +1,6 @@
 """Killed in the middle of a removal, every step that resumes gives the same bytes; no part of a directory is
 ever found under its name."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

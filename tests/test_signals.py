@@ -1,7 +1,5 @@
 """Every command and every stage: a signal at any time is exit code 130, a closed pipe is quiet."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

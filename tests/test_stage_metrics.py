@@ -1,7 +1,5 @@
 """What stages write beside their output: everything, and a headline that fits a terminal."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A step whose output changes has another number: without it, finished work of before would be reused."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -4,8 +4,6 @@ Each is a process of its own, in its starter's process group, with the arguments
 files that it was started with. tests/test_signals.py starts every command and every stage in the usual way.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

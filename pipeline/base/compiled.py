@@ -1,7 +1,5 @@
 """Loops compiled by numba, where neither Arrow nor numpy has the operation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

@@ -1,7 +1,5 @@
 """The device that a user names, and how many threads torch uses inside its operations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

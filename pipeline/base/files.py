@@ -1,7 +1,5 @@
 """Files written whole or not at all, and their SHA-256."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """SIGTERM, Ctrl-C and closed pipes: a program stops where nothing is lost, and its exit code says so."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import multiprocessing

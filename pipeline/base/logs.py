@@ -1,7 +1,5 @@
 """Logging in one place: short lines on standard error, everything with times in ``logs/NAME.log``."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from pathlib import Path

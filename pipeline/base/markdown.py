@@ -1,7 +1,5 @@
 """Markdown from text that anybody may have written: no character of it is taken for markup."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

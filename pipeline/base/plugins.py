@@ -1,7 +1,5 @@
 """Finds classes by the modules that they are in, so that adding one is adding a file."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

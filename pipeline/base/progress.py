@@ -1,7 +1,5 @@
 """The one progress display: rows, rate and time left, on a terminal a bar, elsewhere a line now and then."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Files of unfinished work, each with its SHA-256 beside it: a run that resumes uses no other bytes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

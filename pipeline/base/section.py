@@ -1,7 +1,5 @@
 """What every section of params.yaml, and every other set of checked values, has in common."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 

@@ -1,7 +1,5 @@
 """YAML, read safely, each key once and no larger than it looks, and written so that it shows all of it."""
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any, Final, NoReturn
 

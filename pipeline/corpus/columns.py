@@ -1,7 +1,5 @@
 """Every column of the project in the order of the published corpus, scores included, and its label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Opens whatever gives sentences vectors or compares them, by its name: a directory, a file, a baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

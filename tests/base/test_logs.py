@@ -1,7 +1,5 @@
 """What people see, progress included, and what the log file keeps."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Iterator

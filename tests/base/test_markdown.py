@@ -1,7 +1,5 @@
 """Text in Markdown stays text, whatever it is made of: as a parser of CommonMark sees it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Whatever YAML the program reads, a text that means more than it says is refused at once, with its line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command of results/ can still be typed: programs, options, tables' rows, targets and stages exist."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import shlex

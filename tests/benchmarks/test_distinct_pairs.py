@@ -1,7 +1,5 @@
 """Pairs made from real ones: the same whoever asks, hardly any text twice, and still pairs."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

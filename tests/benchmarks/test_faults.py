@@ -1,7 +1,5 @@
 """The fault machine: its draws are repeatable, its finds recorded, and no difference is passed by."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -10,8 +10,6 @@ of the same table (and other figures of it), their difference or quotient. A row
 several have it `NAME | key = value`, `none` for one that has no such key.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of paraphrases that can be told by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

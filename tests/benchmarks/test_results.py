@@ -1,7 +1,5 @@
 """Measurements are valid, the page is what they give, and benchmarks record by themselves."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmark of scorers on a tiny bitext, against figures that a reader can work out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

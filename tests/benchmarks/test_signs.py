@@ -1,7 +1,5 @@
 """The benchmark of signs: spoilt pairs, and a regression against what it has to find."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The simulated cluster against arithmetic and closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

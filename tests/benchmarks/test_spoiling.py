@@ -1,7 +1,5 @@
 """Spoilt translations by what defines each kind, and the area under the ROC curve by counting pairs."""
 
-from __future__ import annotations
-
 import random
 import re
 

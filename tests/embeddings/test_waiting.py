@@ -1,7 +1,5 @@
 """Threads of a training sleep while they wait, unless the environment says otherwise."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Data, tables and results of a test's own."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small table for tests, and its run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

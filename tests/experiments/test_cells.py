@@ -1,7 +1,5 @@
 """Cells of experiments: what makes another one, and that two runs share them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The history of a training of decoders as figures of a table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

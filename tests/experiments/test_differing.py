@@ -1,7 +1,5 @@
 """Where two models differ, from similarities that can be worked out by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A lexicon by frequency of its words, against counting entry by entry."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

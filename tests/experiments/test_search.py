@@ -1,7 +1,5 @@
 """A search of settings: its trials are cells, and the best is recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables of experiments: every file is valid, cells run once, rows are recorded with mean and deviation."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import signal

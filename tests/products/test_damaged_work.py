@@ -1,7 +1,5 @@
 """Whatever happens to a file of unfinished work on a lexicon or on triplets, the result is the same."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Callable

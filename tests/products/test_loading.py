@@ -1,7 +1,5 @@
 """Every kind of model is told by its files, and gives the vectors that it is of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bracketed constituency trees: the top two levels, labels without words, and templates."""
 
-from __future__ import annotations
-
 import re
 from itertools import accumulate
 

@@ -3,8 +3,6 @@
 The finished shards in ``work/parses`` are the memory: whoever needs parses later reads them first.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

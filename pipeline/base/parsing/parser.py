@@ -1,7 +1,5 @@
 """What a parser is: sentences in, bracketed constituency trees out, and how one is opened by its name."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a stopped run has done of a shard, with the versions of libraries that it was done with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Copies of models in the cache of a worker's host: which jobs use them, and which are removed when the cache
 is full."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Clusters of rows that share keys, directly or through others, over a whole corpus and out of core."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Copies of files on a worker that does not see the disk of the host that asks."""
 
-from __future__ import annotations
-
 import errno
 import json
 import threading

@@ -1,7 +1,5 @@
 """The disk of the host that asks: who sees it, and what of it a job reads and writes."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import uuid

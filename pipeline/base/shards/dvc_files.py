@@ -1,7 +1,5 @@
 """The files that DVC writes in place: a kill in that moment leaves a part of one, which DVC then refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

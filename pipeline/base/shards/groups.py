@@ -1,7 +1,5 @@
 """Finds, out of core, which rows of a corpus have the same key: duplicates, and who came first."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """128-bit keys of texts: equal keys mean equal texts, on every platform and in every version."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,7 +1,5 @@
 """Versions of the libraries that decide a step's bytes: recorded in its shards, and not mixed unasked."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version

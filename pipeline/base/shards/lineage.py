@@ -3,8 +3,6 @@
 A sample of the rows with the smallest numbers is the same whatever the shards, their order and the workers.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A query of DuckDB over columns of shards, out of core, that ends when the process is told to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path

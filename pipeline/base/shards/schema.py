@@ -1,8 +1,6 @@
 """What declares a column, and those that are not scores: lineage, texts, translation and fate, in order; and
 rows of tables by these."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

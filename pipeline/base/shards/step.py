@@ -1,7 +1,5 @@
 """A step: a pure function from shard to shard, and running it over a directory of shards."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The work directory: finished shards under the hash of what made them, and one writer at a time."""
 
-from __future__ import annotations
-
 import ctypes
 import glob
 import json

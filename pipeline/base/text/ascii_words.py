@@ -1,7 +1,5 @@
 """Words of ASCII texts, some twenty times as fast as by Arrow's regular expressions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray

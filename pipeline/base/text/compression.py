@@ -1,7 +1,5 @@
 """Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, known by its first bytes."""
 
-from __future__ import annotations
-
 import errno
 import lzma
 import tarfile

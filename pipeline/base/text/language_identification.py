@@ -5,8 +5,6 @@ of them; a class' score is its prior plus the sum over distinct features of log(
 weight for the class. The package walks in Python and multiplies text by text.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

@@ -39,8 +39,6 @@ What the rules put a space between are chunks, too, and recur far more often: `"
 at an apostrophe at one end where the chunk has no other one. Most of what is left is a plain word.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from functools import lru_cache

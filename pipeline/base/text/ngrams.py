@@ -1,8 +1,6 @@
 """Compiled loops over token columns: n-grams that two sides of a pair share, as multisets, and sums of rows
 of a table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

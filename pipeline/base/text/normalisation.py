@@ -4,8 +4,6 @@ decontamination compare it, letters and digits alone, lower-cased.
 U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache

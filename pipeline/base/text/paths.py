@@ -1,7 +1,5 @@
 """Paths of sources: environment variables, the home directory, and patterns for many files."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """Pairs of phrases as PPDB has them: `[LHS] ||| phrase ||| paraphrase ||| features ||| ...`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rows of different lengths stored end to end: where each begins, and the positions of some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 There are also words and trigrams without punctuation, which leave out tokens without a letter or digit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads text files of word vectors (word2vec, GloVe, paragram), checking every line."""
 
-from __future__ import annotations
-
 import logging
 import math
 import re

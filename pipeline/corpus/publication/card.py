@@ -1,7 +1,5 @@
 """The dataset card of a published corpus, with the front matter that the Hugging Face Hub reads."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which kept pairs say the same, and splits of the corpus that share no sentence."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

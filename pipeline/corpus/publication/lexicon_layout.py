@@ -1,7 +1,5 @@
 """What a lexicon is on disk: `lexicon.json`, the words, and entries as Parquet sorted for look-up by word."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The manifest of a published corpus: files and their SHA-256, columns, counts, parameters and origin."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

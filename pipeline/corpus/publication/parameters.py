@@ -1,7 +1,5 @@
 """Section ``publish`` of params.yaml: how the corpus is cut into files, and what its card says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Annotated, Literal

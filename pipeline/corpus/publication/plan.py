@@ -1,7 +1,5 @@
 """Which shards go into which published file, so that files are written side by side and always the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Publication: kept pairs and rejected pairs as two Parquet datasets with manifest, signature and card."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

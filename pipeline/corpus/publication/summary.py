@@ -1,7 +1,5 @@
 """What a run gave, gathered from its metrics and its published corpus: what ``paraforge summary`` shows."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The verdict on a corpus' scores in words, for the summary, the report and the dataset card."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

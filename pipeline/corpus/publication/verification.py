@@ -1,7 +1,5 @@
 """Checks a published corpus against its manifest: files, checksums, rows, columns and counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

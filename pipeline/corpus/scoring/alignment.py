@@ -9,8 +9,6 @@ processor has 16 sums: product k goes to sum k modulo 16, rounded before it is a
 halves, 8 to 8 and so on, until one is left.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

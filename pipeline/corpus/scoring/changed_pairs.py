@@ -1,7 +1,5 @@
 """Pairs whose translation has a changed meaning, made of right pairs by rule, and how well they are found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

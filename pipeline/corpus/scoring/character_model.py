@@ -7,8 +7,6 @@ follow h. Below the single characters all known ones and one unknown are equally
 ends with a blank; what is before the first blank is not looked at, so each word has one probability.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

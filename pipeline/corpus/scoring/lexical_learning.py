@@ -4,8 +4,6 @@ A wrong row must not teach the table that it is right. So a link needs two rows 
 expected count is less by one, which is the most that one row adds: no row is judged by what it taught itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path

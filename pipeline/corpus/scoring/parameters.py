@@ -1,7 +1,5 @@
 """Section ``score`` of params.yaml: which scores a pair gets beside those that it always gets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Finds what is repeated at once: letters within a word, words within a sentence."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much of a translation repeats itself where its reference does not, as that of a failing model does."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -4,8 +4,6 @@ What a model gives is a step of its own, with a directory next to the other scor
 that costs little runs no model again, and to add a model computes nothing else again.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Scores the pairs of one file, TSV, CSV or Parquet, into one Parquet file, in bounded memory."""
 
-from __future__ import annotations
-
 import csv
 import logging
 from collections import Counter

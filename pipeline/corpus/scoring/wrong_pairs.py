@@ -4,8 +4,6 @@ What a score is worth on a corpus shows on pairs that are known to be wrong. A s
 paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence

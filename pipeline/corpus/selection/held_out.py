@@ -1,7 +1,5 @@
 """Reading the sentences of test files, so that a corpus can be kept free of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Marks the rows of a scored file that a minimum rejects, where no stage selects."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

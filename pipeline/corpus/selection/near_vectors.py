@@ -5,8 +5,6 @@ section 3), in each of several bands; only rows that share a bucket are compared
 numbers, so that neither the processor nor the number of threads changes anything.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The passes of a selection over the shards, and what is kept between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ A 32- or 64-bit value is mapped to an unsigned integer that sorts the same way; 
 sixteen bits shows in which bucket a rank falls, and a second look at that bucket alone gives the exact value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What the reasons in ``rejected`` mean, in words, from the parameters that a corpus was selected with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

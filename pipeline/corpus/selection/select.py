@@ -1,7 +1,5 @@
 """Selection: decides of every pair whether it is kept or which filter rejects it first, from scores alone."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The minima of a selection: found on the corpus' wrong pairs where asked for, and judged by these."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The pairs of a shard that have a translation, and keys that draw some of them at random."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Section ``statistics`` of params.yaml: what is reported of the corpus (ParaNMT Tables 1 and 3)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """A sample of each source's references, and what ParaNMT's Table 1 says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

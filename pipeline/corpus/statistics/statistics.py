@@ -1,7 +1,5 @@
 """Statistics of a corpus: sources (ParaNMT Table 1), score bands (Table 3), histograms, deciles."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial

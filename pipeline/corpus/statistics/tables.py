@@ -1,7 +1,5 @@
 """Statistics as tables of rows: for metrics, plots and Parquet files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Word and Trigram: the mean of a sentence's vectors (W16 Eq. 1; ParaNMT-50M 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Makes an encoder from its parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

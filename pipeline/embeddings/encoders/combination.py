@@ -1,7 +1,5 @@
 """Addition and concatenation of encoders, trained jointly (ParaNMT-50M 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

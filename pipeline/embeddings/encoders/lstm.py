@@ -1,8 +1,6 @@
 """LSTM and BLSTM of ParaNMT-50M: mean or maximum of the hidden states, with scrambling in training (its
 sections 4 and A.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

@@ -1,8 +1,6 @@
 """Sentences as a packed sequence: sorted by length, all first tokens, then all second tokens, ...; no
 padding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """What every encoder is: a module that turns a batch of token sequences into one vector a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """Pearson's and Spearman's correlation x 100, as the papers report them."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

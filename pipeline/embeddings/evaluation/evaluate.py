@@ -1,7 +1,5 @@
 """Evaluates a model on everything that is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

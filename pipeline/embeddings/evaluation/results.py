@@ -1,7 +1,5 @@
 """Everything that one evaluation found, as tables for people and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final

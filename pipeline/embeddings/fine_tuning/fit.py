@@ -1,7 +1,5 @@
 """End-to-end training of an encoder for a transfer task (Wieting 2016, 4.4 and 4.4.1)."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Sequence

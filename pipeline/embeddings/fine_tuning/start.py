@@ -1,8 +1,6 @@
 """How an encoder is trained end to end for a transfer task (Wieting 2016, 4.4), and what it starts from: a
 copy of the model over the task's units, or weighted word vectors (SIF) as an encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

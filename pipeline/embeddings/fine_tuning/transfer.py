@@ -1,7 +1,5 @@
 """Does the transfer tasks by training a copy of the model end to end, in one or several ways."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Writes a trained model in forms that other programs read, sentence-transformers, word2vec, safetensors, and
 its README.md."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path

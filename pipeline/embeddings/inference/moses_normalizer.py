@@ -7,8 +7,6 @@ apostrophes each a letter apart (`a'b'c'd`): there sacremoses leaves some where 
 its rules swallows the neighbour that the next one needs.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The negatives that mega-batches of different sizes give the same pairs (ParaNMT-50M, Table 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

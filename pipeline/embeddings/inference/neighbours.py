@@ -1,7 +1,5 @@
 """Nearest neighbours of words and sentences by cosine, among a vocabulary or the lines of a file."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

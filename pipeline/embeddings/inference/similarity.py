@@ -1,8 +1,6 @@
 """Similarities of pairs of sentences in files, block by block: cosines, or what a model compares
 by instead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain, islice, zip_longest
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Tensors and training states on disk: safetensors and JSON, never a pickle; whole or not at all; tables also
 in fewer bits."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

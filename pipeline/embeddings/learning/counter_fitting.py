@@ -1,7 +1,5 @@
 """Counter-fitting (Mrksic et al. 2016): word vectors moved so that synonyms are near and antonyms are not."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 

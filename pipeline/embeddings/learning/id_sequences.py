@@ -1,8 +1,6 @@
 """Sentences as ids of units on disk, memory-mapped: 5 million pairs of sentences are a few hundred megabytes
 of file."""
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 from collections.abc import Iterable, Mapping

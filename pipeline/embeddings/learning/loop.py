@@ -1,7 +1,5 @@
 """The training loop: resume, update, evaluate, choose, keep checkpoints, end. What is trained is a `Task`."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

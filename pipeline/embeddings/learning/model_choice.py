@@ -1,8 +1,6 @@
 """Which parameters a training keeps: those of the best evaluation, or the mean over later updates; none where
 it diverged."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator, Mapping

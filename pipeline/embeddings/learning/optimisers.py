@@ -15,8 +15,6 @@ its moments fade. Three ways:
   with sqrt(v).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Literal, Protocol

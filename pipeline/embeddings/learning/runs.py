@@ -1,7 +1,5 @@
 """Runs in the work directory: one that was killed is resumed, one that is finished is not done again."""
 
-from __future__ import annotations
-
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """The softmax loss with pairs of score 0, such as antonyms: they are pushed apart, and their sides are
 negatives of all others."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from paraforge.embeddings.learning.model_choice import unit_vectors

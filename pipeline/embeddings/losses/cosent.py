@@ -1,7 +1,5 @@
 """CoSENT (Su 2022): the cosines of scored pairs in the order of their scores."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,8 +1,6 @@
 """Distillation: the cosines of all sentences of a mini-batch as a teacher of any dimension has them (Tung and
 Mori 2019)."""
 
-from __future__ import annotations
-
 from torch import Tensor
 from torch.nn.functional import normalize
 

@@ -1,7 +1,5 @@
 """The margin loss of Wieting 2016 Eq. 11 and ParaNMT-50M Eq. 1, with its gradient in closed form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The softmax over a mini-batch: a side's other side among those of all pairs, by cross-entropy."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

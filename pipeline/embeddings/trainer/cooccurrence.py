@@ -1,7 +1,5 @@
 """A start without supervision: vectors of units by what stands near them in the pairs' own sentences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The vectors that training starts from: random, or from a table of word vectors."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

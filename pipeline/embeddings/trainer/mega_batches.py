@@ -1,8 +1,6 @@
 """Packing of mega-batches and mini-batches, and encoding a mega-batch: what can be done before training or
 in another thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,8 +1,6 @@
 """Choosing negatives over a mega-batch: MAX and MIX (W16 3.1.1, ParaNMT-50M Eq. 2), in blocks, on any
 device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Training an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

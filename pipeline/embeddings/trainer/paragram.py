@@ -4,8 +4,6 @@ The built-in scorer, a sentence model that is given, or word vectors, read from 
 paraphrase pairs (W16, Eq. 1 and 11).
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import time

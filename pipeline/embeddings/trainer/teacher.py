@@ -1,7 +1,5 @@
 """Vectors that a teacher has of the sentences of training pairs, computed once and kept on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

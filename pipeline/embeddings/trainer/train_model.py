@@ -1,8 +1,6 @@
 """Trains a model from start to end: pairs, vocabulary, initial vectors, training, scores, the model's
 directory."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

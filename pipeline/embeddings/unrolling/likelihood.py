@@ -1,7 +1,5 @@
 """The loss: minus the log-probability of words under a softmax over the vocabulary (DD Eq. 4, 6, 9, 10)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """The network: an encoder for a sentence, decoders for the one before and the one behind (DD 3 and 4), and
 what represents a sentence: the context, or states of the unrolled decoders (DD 3.3, Figure 1, Appendix C)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

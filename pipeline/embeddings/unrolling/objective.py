@@ -1,7 +1,5 @@
 """Training a network to predict the neighbours of sentences: order and updates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any

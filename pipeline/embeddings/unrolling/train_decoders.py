@@ -1,8 +1,6 @@
 """Trains a model from start to end: triples, vocabulary, training, scores by every way of reading it (DD
 Tables 1 and 2, Appendix C), the model's directory."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What every reader gives: a block of rows, as columns, and by name why rows of it are rejected."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

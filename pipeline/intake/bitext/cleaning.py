@@ -1,7 +1,5 @@
 """Cleans a block of rows column by column, and says why a row is rejected."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

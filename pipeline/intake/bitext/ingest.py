@@ -1,7 +1,5 @@
 """Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every rejection out."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

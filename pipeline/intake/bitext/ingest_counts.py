@@ -1,7 +1,5 @@
 """What ingest read, repaired and rejected: counts for each source and for the whole, which have to add up."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Sequence

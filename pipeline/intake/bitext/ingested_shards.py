@@ -1,7 +1,5 @@
 """Finds duplicates over all sources and writes the ingested shards from the parts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """What is wrong or odd in the first rows of a bitext, before anything is paid for: languages, columns of
 labels, headers."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections import Counter

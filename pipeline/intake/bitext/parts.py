@@ -4,8 +4,6 @@ The keys of the rows are kept next to them until the shards are published, and c
 needed: they are a third of the bytes, and much quicker to have than the parts.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator

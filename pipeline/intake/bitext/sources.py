@@ -1,7 +1,5 @@
 """From the configured sources to the files to read, with every problem found before anything is read."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter

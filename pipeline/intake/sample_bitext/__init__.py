@@ -5,8 +5,6 @@ they were drawn from is in the history of the project. Every fifth pair also has
 language, made of the Czech one by a rule: a second pivot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources

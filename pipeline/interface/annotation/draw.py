@@ -1,7 +1,5 @@
 """The pairs that people grade: N from each band of the paraphrase score, drawn with a seed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

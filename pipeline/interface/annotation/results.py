@@ -1,7 +1,5 @@
 """What the grades show: Table 3 of ParaNMT-50M, agreement, how many strong paraphrases the corpus has."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """The web pages on which annotators grade pairs; every page works as a plain form, without scripts."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import sqlite3

@@ -1,7 +1,5 @@
 """Counts of pairs under rules: one pass over the prepared scores, shared by threads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A score's histogram: its scale, with bins and steps of its handles, and outlines for a picture 1,000 wide
 and 100 high of all pairs, kept ones and wrong ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The scores of a published corpus laid out for counting: prepared once, kept in the cache, mapped."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Reads a published corpus by row groups: scores as floats, and rows of a few columns as codes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The filters of section ``select`` as rules on prepared scores: a count gives what selection would."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count

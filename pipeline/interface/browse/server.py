@@ -1,7 +1,5 @@
 """The web pages of ``paraforge browse``; every one works as a plain form, without scripts."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The command line: ``paraforge COMMAND``; a command's module is imported only when it is called for."""
 
-from __future__ import annotations
-
 from paraforge.interface.cli import startup as _startup  # noqa: F401  first: from here on a signal is exit code 130
 
 # isort: split

@@ -1,7 +1,5 @@
 """``paraforge browse``: choose the thresholds of a corpus by looking."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``paraforge doctor``: what is installed, which engines work, and what to do about what does not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

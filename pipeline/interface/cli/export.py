@@ -1,7 +1,5 @@
 """``paraforge export``: a trained model for other programs."""
 
-from __future__ import annotations
-
 from enum import Enum
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``paraforge export-corpus``: a published corpus as text, or part of it as a corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

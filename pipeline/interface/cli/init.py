@@ -1,7 +1,5 @@
 """``paraforge init``: make a project, or bring one up to date."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """``paraforge merge``: several published corpora as one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """``paraforge model``: import a ready translation model, check one, and show any model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from shlex import quote
 

@@ -4,8 +4,6 @@ What exists is refused without ``--force``; with it, only what the command itsel
 recognised by what such an output contains anyway: a description and known files, columns, keys, lines.
 """
 
-from __future__ import annotations
-
 import csv
 import fnmatch
 import glob

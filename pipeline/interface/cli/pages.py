@@ -1,7 +1,5 @@
 """What commands that serve a page print."""
 
-from __future__ import annotations
-
 import typer
 
 from paraforge.interface.web.serving import Listening

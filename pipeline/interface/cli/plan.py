@@ -1,7 +1,5 @@
 """``paraforge plan``: what a translation will take, before it is begun."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """``paraforge push``: a published corpus to the Hugging Face Hub."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``paraforge query``: SQL over a published corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

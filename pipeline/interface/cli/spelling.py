@@ -1,7 +1,5 @@
 """How options are written: one spelling of one idea in every command."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any
 

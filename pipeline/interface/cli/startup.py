@@ -1,7 +1,5 @@
 """Imported before anything else: imports may take seconds, in which Ctrl-C is exit code 130, too."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``paraforge triplets``: anchors, positives and hard negatives for other trainers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

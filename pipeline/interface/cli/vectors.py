@@ -1,7 +1,5 @@
 """``embed``, ``similarity``, ``neighbours`` and ``negatives``: a trained model in use."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``paraforge verify``: check a published corpus against its manifest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """``sif``, ``fit-words`` and ``expand``: what is made of word vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer

@@ -1,7 +1,5 @@
 """``paraforge workers``: what starts workers of a Dask scheduler on SLURM, by ssh, or on Kubernetes."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence

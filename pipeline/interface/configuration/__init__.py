@@ -1,7 +1,5 @@
 """Parameters: one section a stage, typed, and checked as a whole before any work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

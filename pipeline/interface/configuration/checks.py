@@ -1,7 +1,5 @@
 """What is wrong with files that the parameters name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.base.errors import InputError

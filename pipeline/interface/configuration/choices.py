@@ -11,8 +11,6 @@ section that differs from its own was edited by hand. What differs there from it
 choice that is made now says something of it.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Composing params.yaml from Hydra's groups, and checking what comes out."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path

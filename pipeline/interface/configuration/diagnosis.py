@@ -1,7 +1,5 @@
 """What this installation can do: packages, engines, devices and the machine, each with a remedy."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import os

@@ -5,8 +5,6 @@ dvc.yaml lists a stage's dependencies, but only the parameters say which files a
 such parameters depends on a directory of links. Their fields are marked with :class:`UserFile`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import types
 import typing

@@ -1,7 +1,5 @@
 """Where a parameter is written, by line, and what a misspelt one was probably meant to be."""
 
-from __future__ import annotations
-
 import difflib
 import typing
 from collections.abc import Iterable, Sequence

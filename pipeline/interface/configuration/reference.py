@@ -1,8 +1,6 @@
 """The reference of every parameter and every column, as Markdown, from the types and descriptions in the
 code."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """From a measured rate to hours, cost, disk and memory of the whole, by number of devices, and tokens."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Translating samples against the clock, until the rate is known well enough or the time is spent."""
 
-from __future__ import annotations
-
 import math
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Sources whose references fit other rows as well as their own: a warning before anything is translated."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Final

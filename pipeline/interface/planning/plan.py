@@ -1,7 +1,5 @@
 """Planning a translation: look at the corpus, translate a sample, extrapolate, keep the plan."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator, Sequence

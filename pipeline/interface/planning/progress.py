@@ -1,7 +1,5 @@
 """What is known of a translation before it begins: from the translation memory, or from a killed run."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

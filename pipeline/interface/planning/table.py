@@ -1,7 +1,5 @@
 """A plan as people read it, and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

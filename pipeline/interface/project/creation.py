@@ -1,8 +1,6 @@
 """A new project: its files, its repository, its parameters, and a user's bitext, looked at before it is made
 of it: which side is English, and do lines pair."""
 
-from __future__ import annotations
-
 import configparser
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """The files of a project, and which of them are as Paraforge wrote them."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

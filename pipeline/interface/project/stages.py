@@ -1,7 +1,5 @@
 """Which stages ``dvc repro`` will run, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bringing a project of an earlier version up to date."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

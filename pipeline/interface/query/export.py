@@ -1,7 +1,5 @@
 """A published corpus as one text: ParaNMT's three columns, or JSON lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal

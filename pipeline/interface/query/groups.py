@@ -1,8 +1,6 @@
 """The groups of a published corpus: sentences that say the same, a list each."""
 
 # ruff: noqa: S608 - names are quoted
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Several published corpora as one, with their sources, licences and splits; no pair twice."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

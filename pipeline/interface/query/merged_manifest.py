@@ -1,7 +1,5 @@
 """What is said of published corpora that are merged: names of their sources, the manifest, and the card."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from itertools import count

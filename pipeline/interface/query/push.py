@@ -1,7 +1,5 @@
 """A published corpus on the Hugging Face Hub: what goes there, whether it may, and the upload."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

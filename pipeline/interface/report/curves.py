@@ -1,7 +1,5 @@
 """Training curves and result tables, found among a project's plots and metrics."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The flow picture: from each source to what became of its rows, in proportion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

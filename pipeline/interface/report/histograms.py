@@ -1,7 +1,5 @@
 """Histograms and means of the report, counted in one pass over the published files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Section ``report`` of params.yaml: what the HTML report shows, and how much of it."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from paraforge.base.section import Section

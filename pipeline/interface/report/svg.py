@@ -1,8 +1,6 @@
 """Small SVG charts as markup: every text is escaped, every chart has a title and a description."""
 
 # ruff: noqa: S704 - only names of elements and attributes become markup, and these are of our own
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

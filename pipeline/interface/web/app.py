@@ -1,7 +1,5 @@
 """The application that every local page begins as: protected, with the shared frame, style and error page."""
 
-from __future__ import annotations
-
 from flask import Blueprint, Flask, Response, render_template
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as WerkzeugResponse

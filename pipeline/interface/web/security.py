@@ -5,8 +5,6 @@ own name when it was rebound to this address; Origin and Sec-Fetch-Site show whe
 is in a cookie that such a page can neither read nor send from another site.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import secrets

@@ -1,7 +1,5 @@
 """What is counted instead of the words themselves: their lemmas, their parts of speech, or both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

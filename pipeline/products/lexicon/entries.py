@@ -4,8 +4,6 @@ Scores are pointwise mutual information: across the sides of a pair, within a se
 All logarithms are natural. `#(u)` counts sentences, N all sentences; a word counts once a sentence.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import lru_cache

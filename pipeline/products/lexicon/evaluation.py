@@ -1,7 +1,5 @@
 """How good a lexicon is: correlation with human similarity judgements, agreement with PPDB (ParaNMT A.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

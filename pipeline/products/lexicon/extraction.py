@@ -1,7 +1,5 @@
 """Extracts a paraphrase lexicon: each word's paraphrases by adjusted PMI (ParaNMT, appendix A.1)."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Looking words up in a lexicon: reads the few row groups that hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal

@@ -5,8 +5,6 @@ file, or text with one pair a line: reference, translation and, if there is one,
 between them (the form of the released ParaNMT-50M), plain or compressed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

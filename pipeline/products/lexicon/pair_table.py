@@ -14,8 +14,6 @@ have a counter for each column, to which the listing of each piece is added; rar
 one listing of all pieces.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

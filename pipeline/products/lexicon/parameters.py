@@ -1,7 +1,5 @@
 """Parameters of the paraphrase lexicon."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """PPDB lexicons and other lists of word pairs, which a lexicon is compared with."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A trained paraphraser in use: what is asked, as tags, and the engine that searches for paraphrases."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Tagged pairs that are ready to train on, and what became of all pairs of the corpus."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict, dataclass, field
 from typing import Any

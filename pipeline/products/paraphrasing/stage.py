@@ -3,8 +3,6 @@
 Its metrics have what it gives for what is asked of it: similarity against overlap, from which a user chooses.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The dataset card of triplets, with the front matter that the Hugging Face Hub and `datasets` read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

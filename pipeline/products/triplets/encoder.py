@@ -1,7 +1,5 @@
 """The encoder that triplets are mined with: whatever gives vectors, and the words of the built-in scorer."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

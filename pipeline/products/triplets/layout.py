@@ -4,8 +4,6 @@ Readers of a directory of Parquet files pass over names that begin with an under
 alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyarrow as pa

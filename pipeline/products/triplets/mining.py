@@ -1,7 +1,5 @@
 """Mines triplets: a pair's reference and translation, and similar translations that are no paraphrases."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

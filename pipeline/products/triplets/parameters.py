@@ -1,7 +1,5 @@
 """Section ``triplets`` of params.yaml: which encoder mines hard negatives, how many, how hard."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """A published corpus in pieces that are read on their own, and the files that they are kept in."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

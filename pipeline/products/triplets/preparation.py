@@ -1,7 +1,5 @@
 """What is kept of each piece while triplets are mined: vectors by cell, keys of what joins pairs, texts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

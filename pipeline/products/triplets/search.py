@@ -1,7 +1,5 @@
 """Finds negatives: each anchor against the texts of the nearest cells, and some from everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Puts what was found, cell by cell, in the order of the corpus, and writes the files with texts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Pieces of a sentence as an engine reads them, no more than the model has positions, and text of pieces."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from pathlib import Path

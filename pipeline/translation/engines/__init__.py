@@ -4,8 +4,6 @@ A module here offers what :class:`EngineModule` says. It is found by being here;
 module in the entry point group ``paraforge.engines``.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CTranslate2, the production decoder: on the CPU several replicas of one thread, or one CUDA device."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """fairseq's own beam search, the reference that the other engines are compared with."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """Distinct sentences of a corpus: each is translated once, and every row knows which one is its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Translations on their way out of a memory and into it: plain Parquet, a row a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile

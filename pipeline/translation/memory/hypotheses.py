@@ -1,7 +1,5 @@
 """Hypotheses as columns: what a row of the corpus gets, and what is remembered of a sentence."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

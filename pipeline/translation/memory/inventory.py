@@ -1,7 +1,5 @@
 """What a translation memory holds, which corpora use it, and removing what none uses."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import time

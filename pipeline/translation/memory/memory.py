@@ -7,8 +7,6 @@ several may add at the same time, from several hosts, without a lock. Where two 
 earlier one counts: what is known never changes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """Looking up: which sentences of a corpus the memory knows, and where it has them; out of core."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Collection, Iterator, Sequence

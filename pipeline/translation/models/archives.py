@@ -1,7 +1,5 @@
 """Archives that models are distributed in: unpacked into their own folder alone, and to a bounded size."""
 
-from __future__ import annotations
-
 import errno
 import stat
 import tarfile

@@ -1,7 +1,5 @@
 """fairseq checkpoints of weights alone: plain values, no optimiser, no paths; and their average."""
 
-from __future__ import annotations
-
 import argparse
 import enum
 import logging

@@ -1,7 +1,5 @@
 """Models to CTranslate2, and the one layout of ``models/nmt`` whatever a model was made with."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """fairseq 0.12.2 on current Python and torch, and its checkpoints loaded without running their code."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

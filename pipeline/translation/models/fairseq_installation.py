@@ -5,8 +5,6 @@ Where it cannot be built (Python newer than 3.14, no compiler) everything but tr
 works all the same, and ``paraforge doctor`` says so.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

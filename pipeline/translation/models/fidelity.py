@@ -5,8 +5,6 @@ number of heads in its decoder, or with scaled heads, would be converted without
 translates worse. So some tokens are scored by both.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Ready models to the layout of ``models/nmt``: from a path, an archive or the hub, in any known format."""
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil

@@ -1,7 +1,5 @@
 """How multilingual models name languages: ``__cs__``, ``ces_Latn``, ``cs_CZ``, ``>>ces<<``, ``<2cs>``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Opening a translation model: the layout of ``models/nmt``, or a directory as others distribute them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

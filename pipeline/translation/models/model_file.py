@@ -5,8 +5,6 @@ the torch engine reads this and nothing else. The file is: version, name and rev
 the variables, each with name, shape, type and bytes; then names of variables that are the same as others.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SentencePiece vocabularies: training them, their pieces, and fairseq's dictionaries of them."""
 
-from __future__ import annotations
-
 import io
 import logging
 from collections.abc import Iterable, Sequence

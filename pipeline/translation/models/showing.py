@@ -1,7 +1,5 @@
 """What a model's directory is, whichever kind of model: read from its description alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Subwords of a model, whatever it was made with: SentencePiece, BPE after Moses, or a tokenizer.json."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The files of a Transformers directory: weights, tokeniser, and the subwords that its tokens are."""
 
-from __future__ import annotations
-
 import pickle  # only for the name of the error that torch raises
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory;
 and the step that gives every row its own."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -150,7 +148,7 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
     return merged.take(pa.array(ranges(begins, counts))), counts
 
 
-def _digest_into(digest: hashlib._Hash, table: pa.Table) -> None:
+def _digest_into(digest: "hashlib._Hash", table: pa.Table) -> None:
     """Add the content of a table, however it is laid out in memory."""
     for block in _blocks(table):
         for column in block.columns:

@@ -1,8 +1,6 @@
 """Several pivots as one corpus: the references that they share, their rows, and pairs of translations."""
 
 # ruff: noqa: S608 - names of tables and columns are of our own
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The sentences that are to be translated, by length, and samples that have the lengths of the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

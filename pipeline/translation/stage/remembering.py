@@ -1,7 +1,5 @@
 """Translating what the memory does not know, in tasks that survive a kill, and adding it to the memory."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping

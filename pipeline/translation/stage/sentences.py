@@ -1,7 +1,5 @@
 """Translating shards of distinct sentences: the step that costs the time."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections.abc import Callable

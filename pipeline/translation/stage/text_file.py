@@ -1,7 +1,5 @@
 """Translating a text file or a pipe, line by line, into a TSV of hypotheses."""
 
-from __future__ import annotations
-
 import codecs
 import math
 import sys

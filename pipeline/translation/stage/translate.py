@@ -1,7 +1,5 @@
 """Stage translate: distinct sentences are translated once, then every row gets its hypotheses."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

@@ -4,8 +4,6 @@ Behind ``resources.cuda_graphs``. It has to be seen to work on your GPU before i
 a run with it and one without, which give the same translations.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from typing import Any

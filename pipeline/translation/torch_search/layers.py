@@ -1,7 +1,5 @@
 """What an encoder-decoder transformer consists of, laid out for the search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """From logits to log-probabilities, what is forbidden in them, and the best candidates among them, or drawn
 ones."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

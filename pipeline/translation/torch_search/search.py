@@ -1,7 +1,5 @@
 """The search over a batch: steps on the device, with a look at them every few steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

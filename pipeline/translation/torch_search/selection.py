@@ -1,7 +1,5 @@
 """Choosing the next token of each hypothesis, and separating those that have ended."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

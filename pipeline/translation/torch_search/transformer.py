@@ -1,7 +1,5 @@
 """The transformer: the encoder over a batch, and one step of the decoder over all beams of all sentences."""
 
-from __future__ import annotations
-
 import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

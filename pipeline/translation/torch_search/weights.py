@@ -1,8 +1,6 @@
 """The weights of a model file as the layers that the search computes with, and the identifiers of its tokens,
 checked before any work."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

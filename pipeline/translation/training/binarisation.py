@@ -1,7 +1,5 @@
 """Bitext shards to what fairseq trains on: held-out rows, vocabularies and binarised parts, all streaming."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence

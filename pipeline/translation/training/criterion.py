@@ -5,8 +5,6 @@ training time goes into moving it through memory several times. Here a block of 
 and differentiated while it is in the cache, and the whole matrix is never there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

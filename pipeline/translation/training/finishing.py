@@ -1,7 +1,5 @@
 """The end of a training: the best or the averaged weights, converted and described."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training processes: started with what makes them fast, followed by their reports, and ended."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

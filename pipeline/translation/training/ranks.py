@@ -4,8 +4,6 @@ On a CPU two processes of one thread train faster than one process of two: the m
 matrix products gain nothing from threads, and threads that share a core with others wait for each other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

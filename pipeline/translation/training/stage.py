@@ -1,7 +1,5 @@
 """The stage nmt: ``models/nmt`` by training or by importing a ready model, or without a model."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Training a translation model: prepare, train in a process of its own, pick weights, convert."""
 
-from __future__ import annotations
-
 import logging
 import os
 import uuid

@@ -1,7 +1,5 @@
 """Which pairs of a directory of shards a translation model is trained on, and what is their target side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ Run as ``python -m paraforge.translation.training.training_process DIRECTORY`` b
 lines that this process writes to standard output.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """A translation model in training: fairseq's trainer on prepared bitext, BLEU by the production decoder."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import logging

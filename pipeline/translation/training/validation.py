@@ -1,7 +1,5 @@
 """BLEU and chrF of a checkpoint on held-out rows, by sacreBLEU's defaults."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Many sentences: each is parsed once, whatever was parsed before and wherever a run was stopped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

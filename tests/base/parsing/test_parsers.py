@@ -1,8 +1,6 @@
 """The parsers: link-grammar where it is installed, Stanza's interface, files of trees; and trees between
 brackets."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """The cache of a worker's host has a bound; what a job uses, and what others put there, stays."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

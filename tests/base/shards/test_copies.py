@@ -1,7 +1,5 @@
 """Workers that do not see this disk: files travel to them and back, and the bytes are the same."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Document frequencies and entropy by arithmetic."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from pathlib import Path

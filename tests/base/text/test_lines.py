@@ -1,7 +1,5 @@
 """Lines: where they end, and what is wrong with them; files of every compression."""
 
-from __future__ import annotations
-
 import io
 import random
 import sys

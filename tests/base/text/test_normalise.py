@@ -1,7 +1,5 @@
 """Words of texts: the fast way of ASCII gives what Arrow's regular expressions give, whatever the array."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

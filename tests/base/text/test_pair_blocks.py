@@ -1,7 +1,5 @@
 """Reading pairs: TSV, PPDB, compressed files, shards; and what is wrong with them."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from functools import partial

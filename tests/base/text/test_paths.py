@@ -1,7 +1,5 @@
 """Paths with variables and patterns."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The column tokeniser gives sacremoses' own tokens, for any text; n-grams of tokens against a loop."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Normalisation forms are those of Python's own tables, whatever Arrow does."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 

@@ -1,8 +1,6 @@
 """Units of text: character trigrams against slicing, SentencePiece against its own library, vocabularies of
 them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

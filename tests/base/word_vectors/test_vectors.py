@@ -1,7 +1,5 @@
 """A table is the same in memory, on disk and as text; every wrong file is an error with file and line."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

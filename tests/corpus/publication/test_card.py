@@ -1,7 +1,5 @@
 """The dataset card: front matter that the Hub reads, and tables that text cannot break."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Common readers take the directory of a published corpus as it is."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The signature: one field a choice, and the same line for the same choices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

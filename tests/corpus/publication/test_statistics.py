@@ -1,7 +1,5 @@
 """Counts, bands and means, against plain arithmetic; parts add up to the whole."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The verdict in words, and what a selection finds and says of minima that are shares of the wrong pairs."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

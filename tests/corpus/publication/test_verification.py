@@ -1,7 +1,5 @@
 """Verification finds each kind of damage, names the file, and says what to do."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

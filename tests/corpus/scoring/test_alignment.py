@@ -1,7 +1,5 @@
 """Aligned words against a loop over the definition, and against arithmetic that a reader can do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

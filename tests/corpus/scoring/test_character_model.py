@@ -1,7 +1,5 @@
 """The character model against its definition, written out; it is a probability distribution over words."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 

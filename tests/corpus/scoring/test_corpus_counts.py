@@ -1,7 +1,5 @@
 """Counts of a corpus: as counted word by word, the same however it is cut, in bounded memory."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import partial

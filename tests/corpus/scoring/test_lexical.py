@@ -1,7 +1,5 @@
 """The lexical table: as a slow model has it, the same in any number of threads, not misled by wrong rows."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Every score has the same bytes on every processor, whichever instructions libraries find there."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

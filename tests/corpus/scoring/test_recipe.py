@@ -1,7 +1,5 @@
 """The built-in scorer's recipe on a tiny WordNet and a tiny model: pairs, and the same bytes each time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

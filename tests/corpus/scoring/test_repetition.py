@@ -1,7 +1,5 @@
 """Repetitions against a count of slices, and the kinds of them that models fall into."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

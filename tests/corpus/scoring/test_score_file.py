@@ -1,7 +1,5 @@
 """``paraforge score``: a table in, a table out; whatever is wrong is said in one line."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The verdict's arithmetic against counting every pair; its intervals against the binomial distribution."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

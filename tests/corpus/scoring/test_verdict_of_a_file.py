@@ -1,7 +1,5 @@
 """What ``paraforge score`` says of a file: the verdict, its sources, and pairs below a minimum."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

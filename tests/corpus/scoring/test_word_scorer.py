@@ -1,7 +1,5 @@
 """Scores of words against their formula, and the built-in scorer: what it is and what it finds."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

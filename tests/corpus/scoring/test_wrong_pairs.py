@@ -1,7 +1,5 @@
 """Wrong pairs: whose they are, that nothing but the rows decides them, and odd corpora."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

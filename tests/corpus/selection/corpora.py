@@ -1,7 +1,5 @@
 """Small corpora for the tests of selection: shard directories as translate and score would leave them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Selection row by row in plain Python: what the vectorised selection has to agree with."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """A small published corpus for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A filter is one file: here one of another package, which nothing here knows."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

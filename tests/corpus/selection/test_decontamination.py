@@ -1,7 +1,5 @@
 """Decontamination: whole sentences and n-grams, against sets of tuples."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings

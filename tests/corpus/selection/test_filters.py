@@ -1,7 +1,5 @@
 """Filters: what they accept, what a missing value does, and who refuses first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A maximum that is found on the corpus' own pairs, and what the verdict says of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

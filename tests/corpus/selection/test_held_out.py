@@ -1,7 +1,5 @@
 """Reading test files: formats, columns, and errors with file and line."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

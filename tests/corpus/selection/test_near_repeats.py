@@ -1,7 +1,5 @@
 """Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

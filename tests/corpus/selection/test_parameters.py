@@ -1,7 +1,5 @@
 """The parameters of selection: what is allowed, and that the shipped choices are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

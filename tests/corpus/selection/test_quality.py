@@ -1,7 +1,5 @@
 """The choice select=quality on pairs that show each of its filters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Exact order statistics and tenths, against numpy's sort."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sampling without replacement: exact size, fixed by seed and lineage alone."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Selection over shards: agrees with the plain oracle, adds up, and depends on nothing that it should not."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Tables 1 and 3 against slow sums over rows."""
 
-from __future__ import annotations
-
 import csv
 import math
 import random

@@ -1,7 +1,5 @@
 """Every encoder, those of other packages too, against its equations, its gradients and its parameters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`paraforge evaluate` and `paraforge sif` from files to tables, JSON and errors."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

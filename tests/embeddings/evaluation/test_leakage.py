@@ -1,7 +1,5 @@
 """Training pairs in test sets: found whatever their case, counted by set, dropped in a stream."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Iterator
 from pathlib import Path

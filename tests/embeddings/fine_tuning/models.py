@@ -1,7 +1,5 @@
 """Small models and tasks for tests of end-to-end training."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """End-to-end training against slow equations, and what it must and must not do."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

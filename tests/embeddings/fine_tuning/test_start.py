@@ -1,7 +1,5 @@
 """The copy that is trained for a task: the model's vectors, the task's vocabulary."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

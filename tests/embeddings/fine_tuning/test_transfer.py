@@ -1,7 +1,5 @@
 """Tasks in several variants, from the options to the table: the splits, what is chosen, what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Exports give the same vectors in the programs that they are for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

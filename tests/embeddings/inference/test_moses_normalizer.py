@@ -1,7 +1,5 @@
 """The `tokenizers` form of the project's tokens, against sacremoses."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

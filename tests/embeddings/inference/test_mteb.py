@@ -1,7 +1,5 @@
 """Exports are what mteb evaluates: SentenceTransformers as mteb asks them, and by mteb where installed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

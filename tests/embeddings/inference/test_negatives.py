@@ -1,7 +1,5 @@
 """`paraforge negatives`: the hardest allowed negative of each size of mega-batch, for random pairs."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

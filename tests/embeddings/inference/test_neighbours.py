@@ -1,8 +1,6 @@
 """Nearest neighbours against a sort of everything; embeddings and similarities of files, however the work is
 divided."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

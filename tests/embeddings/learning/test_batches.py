@@ -1,7 +1,5 @@
 """Ragged batches: selection, renumbering, and the gradients of the two look-ups."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

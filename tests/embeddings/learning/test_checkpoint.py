@@ -1,7 +1,5 @@
 """Tensors on disk: only safetensors of the right kind are loaded, and a damaged run begins anew."""
 
-from __future__ import annotations
-
 import errno
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Counter-fitting against its definition, word by word."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The optimisers against torch's, and lazy and deferred updates against dense ones."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The losses against their definitions and against finite differences."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

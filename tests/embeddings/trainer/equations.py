@@ -1,7 +1,5 @@
 """The encoders' equations, one sentence and one step at a time, and an encoder of every kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,8 +1,6 @@
 """Slow and plain versions of the loss, the choice of negatives and the training loop, straight from the
 definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

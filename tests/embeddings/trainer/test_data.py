@@ -1,7 +1,5 @@
 """What a training is told of its data: the sets it may not see, and what tells two trainings apart."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 from pathlib import Path
 

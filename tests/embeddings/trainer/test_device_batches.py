@@ -1,7 +1,5 @@
 """Mini-batches made all at once are those made one by one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

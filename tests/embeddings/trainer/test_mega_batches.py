@@ -1,7 +1,5 @@
 """Packing: scrambling, sentence identity, and encoding in parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

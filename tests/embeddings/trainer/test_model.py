@@ -1,7 +1,5 @@
 """Trained models on disk, and embedding of text."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The choice of negatives against a search that looks at every candidate."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 

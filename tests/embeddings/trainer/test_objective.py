@@ -1,7 +1,5 @@
 """The training loop against a plain oracle, under any split."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training loop stopped by a signal, resumed, evaluated, ended early, and what it refuses."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pair store: what is written is read back, whatever the blocks; damage is found."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The paragram stage: the same bytes however it is run; given vectors as they are."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Section ``embeddings``: what is allowed, and what is said where it is not; schedules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

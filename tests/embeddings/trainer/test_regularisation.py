@@ -1,7 +1,5 @@
 """The penalties of Wieting 2016 Eq. 11: gradients against autograd of their value; vectors that are fixed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mega-batches: every pair of an epoch exactly once, M as annealed, the same from any point on."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

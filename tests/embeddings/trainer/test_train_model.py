@@ -1,7 +1,5 @@
 """Training from pairs to the model's directory: what goes in, what comes out, and what a kill costs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

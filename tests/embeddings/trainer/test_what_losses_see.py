@@ -1,7 +1,5 @@
 """Scores, sentences and a teacher's vectors, from files to a loss, and models trained with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trainings on small pairs: an encoder over them, and settings that the oracle follows to the bit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

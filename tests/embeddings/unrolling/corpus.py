@@ -1,7 +1,5 @@
 """Small texts and what is built of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The definitions, sentence by sentence and word by word, in float64 and without any batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Trained networks on disk, texts through them, and vectors of further words."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

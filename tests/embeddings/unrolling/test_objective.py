@@ -1,8 +1,6 @@
 """The training loop: against a plain one, under any interruption; a small text is learned by heart;
 permutations."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """References of shards as running text, against a slow loop; and the stage that trains on them."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The network against its equations; unrolling step by step by hand; a model judged by every reading."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

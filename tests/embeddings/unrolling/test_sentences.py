@@ -1,7 +1,5 @@
 """Which sentences are in which document."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from functools import partial

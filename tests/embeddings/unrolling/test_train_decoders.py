@@ -1,7 +1,5 @@
 """From files to a model's directory, and the commands around it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

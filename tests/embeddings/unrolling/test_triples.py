@@ -1,7 +1,5 @@
 """Triples on disk, and the loss over their words against its equation."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import pairwise

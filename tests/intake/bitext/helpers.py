@@ -1,7 +1,5 @@
 """Small files in every format and compression, blocks as lists of rows, and a checked run of ingest."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

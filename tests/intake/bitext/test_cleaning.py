@@ -1,7 +1,5 @@
 """Cleaning: what is repaired, refused, and in which order reasons are looked for; section ``ingest``."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import unicodedata

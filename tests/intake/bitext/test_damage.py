@@ -1,7 +1,5 @@
 """Every reader on damaged files: the exact text, a reason, or one line that names the file and the line."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

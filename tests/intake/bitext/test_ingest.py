@@ -1,7 +1,5 @@
 """Ingest as a whole: counts that add up, duplicates over all sources, every format."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Ingest run again: what it finished is reused or made again, and the bytes are those of a fresh run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

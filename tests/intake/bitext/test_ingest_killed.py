@@ -1,7 +1,5 @@
 """Ingest killed at random moments: what it finished is reused, and the result has the same bytes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -1,7 +1,5 @@
 """The stage as a user runs it: exit code, one line to read, what lies there afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Languages of the first rows: every swap of real bitext is found, nothing else is called one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

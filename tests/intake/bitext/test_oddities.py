@@ -1,7 +1,5 @@
 """What is no column of sentences is said, by every command that reads pairs; ordinary text is not."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import suppress
 from pathlib import Path

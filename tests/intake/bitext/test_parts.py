@@ -1,7 +1,5 @@
 """Parts of a file: the same bytes from any number of threads, and the first thing that is wrong."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From configuration to files: everything missing told at once, files joined and paired."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

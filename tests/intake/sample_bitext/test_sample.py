@@ -1,7 +1,5 @@
 """The sample: counts, what every size of it has, and its ground truth."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

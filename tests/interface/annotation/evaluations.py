@@ -1,7 +1,5 @@
 """Small evaluations for tests: samples without a corpus, and a server in a process of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from http.cookiejar import CookieJar

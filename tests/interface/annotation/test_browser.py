@@ -1,7 +1,5 @@
 """A session in a real browser: keys and clicks, a server that dies, tabs that are closed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The stratified sample: against an oracle that has all rows at hand, and where it must not change."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

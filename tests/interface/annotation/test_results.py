@@ -1,7 +1,5 @@
 """Table 3, agreement and export from answers; the paper's own table gives the paper's estimate."""
 
-from __future__ import annotations
-
 import csv
 import random
 from fractions import Fraction

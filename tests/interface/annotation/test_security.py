@@ -1,7 +1,5 @@
 """Who is answered: Host, Origin, tokens; and what a browser is told to refuse."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

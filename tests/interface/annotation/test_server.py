@@ -1,7 +1,5 @@
 """The pages as plain forms: what is shown, saved, changed, refused; and each annotator's order."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import time

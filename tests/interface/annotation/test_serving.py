@@ -1,7 +1,5 @@
 """The server as a process: killed at any moment it has lost nothing; what it says when it cannot start."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The database: nothing overwritten, nothing lost, nothing mistaken for it."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A published corpus that the tests of browsing share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

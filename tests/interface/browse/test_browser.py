@@ -1,7 +1,5 @@
 """The page in a real browser: handles by keyboard, mouse and touch, counts that follow, links, a phone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counts of the page are what selection gives with the section that the page shows, pair for pair."""
 
-from __future__ import annotations
-
 from collections import Counter as Multiset
 from pathlib import Path
 

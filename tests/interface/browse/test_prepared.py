@@ -1,7 +1,5 @@
 """What is prepared: kept in the cache, made again where it is damaged, right whatever the files look like."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page as a plain form: counts, pairs, section, links; hostile text; who is answered."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

@@ -1,7 +1,5 @@
 """``paraforge annotate``: the default command, reports and exports as a user types them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """``paraforge configure``: choices and edits stay until they are changed, everything is checked, changes are
 told."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``paraforge doctor``: a mistake in params.yaml is named with its line, and no advice undoes choices."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A corpus without columns of meaning opens everywhere; what needs one says so, and what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

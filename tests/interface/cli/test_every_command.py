@@ -1,8 +1,6 @@
 """What holds for every command: one idea is written in one way, nothing that exists is replaced without
 --force, and with it only what the command itself makes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Commands import late: what takes a second to import is imported by those alone that compute with it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``paraforge summary``: everything that a person wants to know, also where a stage left no metrics."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

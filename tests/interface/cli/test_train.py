@@ -1,7 +1,5 @@
 """The commands of sentence embeddings: options become parameters, mistakes become messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Decoders from the shell: trained, evaluated, embedded with; mistakes become messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

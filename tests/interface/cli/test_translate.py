@@ -1,7 +1,5 @@
 """``paraforge translate`` as a user calls it."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import signal

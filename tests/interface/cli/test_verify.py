@@ -1,7 +1,5 @@
 """``paraforge verify``: exit codes and what is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``paraforge work``: what is listed and what is removed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

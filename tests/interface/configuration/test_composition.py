@@ -1,7 +1,5 @@
 """Every choice that is offered composes; every mistake is named, all at once."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Links to the user's files: what the parameters name, and nothing that is gone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The user's files that parameters name: every field that can name one has a link, and what cannot be read is
 named."""
 
-from __future__ import annotations
-
 import os
 import re
 import typing

@@ -1,7 +1,5 @@
 """The rate is what a clock says, and the interval holds it as often as it should."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

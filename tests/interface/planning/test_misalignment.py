@@ -1,7 +1,5 @@
 """Before a translation a misaligned source is named, and an aligned one is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

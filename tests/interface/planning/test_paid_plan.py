@@ -1,7 +1,5 @@
 """The plan of a translation by a server: tokens, prices, and nothing paid twice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

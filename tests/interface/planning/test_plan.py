@@ -1,7 +1,5 @@
 """Plans of the whole: from a corpus to hours and cost, kept, and compared with what was."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Published corpora that the tests of queries share; they are not changed by a test."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Differences between corpora against sets of Python."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Samples: uniform, without replacement, the same for the same seed, within the band."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A corpus as text: ParaNMT's columns can be read back, JSON lines have every value."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a query ends when somebody stops it or reads no further."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Part of a corpus is a corpus: its rows, counts, signature and card, in every format, and after any kill."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

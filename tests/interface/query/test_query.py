@@ -1,7 +1,5 @@
 """Queries: what they give in every format, and of what corpora; what is wrong with one is said."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What a query reaches: the corpus and nothing else, unless files are allowed; it changes nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CSV and TSV for spreadsheets: no text begins as a formula, and NUL is named."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

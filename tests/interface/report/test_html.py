@@ -1,7 +1,5 @@
 """The HTML report: complete, escaped, self-contained, the same for the same corpus."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The report in a real browser: fits every width, follows the colour scheme, asks nothing of the network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

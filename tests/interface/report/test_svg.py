@@ -1,7 +1,5 @@
 """Charts: marks stand where their numbers say, text is escaped; colours have enough contrast."""
 
-from __future__ import annotations
-
 import re
 from importlib import resources
 

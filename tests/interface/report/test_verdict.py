@@ -1,7 +1,5 @@
 """The report begins with the verdict, draws wrong pairs over the others, and has the lexicon's entries."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

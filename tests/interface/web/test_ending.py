@@ -1,7 +1,5 @@
 """A page is ended by a signal, with exit code 0, however late the watcher of signals gets its turn."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

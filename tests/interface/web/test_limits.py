@@ -1,7 +1,5 @@
 """Connections that send half a request do not keep others out, and no header is answered by a failure."""
 
-from __future__ import annotations
-
 import io
 import socket
 import subprocess

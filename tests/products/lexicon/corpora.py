@@ -1,7 +1,5 @@
 """Small corpora for the lexicon's tests."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

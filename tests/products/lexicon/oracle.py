@@ -1,7 +1,5 @@
 """Slow, obvious counts and PMIs to compare with."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

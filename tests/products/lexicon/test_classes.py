@@ -1,7 +1,5 @@
 """Lemmas and parts of speech in place of words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

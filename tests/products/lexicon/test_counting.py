@@ -1,7 +1,5 @@
 """Counts are exact: a slow oracle, any cut into pieces and blocks, any number of workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Correlations by arithmetic and by SciPy; agreement with a reference lexicon counted by hand."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

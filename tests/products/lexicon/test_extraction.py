@@ -1,7 +1,5 @@
 """From pairs to a lexicon on disk, checked against the definitions."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Looking words up, and lexicons that cannot be read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The compiled loops against plain Python; rows are cut completely, without overlap, within the memory."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """PMIs by arithmetic."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

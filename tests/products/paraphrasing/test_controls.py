@@ -1,7 +1,5 @@
 """What can be asked of a paraphraser: buckets, templates, tags, and what is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

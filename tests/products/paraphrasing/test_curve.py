@@ -1,7 +1,5 @@
 """What a paraphraser gives: measured against arithmetic, and the rows of the curve."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

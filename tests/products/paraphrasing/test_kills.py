@@ -1,7 +1,5 @@
 """The stage paraphraser, killed where it has most to lose, ends with the bytes of a run that was not."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pairs of a corpus to tagged pairs: none lost or leaked, tags that are true, and dropped as asked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A trained paraphraser in use: from Python and from the command line."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage paraphraser: training once, both architectures, a ready model, and none."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

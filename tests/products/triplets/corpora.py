@@ -1,7 +1,5 @@
 """Corpora whose clusters are known, and the slow, obvious way to mine triplets in them."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import defaultdict

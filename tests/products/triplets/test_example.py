@@ -1,7 +1,5 @@
 """The example of the documentation trains on what was mined, and hubs and trainers read what they expect."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Killed after any file that was finished, mining resumes, and the result has the same bytes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

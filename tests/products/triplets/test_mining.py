@@ -1,7 +1,5 @@
 """Triplets against the slow, obvious way, and what trainers and hubs read of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

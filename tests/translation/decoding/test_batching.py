@@ -1,7 +1,5 @@
 """Batches: order, bounds, and sentences that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

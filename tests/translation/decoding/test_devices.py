@@ -1,7 +1,5 @@
 """Which devices are used and by whom, and what is refused before any work, on machines that are not here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

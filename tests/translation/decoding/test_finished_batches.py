@@ -1,7 +1,5 @@
 """A shard that was stopped continues behind its last finished batch, with the same results."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Options, flags and fingerprints of translations; runaway hypotheses, positions and agreement of engines."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import logging

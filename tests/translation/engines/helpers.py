@@ -1,7 +1,5 @@
 """Translating by the engine ``server``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses

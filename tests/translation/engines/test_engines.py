@@ -1,7 +1,5 @@
 """Engines over one tiny model: the same hypotheses, the same scores, the same marks."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The engine without a model, deterministic, and broken on demand; and an engine of another package."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

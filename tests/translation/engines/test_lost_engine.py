@@ -1,7 +1,5 @@
 """Whatever happens to an engine is never held against a sentence: a healthy resume gives the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path

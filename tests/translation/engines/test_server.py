@@ -1,7 +1,5 @@
 """The engine ``server``: what it asks, what it makes of the answers, its options, key and address."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import os

@@ -1,7 +1,5 @@
 """The engine ``server`` against a server that is slow, wrong, overloaded, refuses, or dies."""
 
-from __future__ import annotations
-
 import dataclasses
 import email.utils
 import math

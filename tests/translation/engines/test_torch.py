@@ -1,7 +1,5 @@
 """The engine torch: every kind of model, ready ones too, half precision, and varied hypotheses."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The engine torch when memory ends, a device is lost, half precision overflows, or a model is damaged."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Translating the tiny model's sentences, and random models of other architectures."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """The translation memory: no sentence is translated twice, and no byte of the result shows it."""
 
-from __future__ import annotations
-
 import errno
 import random
 import threading

@@ -1,7 +1,5 @@
 """The translation memory on a disk that damages, fills up or refuses: what is lost, and what is said."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

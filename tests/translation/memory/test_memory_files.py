@@ -1,7 +1,5 @@
 """Translations out of a memory and into it, and what of a memory is in use."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

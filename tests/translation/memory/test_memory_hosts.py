@@ -1,7 +1,5 @@
 """Two hosts that use one translation memory at the same time, each with a work directory of its own."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

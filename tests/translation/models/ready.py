@@ -1,7 +1,5 @@
 """Ready models with random weights, made on the spot in the formats that models are distributed in."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Archives stay in their own folder and within bounds."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

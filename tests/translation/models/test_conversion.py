@@ -1,7 +1,5 @@
 """The layout of models/nmt, and checkpoints of weights alone."""
 
-from __future__ import annotations
-
 import argparse
 import enum
 import json

@@ -1,7 +1,5 @@
 """fairseq on current Python, and checkpoints that must not run code."""
 
-from __future__ import annotations
-
 import argparse
 import pickle
 import re

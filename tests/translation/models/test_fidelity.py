@@ -1,7 +1,5 @@
 """A converted model against its original, and what is shown of a model's directory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models of the hub, against a server on this machine that speaks as much of its protocol as is needed."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import json

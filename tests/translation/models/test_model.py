@@ -1,7 +1,5 @@
 """Opening models in every layout, and importing ready ones."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

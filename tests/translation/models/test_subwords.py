@@ -1,7 +1,5 @@
 """Subwords of every kind: found, copied, each the inverse of its own decoding; names of languages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

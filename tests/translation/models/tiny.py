@@ -1,7 +1,5 @@
 """A tiny translation model made on the spot: SentencePiece, fairseq transformer, CTranslate2."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

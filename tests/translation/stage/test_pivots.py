@@ -1,7 +1,5 @@
 """Several pivots as one corpus: joined by reference, counted, killed in the second one, and by DVC."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Samples have the lengths of the whole, whatever its size, and count what translation will translate."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Set
 from itertools import islice

@@ -1,7 +1,5 @@
 """A translation that was interrupted: its batches are kept, and it reports the whole."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict
 from pathlib import Path

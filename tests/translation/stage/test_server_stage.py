@@ -1,7 +1,5 @@
 """The stage with the engine ``server``: it dies, comes back, and nobody learns its address or key."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -1,7 +1,5 @@
 """A file of sentences to a file of hypotheses, also of other languages."""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage: distinct sentences once, rows complete, counts that add up, the same bytes however it is run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tiny models of random weights, made without a file, and the slow search that ours is compared with."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The search on a GPU, run wherever there is one: recorded steps, failures while recording, devices."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a search asks of its memory: few shapes, nothing left over, steps without a recording; candidates."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

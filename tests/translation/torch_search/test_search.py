@@ -1,7 +1,5 @@
 """The search against slow oracles on tiny random models, and what must not change its results."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

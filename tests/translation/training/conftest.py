@@ -1,7 +1,5 @@
 """What a training process sets for itself is undone: tests of others run in the same process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Held-out rows, and the binarised parts that fairseq trains on."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The weights that a training ends with, and what becomes of damaged ones."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from contextlib import suppress

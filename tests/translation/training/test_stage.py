@@ -1,7 +1,5 @@
 """The stage nmt: training once, reusing, importing, and doing without a model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

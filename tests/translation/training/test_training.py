@@ -1,7 +1,5 @@
 """Training with fairseq's trainer: limits, resuming, and what comes out of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

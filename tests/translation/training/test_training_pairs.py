@@ -1,7 +1,5 @@
 """Which pairs a model is trained on: references, or what a teacher made of the sources."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

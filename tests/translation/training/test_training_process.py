@@ -1,7 +1,5 @@
 """The process that trains: its device and environment, reports, ends and number."""
 
-from __future__ import annotations
-
 import csv
 import os
 import signal

@@ -1,7 +1,5 @@
 """BLEU and chrF of a converted model, and the blockwise criterion against fairseq's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ It is a directory as `WordScorer` writes it: `scorer.json`, which says what it w
 `vectors.safetensors`. Its card is README.md.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Contractions, whichever apostrophe they have and however they are spaced."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Sentences with a changed meaning, made of others by rule: a negation more or less, another number, an
 antonym, another's pronoun or name, two names or things exchanged."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

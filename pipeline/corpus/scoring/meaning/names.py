@@ -1,7 +1,5 @@
 """Names that one text has and the other has not, of the texts' own bytes: tokens are lower-cased."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

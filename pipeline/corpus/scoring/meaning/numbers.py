@@ -1,7 +1,5 @@
 """Numbers, by their values, that one side of a pair says and the other does not."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The number that a token says."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Final

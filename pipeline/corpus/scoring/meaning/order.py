@@ -1,7 +1,5 @@
 """Equal words in another order: who did what to whom."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Words of the same stem are matched; what is left over on both sides is compared 
 same when the sides are exchanged, and 0 for a sentence and itself.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,8 +1,6 @@
 """What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms,
 and its value where it is a number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Filter ``flag``: a mark of the translation or of the pair, such as ``runaway``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

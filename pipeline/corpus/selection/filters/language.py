@@ -1,7 +1,5 @@
 """Filter ``language``: the identified language of both sides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Filter ``length``: tokens of both sides within bounds."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ Every pair gets a pseudo-random 64-bit key from (seed, source, line, rank); the 
 smallest keys. So neither shard sizes, nor their order, nor the number of workers can change it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal

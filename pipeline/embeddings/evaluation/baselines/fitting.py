@@ -1,7 +1,5 @@
 """Fits SIF and its relatives from what a user names: vectors, counts, sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Yardsticks that need no training: TF-IDF cosines of words or character trigrams, Jaccard, chrF."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal

@@ -1,8 +1,6 @@
 """SIF sentence embeddings (Arora 2017) as models: fitted to what a user names, in memory, and as a directory
 that is opened like any other model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finds the sets of an evaluation: files that are named, and everything in a directory that is a set."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable, Sequence

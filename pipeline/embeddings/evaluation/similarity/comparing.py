@@ -1,8 +1,6 @@
 """What can be evaluated on sentence pairs: something that embeds sentences, or compares them without
 vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable

@@ -1,8 +1,6 @@
 """Semantic textual similarity: correlations on each set, a year's mean over its sets, by sentence length
 (Wieting 2016, Table 7), and how far two models differ (ParaNMT-50M, Table 10)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Word similarity: human judgements of pairs of words, such as SimLex-999, and how scores agree with them."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import logging

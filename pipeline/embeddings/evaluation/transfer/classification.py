@@ -1,7 +1,5 @@
 """Logistic regression on fixed sentence embeddings, its penalty chosen on development examples."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Final
 

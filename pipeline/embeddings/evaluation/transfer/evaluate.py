@@ -1,7 +1,5 @@
 """Does the transfer tasks with a model's fixed embeddings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

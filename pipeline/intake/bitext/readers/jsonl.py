@@ -1,7 +1,5 @@
 """JSON lines: an object a line, texts by field name or by dotted path (``translation.cs``)."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Moses format: a file for each side, line n of one belongs to line n of the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet files as a source: any string columns, nested ones by dotted path."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal

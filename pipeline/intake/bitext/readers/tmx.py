@@ -1,7 +1,5 @@
 """TMX files: translation units read as a stream, in bounded memory, with no entities and nothing fetched."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal

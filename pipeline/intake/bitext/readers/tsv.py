@@ -1,7 +1,5 @@
 """Tab-separated files, where quotes are text, and files of comma-separated values, where they are not."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a model's answer to a hypothesis, or to the reason why it is no translation."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Requests to an OpenAI-compatible server: none is lost, and what will never work is not tried for ever."""
 
-from __future__ import annotations
-
 import email.utils
 import logging
 import os

@@ -1,8 +1,6 @@
 """Settings of the engine ``server``: the model, the messages that it is shown, its samples, and how the
 server is asked."""
 
-from __future__ import annotations
-
 import re
 from string import Formatter
 from typing import Any

@@ -1,7 +1,5 @@
 """How many requests a server is sent at a time: more while it keeps up, half as many when it does not."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

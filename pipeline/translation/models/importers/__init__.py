@@ -4,8 +4,6 @@ A module here offers what :class:`Importer` says. It is found by being here; ano
 in the entry point group ``paraforge.importers``.
 """
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any, Protocol, cast

@@ -1,7 +1,5 @@
 """CTranslate2 directories, and what every other format becomes: loading, and checking against subwords."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import mmap

@@ -1,7 +1,5 @@
 """fairseq checkpoints, with both dictionaries and SentencePiece models or BPE codes."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

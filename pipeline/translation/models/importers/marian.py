@@ -1,7 +1,5 @@
 """Marian's own format, as OPUS-MT distributes it: model.npz, vocabularies, decoder.yml."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

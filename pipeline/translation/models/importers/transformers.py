@@ -1,7 +1,5 @@
 """Encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and others like them."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Iterator

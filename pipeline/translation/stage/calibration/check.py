@@ -1,7 +1,5 @@
 """The check of quantised translation: before a corpus or a file is translated, and by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import logging

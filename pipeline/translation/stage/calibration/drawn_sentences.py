@@ -1,7 +1,5 @@
 """Samples for the check of quantised translation: of a corpus, of a bitext, of a file of sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path

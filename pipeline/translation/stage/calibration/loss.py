@@ -1,7 +1,5 @@
 """What quantisation costs on a sample: by how much less probable the float32 model finds what it says."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Sequence

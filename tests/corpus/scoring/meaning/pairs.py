@@ -1,7 +1,5 @@
 """Signs of a few pairs, by name."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Numbers in words, names and pairs made by rule."""
 
-from __future__ import annotations
-
 import math
 import random
 

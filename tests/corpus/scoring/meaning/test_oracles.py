@@ -1,7 +1,5 @@
 """Each sign against what a reader counts, or a slow way finds; spelling, spaces and case aside."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

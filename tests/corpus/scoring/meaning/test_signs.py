@@ -1,7 +1,5 @@
 """What each sign sees; that the order of the sides, other rows and the cut of a column decide nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,5 @@
 """Another score is one file, with its column, and need not be in the package."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A cross-encoder's score equals the library's own, in both directions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The languages of both sides, where the optional package is there, and a clear message where it is not."""
 
-from __future__ import annotations
-
 import sys
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Every scorer equals a slow implementation of its definition, on odd, random and real pairs."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import re

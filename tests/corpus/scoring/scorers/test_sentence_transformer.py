@@ -1,7 +1,5 @@
 """The cosine under a sentence-transformers directory equals the library's own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Signs of a bad translation against their definitions, on odd, random and real pairs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

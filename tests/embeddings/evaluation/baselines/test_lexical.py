@@ -1,7 +1,5 @@
 """Baselines against loops, and against figures measured on real sets."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,8 +1,6 @@
 """SIF against a slow implementation of Arora 2017's Algorithm 1, sentence by sentence and with an SVD;
 weights."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sets in directories: what is read, and to which year it belongs."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Formats of scored sentence pairs, of other packages too, good and bad."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import math

@@ -1,7 +1,5 @@
 """What compares the sentences of a pair: the cosine, a similarity of a model's own, or no vectors at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores on STS sets, by length, and differences of models: against arithmetic by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Lists of word pairs in their several forms, what is wrong with bad ones, and word similarity of vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

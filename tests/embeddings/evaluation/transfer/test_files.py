@@ -1,7 +1,5 @@
 """Files of transfer tasks in both layouts, good and bad."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """Transfer tasks on small sets: what can be told apart is, what cannot is not; the same seed, the same
 figures."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JSON lines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Moses pairs, and a format of another package."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

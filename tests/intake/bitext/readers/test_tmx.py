@@ -1,7 +1,5 @@
 """TMX: units, inline codes, and documents meant to hurt."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from xml.sax.saxutils import escape

@@ -1,7 +1,5 @@
 """Files of columns, separated by tabs or as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

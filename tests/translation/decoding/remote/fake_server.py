@@ -1,7 +1,5 @@
 """A server that answers as OpenAI-compatible ones do, or slowly, wrongly, with errors, or not at all."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading

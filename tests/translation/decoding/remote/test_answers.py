@@ -1,8 +1,6 @@
 """What a server is asked, how often, and what of its answers is taken for a translation; n-best from
 samples."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from collections import Counter

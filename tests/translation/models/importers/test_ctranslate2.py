@@ -1,8 +1,6 @@
 """CTranslate2 directories: taken as they are, with the tags that they need, if everything fits; other
 formats."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

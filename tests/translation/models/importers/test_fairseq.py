@@ -1,7 +1,5 @@
 """fairseq checkpoints with BPE codes instead of a SentencePiece model, as those of WMT are distributed."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Marian and OPUS-MT: the npz gives what Transformers gives with the same weights."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

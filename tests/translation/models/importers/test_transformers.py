@@ -1,7 +1,5 @@
 """Models of Transformers: imported, they give what Transformers gives; what is wrong is refused before."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """An int8 whose hypotheses are spoiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A quantised model that is worse than it should be is not relied on; everybody agrees on that for good."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The check before a file is translated: what the float32 model finds less probable is not relied on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

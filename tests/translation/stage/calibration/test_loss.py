@@ -1,7 +1,5 @@
 """What quantisation costs on a sample, and how samples are drawn."""
 
-from __future__ import annotations
-
 import logging
 import math
 import random

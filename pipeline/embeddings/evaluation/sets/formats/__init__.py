@@ -1,7 +1,5 @@
 """Formats of files of scored sentence pairs, one a module: adding one is adding a file with a `SetFormat`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cache
 from pathlib import Path

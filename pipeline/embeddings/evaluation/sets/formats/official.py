@@ -1,7 +1,5 @@
 """The official distribution of STS: `STS.input.X.txt` with `STS.gs.X.txt`."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Phrases: `phrase ||| phrase ||| gold`, and entries of PPDB 2.0 with `PPDB2.0Score`."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables: gold, sentence, sentence; STS Benchmark; and any TSV or CSV whose header names its columns."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Sequence

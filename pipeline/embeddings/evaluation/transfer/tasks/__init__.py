@@ -1,7 +1,5 @@
 """The transfer tasks, one a module: adding one is adding a file with a `TransferTask`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether two sentences of news are paraphrases (Dolan et al. 2004)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.embeddings.evaluation.transfer.files import Examples, pairs_of_rows, rows_with_header

@@ -1,8 +1,6 @@
 """Tasks of two classes without a split: film reviews (Pang and Lee 2005), customer reviews (Hu and Liu 2004),
 opinions (Wiebe et al. 2005), and whether a sentence about a film is subjective (Pang and Lee 2004)."""
 
-from __future__ import annotations
-
 from paraforge.embeddings.evaluation.transfer.tasks import ClassificationTask, two_classes
 
 

@@ -1,7 +1,5 @@
 """SICK: entailment (SICK-E) and relatedness (SICK-R) of pairs of sentences (Marelli et al. 2014)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Sentiment of sentences of the Stanford Sentiment Treebank (Socher et al. 2013): two classes, or five."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from paraforge.base.text.lines import numbered_lines

@@ -1,7 +1,5 @@
 """What a question asks for (Li and Roth 2002)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
