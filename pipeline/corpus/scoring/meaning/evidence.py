@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.corpus.scoring.meaning.contractions import with_contractions
+from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.meaning.words import WordBook
 
 if TYPE_CHECKING:
@@ -23,21 +23,22 @@ class Evidence:
 
     def __init__(self, vectors: SubwordVectors) -> None:
         """vectors: what words are like."""
-        self._vectors = vectors
-        self._book = WordBook()
+        self._book = WordBook(vectors)
 
     def signs(self, pairs: Pairs) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
         """Signs, (pairs, SIGNS) float32, and counts, (pairs, 7) int16: those of
         :func:`~paraforge.corpus.scoring.meaning.signs.signs_of`, and names that one side lacks."""
         # Imported here, as numba takes a second: all that reads a schema imports the scorers.
-        from paraforge.corpus.scoring.alignment import directions_of
+        from paraforge.corpus.scoring.meaning.contractions import with_contractions
         from paraforge.corpus.scoring.meaning.names import missing_names
         from paraforge.corpus.scoring.meaning.signs import signs_of
 
-        tokens = with_contractions(pairs.reference_tokens, pairs.translation_tokens)
-        vocabulary = tokens[0].vocabulary
-        directions = directions_of(self._vectors.of_words(vocabulary))[0]
-        signs, counts = signs_of(*tokens, self._book.look_up(vocabulary), directions)
+        sides = (pairs.reference_tokens, pairs.translation_tokens)
+        rows, words, directions = self._book.numbered(sides[0].vocabulary)
+        first, second = (
+            with_contractions(TokenColumn(rows[side.ids], side.offsets, side.vocabulary)) for side in sides
+        )
+        signs, counts = signs_of(first, second, words, directions)
         names = missing_names(pairs.reference, pairs.translation)
         replaced, most = names.min(axis=1), names.max(axis=1)
         of_names = np.stack([replaced, most - replaced], axis=1).clip(0, _MOST).astype(np.float32)

@@ -31,6 +31,7 @@ def missing_names(first: Any, second: Any) -> npt.NDArray[np.int16]:
 _LETTERS: Final = np.array(
     [bytes([one]).isalpha() or (one >= 128 and one not in (0xC2, 0xE2)) for one in range(256)]
 )
+_MAY_BE_CAPITAL: Final = np.array([65 <= one <= 90 or 0xC3 <= one <= 0xC5 for one in range(256)], np.uint8)
 _LOWER: Final = np.frombuffer(bytes(range(256)).lower(), np.uint8)
 # Consonants as other alphabets' names may be spelt: c and q as k, z as s; 0 for other bytes.
 _SOUNDS: Final = np.array(
@@ -134,6 +135,15 @@ def _lacking(
 
 
 @compiled
+def _has_capitals(text: Any) -> bool:
+    """Whether a byte behind the first may be of a capital: no other text has names."""
+    found = 0
+    for byte in text[1:]:
+        found += _MAY_BE_CAPITAL[byte]
+    return found > 0
+
+
+@compiled
 def _missing_names(first: Any, first_offsets: Any, second: Any, second_offsets: Any, found: Any) -> None:
     room = np.empty((6, MOST_WORDS), np.int64)
     begins_a, ends_a, kinds_a, begins_b, ends_b, kinds_b = (
@@ -147,6 +157,8 @@ def _missing_names(first: Any, first_offsets: Any, second: Any, second_offsets: 
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
+        if not (_has_capitals(a) or _has_capitals(b)):
+            continue
         count_a = _words(a, begins_a, ends_a, kinds_a)
         count_b = _words(b, begins_b, ends_b, kinds_b)
         found[row, 0] = _lacking(a, begins_a, ends_a, kinds_a, count_a, b, begins_b, ends_b, kinds_b, count_b)

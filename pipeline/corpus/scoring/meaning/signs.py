@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from numba.cpython.unsafe.numbers import trailing_zeros
 
 from paraforge.base.compiled import compiled
-from paraforge.base.text.ragged import offsets_of, ranges
+from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.alignment import dot_product
 from paraforge.corpus.scoring.meaning.numbers import MOST_TOKENS, missing_numbers
@@ -41,8 +42,7 @@ def signs_of(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
     """The signs of each pair.
 
-    first, second: tokens of both sides, over one vocabulary. words: what is known of it.
-    directions: vectors of length 1 of its words, from
+    first, second: tokens of both sides, as rows of `words`, what is known of words, and of `directions`, from
     :func:`~paraforge.corpus.scoring.alignment.directions_of`.
 
     Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 6): negations of the first and of the
@@ -68,27 +68,43 @@ def _in_order(
 ) -> tuple[TokenColumn, TokenColumn, npt.NDArray[np.bool_]]:
     """Both sides of each pair, the first tokens of a long one, in an order that does not depend on which is
     which; and whether they are turned."""
-    ids, begins = np.concatenate([first.ids, second.ids]), (first.offsets, second.offsets + len(first.ids))
     one, other = (np.minimum(side.lengths, MOST_TOKENS) for side in (first, second))
     turned = one > other
-    _turn(ids, *begins, np.where(one == other, one, 0), keys, turned)
+    _turn(first.ids, second.ids, first.offsets, second.offsets, np.where(one == other, one, 0), keys, turned)
     sides = []
-    for begin, size in zip((begins, begins[::-1]), ((one, other), (other, one)), strict=True):
-        sizes = np.where(turned, size[1], size[0])
-        places = ranges(np.where(turned, begin[1][:-1], begin[0][:-1]), sizes)
-        sides.append(TokenColumn(ids[places], offsets_of(sizes), first.vocabulary))
+    for sizes, swapped in ((np.where(turned, other, one), turned), (np.where(turned, one, other), ~turned)):
+        offsets = offsets_of(sizes)
+        ids = np.empty(offsets[-1], np.int32)
+        _copy(first.ids, second.ids, first.offsets, second.offsets, swapped, offsets, ids)
+        sides.append(TokenColumn(ids, offsets, first.vocabulary))
     return sides[0], sides[1], turned
 
 
 @compiled
-def _turn(ids: Any, begins: Any, other_begins: Any, sizes: Any, keys: Any, turned: Any) -> None:
+def _turn(
+    first: Any, second: Any, begins: Any, other_begins: Any, sizes: Any, keys: Any, turned: Any
+) -> None:
     """Of sides of one size, the one whose first word that differs is later comes behind."""
     for row in range(len(turned)):
         for place in range(sizes[row]):
-            one, other = keys[ids[begins[row] + place]], keys[ids[other_begins[row] + place]]
+            one, other = keys[first[begins[row] + place]], keys[second[other_begins[row] + place]]
             if one != other:
                 turned[row] = one > other
                 break
+
+
+@compiled
+def _copy(
+    first: Any, second: Any, begins: Any, other_begins: Any, swapped: Any, offsets: Any, found: Any
+) -> None:
+    """The tokens of the first side, or of the second where ``swapped``, as many as there is room for."""
+    for row in range(len(swapped)):
+        start = offsets[row]
+        for place in range(start, offsets[row + 1]):
+            if swapped[row]:
+                found[place] = second[other_begins[row] + place - start]
+            else:
+                found[place] = first[begins[row] + place - start]
 
 
 @compiled
@@ -139,17 +155,20 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
 
 
 @compiled
-def _note(table: Any, about: Any, bit: Any) -> None:
-    """Add a word that is left over to the words of the same last digits, or forget them where ``bit`` is 0.
+def _note(tables: Any, lonely: Any, place: int, bit: Any) -> None:
+    """Add the bit of a word that is left over to the words of the same last digits; forget all where it is 0.
 
-    table: words as bits, by the last digits of the stem before, the stem behind, their base and their stem,
-    and in the last row all pronouns. about: see :func:`_signs`.
+    tables: words as bits, 64 at once, by the last digits of the stem before, the stem behind, their base and
+    their stem, and in the last row all pronouns. lonely: see :func:`_signs`.
     """
-    for row, key in enumerate((about[5], about[6], about[2], about[1])):
+    block = place // 64
+    for row, field in enumerate((5, 6, 2, 1)):
+        key = lonely[place, field]
         if row != 2 or key >= 0:
-            table[row, key & _LAST] = table[row, key & _LAST] | bit if bit else bit
-    if about[3] or not bit:
-        table[4, 0] = table[4, 0] | bit if bit else bit
+            key &= _LAST
+            tables[block, row, key] = tables[block, row, key] | bit if bit else bit
+    if lonely[place, 3] or not bit:
+        tables[block, 4, 0] = tables[block, 4, 0] | bit if bit else bit
 
 
 @compiled
@@ -210,12 +229,12 @@ def _signs(
         left = 0
         for j in range(len(b)):
             if to_a[j] < 0:
-                about = lonely[left]
-                about[0], about[1], about[2], about[3] = j, stems_b[j], bases[b[j]], persons[b[j]]
-                about[4] = properties[b[j]]
-                about[5] = stems_b[j - 1] if j else _BEGIN
-                about[6] = stems_b[j + 1] if j + 1 < len(b) else _END
-                _note(tables[left // 64], about, np.uint64(1) << np.uint64(left & 63))
+                word = b[j]
+                lonely[left, 0], lonely[left, 1], lonely[left, 2] = j, stems_b[j], bases[word]
+                lonely[left, 3], lonely[left, 4] = persons[word], properties[word]
+                lonely[left, 5] = stems_b[j - 1] if j else _BEGIN
+                lonely[left, 6] = stems_b[j + 1] if j + 1 < len(b) else _END
+                _note(tables, lonely, left, np.uint64(1) << np.uint64(left & 63))
                 left += 1
         for i in range(len(a)):
             if to_b[i] >= 0:
@@ -228,53 +247,52 @@ def _signs(
             if one < len(offsets) - 1:
                 low, high = offsets[one], offsets[one + 1]
             for block in range((left + 63) // 64):
-                table = tables[block]
-                candidates = table[0, before & _LAST] | table[1, behind & _LAST] | table[2, one & _LAST]
+                candidates = tables[block, 0, before & _LAST] | tables[block, 1, behind & _LAST]
+                candidates |= tables[block, 2, one & _LAST]
                 if base >= 0:
-                    candidates |= table[3, base & _LAST]
+                    candidates |= tables[block, 3, base & _LAST]
                 for k in range(low, high):
-                    candidates |= table[3, opposed[k] & _LAST]
+                    candidates |= tables[block, 3, opposed[k] & _LAST]
                 if person:
-                    candidates |= table[4, 0]
-                place = 64 * block - 1
+                    candidates |= tables[block, 4, 0]
                 while candidates:
-                    place += 1
-                    candidate = candidates & np.uint64(1)
-                    candidates >>= np.uint64(1)
-                    about = lonely[place]
-                    if not candidate or to_a[about[0]] >= 0:
+                    place = 64 * block + np.int64(trailing_zeros(candidates))
+                    candidates &= candidates - np.uint64(1)
+                    j = lonely[place, 0]
+                    if to_a[j] >= 0:
                         continue
-                    context = int(before == about[5]) + int(behind == about[6])
-                    if person and about[3]:
-                        if person + about[3] == 9 and min(person, about[3]) == 4:
+                    context = int(before == lonely[place, 5]) + int(behind == lonely[place, 6])
+                    other_person = lonely[place, 3]
+                    if person and other_person:
+                        if person + other_person == 9 and min(person, other_person) == 4:
                             gender_in_place = max(gender_in_place, context)
-                        elif person != about[3]:
+                        elif person != other_person:
                             person_in_place = max(person_in_place, context)
                         continue
                     # 2 where one is the other with a negative affix, 1 for other antonyms.
                     against = 0
-                    if base == about[1] or about[2] == one:
+                    if base == lonely[place, 1] or lonely[place, 2] == one:
                         against = 2
                     else:
                         for k in range(low, high):
-                            against |= int(opposed[k] == about[1])
+                            against |= int(opposed[k] == lonely[place, 1])
                     if against:
                         affixed += against == 2
                         far += context == 0
                         close += context == 1
                         in_place += context == 2
-                        to_b[i], to_a[about[0]] = len(b), len(a)
+                        to_b[i], to_a[j] = len(b), len(a)
                         break
-                    both = kind & about[4]
+                    both = kind & lonely[place, 4]
                     if context and both & CONTENT and not both & NUMBER:
-                        other = vectors + size * b[about[0]]
+                        other = vectors + size * b[j]
                         distance = np.float32(1) - dot_product(vectors + size * a[i], other, dimension)
                         distances[context] = max(distances[context], distance)
                         distances[0] += context == 2 and distance > 0.6
                 if to_b[i] >= 0:
                     break
         for place in range(left):
-            _note(tables[place // 64], lonely[place], np.uint64(0))
+            _note(tables, lonely, place, np.uint64(0))
         for i in range(len(a)):
             if to_b[i] == len(b):
                 to_b[i] = -1

@@ -1,11 +1,11 @@
 """What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms,
-and its value where it is a number."""
+its value where it is a number, and its direction."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from paraforge.base.text.ragged import offsets_of
 from paraforge.corpus.scoring.meaning.numerals import magnitude_of, value_of
+
+if TYPE_CHECKING:
+    from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 
 ANTONYMS: Final = Path(__file__).parent / "antonyms.txt"
 CONTENT, NEGATION, DENIAL, AFFIXED, LINK, CLAUSE, PASSIVE, NUMBER = (1 << place for place in range(8))
@@ -37,8 +40,12 @@ PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"pe
 _FUNCTION: Final = _LINKS | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
 _IRREGULAR: Final = dict(pair.split("=") for pair in _LISTS["irregular"])
 _KINDS: Final = (np.uint32, np.int32, np.uint8, np.float64, np.int8, np.float64, np.int32)
-# Of a shard there are some 30,000.
-_MOST_WORDS: Final = 1_000_000
+# Of a shard there are some 30,000; their directions have half a kilobyte each.
+_MOST_WORDS: Final = 200_000
+
+APOSTROPHES: Final = ("'", "’", "‘", "ʼ")
+ENDINGS: Final = ("t", "s", "m", "d", "re", "ve", "ll")
+"""Of contractions: what is before an ending, and the endings."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -145,9 +152,14 @@ class WordTable(NamedTuple):
 
 
 class WordBook:
-    """Looks up words; remembers those that it was asked for, as the next shard has most of them again."""
+    """Looks up words; remembers those that it was asked for, as the next shard has most of them again.
 
-    def __init__(self) -> None:
+    Its first rows are the apostrophes, the endings, and the endings with an apostrophe.
+    """
+
+    def __init__(self, vectors: "SubwordVectors | None" = None) -> None:
+        """vectors: what words are like; without them words have no directions."""
+        self._vectors = vectors
         self._lock = Lock()
         self._forget()
 
@@ -159,18 +171,29 @@ class WordBook:
         self._offsets = offsets_of(np.array([len(others) for others in numbers], np.int64))
         self._rows: dict[str, int] = {}
         self._known: list[npt.NDArray[Any]] = [np.zeros(0, kind) for kind in _KINDS]
+        self._directions = np.zeros((0, 0), np.float32)
+        self._learn([*APOSTROPHES, *ENDINGS, *(f"'{ending}" for ending in ENDINGS)])
 
     def look_up(self, vocabulary: Sequence[str]) -> WordTable:
         """What is known of lower-cased tokens."""
+        rows, words, _ = self.numbered(vocabulary)
+        return WordTable._make([*(values[rows] for values in words[:-2]), *words[-2:]])
+
+    def numbered(
+        self, vocabulary: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int32], WordTable, npt.NDArray[np.float32]]:
+        """The row of each lower-cased token, (tokens,), in what is known of all words that were asked for,
+        which comes second; and the directions of these words, see
+        :func:`~paraforge.corpus.scoring.alignment.directions_of`."""
         with self._lock:
             if len(self._rows) > _MOST_WORDS:
                 self._forget()
-            new = [word for word in dict.fromkeys(vocabulary) if word not in self._rows]
-            if new:
-                self._learn(new)
-            rows = np.array([self._rows[word] for word in vocabulary], np.int64)
-            found = [values[rows] for values in self._known]
-            return WordTable._make([*found, self._opposed, self._offsets])
+            rows = [self._rows.get(word, -1) for word in vocabulary]
+            if -1 in rows:
+                self._learn([word for word in dict.fromkeys(vocabulary) if word not in self._rows])
+                rows = [self._rows[word] for word in vocabulary]
+            words = WordTable._make([*self._known, self._opposed, self._offsets])
+            return np.array(rows, np.int32), words, self._directions
 
     def _learn(self, words: Sequence[str]) -> None:
         self._rows.update((word, place) for place, word in enumerate(words, start=len(self._rows)))
@@ -195,6 +218,13 @@ class WordBook:
             np.concatenate([known, np.array(column, known.dtype)])
             for known, column in zip(self._known, columns, strict=True)
         ]
+        if self._vectors is not None:
+            # Imported here, as numba takes a second: all that reads a schema imports the scorers.
+            from paraforge.corpus.scoring.alignment import directions_of
+
+            new = directions_of(self._vectors.of_words(words))[0]
+            known = self._directions.reshape(-1, new.shape[1])
+            self._directions = np.concatenate([known, new])
 
     def _number(self, word: str) -> int:
         return self._stems.setdefault(stem(word), len(self._stems))

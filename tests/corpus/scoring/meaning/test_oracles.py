@@ -208,8 +208,10 @@ def test_what_is_known_of_a_word_does_not_depend_on_what_was_asked_before(asked:
             )
 
 
-def test_pairs_before_with_any_apostrophe_change_nothing() -> None:
-    """The words of many pairs, all apostrophes among them, were looked up before."""
+@pytest.mark.parametrize("most", [0, 20, 1000])
+def test_pairs_before_with_any_apostrophe_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of many pairs, all apostrophes among them, were looked up before, and perhaps forgotten."""
+    monkeypatch.setattr("paraforge.corpus.scoring.meaning.words._MOST_WORDS", most)
     pairs = [(f"The thing was {one}.", f"The thing was {other}.") for one, other in [*OPPOSITES, *OTHERS]]
     found = Evidence(SCORER.vectors)
     found.signs(of([("It isn't, isn’t, isn ' t, she's.", "I don’t know 't she’s 's ' s.")]))
