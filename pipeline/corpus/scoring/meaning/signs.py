@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.cpython.unsafe import numbers
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.ragged import offsets_of
@@ -25,6 +25,7 @@ from paraforge.corpus.scoring.meaning.words import (
     WordTable,
 )
 
+_trailing_zeros: Any = numbers.trailing_zeros
 NAMES: Final = (
     "negation_odd", "negations", "negation_near", "affixes", "antonyms_far", "antonyms_near",
     "antonyms_in_place", "flipped", "flipped_twice", "denials", "numbers_replaced", "numbers_alone",
@@ -54,9 +55,9 @@ def signs_of(
     matches = np.empty(len(earlier.ids), np.int64)
     _signs(earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, signs, counts)
     counts[turned, :2] = counts[turned, 1::-1]
-    numbers = missing_numbers(earlier, later, words.values, words.magnitudes)
+    numbers_missing = missing_numbers(earlier, later, words.values, words.magnitudes)
     exchanges = exchanges_of(earlier, later, words, matches)
-    signs[:, 10:12], counts[:, 3] = numbers[:, :2].clip(0, 2), numbers[:, 2]
+    signs[:, 10:12], counts[:, 3] = numbers_missing[:, :2].clip(0, 2), numbers_missing[:, 2]
     signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
     signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
     signs[:, 23] = exchanges[:, 4].clip(0, 2)
@@ -256,13 +257,13 @@ def _signs(
                 if person:
                     candidates |= tables[block, 4, 0]
                 while candidates:
-                    place = 64 * block + np.int64(trailing_zeros(candidates))
+                    there = 64 * block + np.int64(_trailing_zeros(candidates))
                     candidates &= candidates - np.uint64(1)
-                    j = lonely[place, 0]
+                    j = lonely[there, 0]
                     if to_a[j] >= 0:
                         continue
-                    context = int(before == lonely[place, 5]) + int(behind == lonely[place, 6])
-                    other_person = lonely[place, 3]
+                    context = int(before == lonely[there, 5]) + int(behind == lonely[there, 6])
+                    other_person = lonely[there, 3]
                     if person and other_person:
                         if person + other_person == 9 and min(person, other_person) == 4:
                             gender_in_place = max(gender_in_place, context)
@@ -271,11 +272,11 @@ def _signs(
                         continue
                     # 2 where one is the other with a negative affix, 1 for other antonyms.
                     against = 0
-                    if base == lonely[place, 1] or lonely[place, 2] == one:
+                    if base == lonely[there, 1] or lonely[there, 2] == one:
                         against = 2
                     else:
                         for k in range(low, high):
-                            against |= int(opposed[k] == lonely[place, 1])
+                            against |= int(opposed[k] == lonely[there, 1])
                     if against:
                         affixed += against == 2
                         far += context == 0
@@ -283,7 +284,7 @@ def _signs(
                         in_place += context == 2
                         to_b[i], to_a[j] = len(b), len(a)
                         break
-                    both = kind & lonely[place, 4]
+                    both = kind & lonely[there, 4]
                     if context and both & CONTENT and not both & NUMBER:
                         other = vectors + size * b[j]
                         distance = np.float32(1) - dot_product(vectors + size * a[i], other, dimension)
