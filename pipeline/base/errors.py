@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 
 class ParaforgeError(Exception):
@@ -185,9 +188,26 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  the system's own
+"""Where Linux keeps what processes share: locks of queues and pools."""
+
+
 def describe_os_error(error: OSError) -> str:
     """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
     text = str(error)
+    if error.filename is None and (trouble := _shared_memory_trouble()):
+        return (
+            f"{text}: {SHARED_MEMORY}, where processes share memory, {trouble}: free it, or mount it anew "
+            "(a container: --shm-size 1g)"
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         text += ": free some space and run the same command; finished work is kept"
     return text
+
+
+def _shared_memory_trouble() -> str | None:
+    if not SHARED_MEMORY.is_dir():
+        return None
+    if not os.access(SHARED_MEMORY, os.W_OK):
+        return "cannot be written to"
+    return None if shutil.disk_usage(SHARED_MEMORY).free >= 1 << 16 else "is full"

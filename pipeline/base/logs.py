@@ -57,6 +57,11 @@ class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic a
             super().emit(record)
 
 
+def counted(number: int, noun: str) -> str:
+    """How many there are, for a person: ``1 pair``, ``2,000 pairs``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def say_result(text: str) -> None:
     """The one line that a stage ends with."""
     logging.getLogger(__name__).info("%s", text, extra={"result": True})

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
+from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
@@ -52,7 +53,7 @@ class PublishReport:
         """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
         files = len(self.corpus.files)
         size = sum(file.bytes for file in self.corpus.files) / 1e6
-        parts = [f"{self.corpus.rows:,} pairs in {files:,} file{'s' * (files != 1)}, {size:,.1f} MB"]
+        parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size:,.1f} MB"]
         held = [f"{rows:,} for {name}" for name, rows in self.corpus.splits.items()]
         parts += held[1:]
         if self.rejected.rows:

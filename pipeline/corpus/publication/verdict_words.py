@@ -176,7 +176,7 @@ def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:
     else:
         yield (
             f"{separates}; a maximum of {figures['maximum']:g} would find "
-            f"{share_text(figures['found'])} of these and refuse at most {100 * LOST_SHARE:g} % of the true "
+            f"{share_text(figures['found'])} of these and reject at most {100 * LOST_SHARE:g} % of the true "
             "pairs."
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
 from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
 from paraforge.interface.cli.settings import group
@@ -82,11 +83,12 @@ def serve(
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
     said = "drew" if new else "continuing with"
     typer.echo(
-        f"{database}: {said} {len(draw.pairs):,} pairs of {draw.origin.name}, seed {draw.seed}", err=True
+        f"{database}: {said} {counted(len(draw.pairs), 'pair')} of {draw.origin.name}, seed {draw.seed}",
+        err=True,
     )
     for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
         if count < draw.per_band:
-            typer.echo(f"  band {band} has only {figures.pairs:,} pairs: all are taken", err=True)
+            typer.echo(f"  band {band} has only {counted(figures.pairs, 'pair')}: all are taken", err=True)
 
     from paraforge.interface.annotation.server import create_app
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
+
 
 def export_corpus(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
@@ -81,7 +83,7 @@ def export_corpus(
         with graceful_interrupts():
             number, pairs = export_groups(open_published(corpus), directory)
         typer.echo(
-            f"{directory}: {number:,} group{'s' * (number != 1)} of {pairs:,} pair{'s' * (pairs != 1)}",
+            f"{directory}: {counted(number, 'group')} of {counted(pairs, 'pair')}",
             err=True,
         )
         return
@@ -94,7 +96,7 @@ def export_corpus(
         check_output_directory(directory, force, CORPUS_PART)
         with graceful_interrupts():
             part = export_part(open_published(corpus), directory, where, names, kind, spreadsheet)
-        typer.echo(f"{directory}: {part.rows:,} pairs, {part.signature}", err=True)
+        typer.echo(f"{directory}: {counted(part.rows, 'pair')}, {part.signature}", err=True)
         return
     assert output is not None
     if where:
@@ -115,6 +117,6 @@ def export_corpus(
         open_published(corpus), target, "jsonl" if chosen == "jsonl" else "paranmt", names, spreadsheet
     )
     if changed:
-        typer.echo(f"in {changed:,} texts a tab or line end became a blank", err=True)
+        typer.echo(f"in {counted(changed, 'text')} a tab or line end became a blank", err=True)
     if target is not None:
-        typer.echo(f"{output}: {rows:,} pairs", err=True)
+        typer.echo(f"{output}: {counted(rows, 'pair')}", err=True)

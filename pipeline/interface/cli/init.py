@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
+
 
 def init(
     directory: Path = typer.Argument(
@@ -48,7 +50,9 @@ def init(
         for name, path, language in zip(
             ("source_text", "reference"), (found.source, found.reference), found.languages, strict=True
         ):
-            typer.echo(f"  {name}: {path}, {found.lines:,} lines, {language or 'of unknown language'}")
+            typer.echo(
+                f"  {name}: {path}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
+            )
         typer.echo(f"  choices: {' '.join(found.choices)}")
     elif not sample:
         typer.echo("  your bitext: edit configs/corpus/my.yaml, then")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.outputs import LEXICON as KIND
 from paraforge.interface.cli.outputs import check_output_directory
 from paraforge.interface.cli.settings import group
@@ -92,7 +93,8 @@ def extract(
     left_out = ", ".join(f"{reason} {count:,}" for reason, count in report.dropped.items() if count)
     typer.echo(
         f"{output}: {report.entries:,} entries of {report.words_with_paraphrases:,} words from "
-        f"{report.pairs:,} of {report.rows:,} pairs" + (f" (left out: {left_out})" if left_out else "")
+        f"{report.pairs:,} of {counted(report.rows, 'pair')}"
+        + (f" (left out: {left_out})" if left_out else "")
     )
 
 
@@ -136,15 +138,14 @@ def _why_missing(lexicon: Any, word: str, minimum_pairs: int) -> str:
     if not sentences:
         return f"not in the lexicon: in fewer than {own} sentences"
     rarer = "; --minimum-pairs 1 shows rarer ones" if least > 1 else ""
-    return (
-        f"no paraphrase: in {sentences:,} sentences, but no other word is opposite it in {least} pairs{rarer}"
-    )
+    where = counted(sentences, "sentence")
+    return f"no paraphrase: in {where}, but no other word is opposite it in {least} pairs{rarer}"
 
 
 def _table(word: str, entries: pa.Table) -> str:
     from paraforge.interface.query.output import fixed
 
-    lines = [f"{word}  (in {entries['word_count'][0].as_py():,} sentences)"]
+    lines = [f"{word}  (in {counted(entries['word_count'][0].as_py(), 'sentence')})"]
     width = max(10, *(len(name) for name in entries["paraphrase"].to_pylist()))
     headings = f"{'adjusted':>8}  {'cross':>7}  {'ordinary':>8}  {'pairs':>9}"
     lines.append(f"  {'rank':>5}  {'paraphrase':{width}}  {headings}")
@@ -199,7 +200,7 @@ def compare(
         typer.echo(f"  {reference.name}: {', '.join(sides['reference']) or '-'}")
         typer.echo(f"  {lexicon}: {', '.join(sides['lexicon']) or '-'}")
     typer.echo(
-        f"{reference.name} has {shared.reference_pairs:,} pairs; the lexicon knows both words of "
+        f"{reference.name} has {counted(shared.reference_pairs, 'pair')}; the lexicon knows both words of "
         f"{shared.known:,}, and has {shared.shared:,} as entries"
     )
     for rank, share in shared.precision_at.items():
@@ -236,7 +237,7 @@ def evaluate(
         typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
         return
     for name, row in result.items():
-        typer.echo(f"{name}: {row['pairs']:,} pairs")
+        typer.echo(f"{name}: {counted(row['pairs'], 'pair')}")
         for score in SCORES:
             typer.echo(_cell(f"{lexicon} {score}", row[score], row["found"]))
         for reference in lists.references:

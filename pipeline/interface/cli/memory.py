@@ -9,6 +9,7 @@ import typer
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import graceful_interrupts
+from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import group
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def list_command(memory: Path | None = _MEMORY) -> None:
     for one in sets:
         used = f"{one.use}, " if one.unused or one.busy else ""
         typer.echo(
-            f"{one.memory.path.name[:8]}  {one.sentences:,} sentences, {used}{size(one.bytes)}, "
+            f"{one.memory.path.name[:8]}  {counted(one.sentences, 'sentence')}, {used}{size(one.bytes)}, "
             f"{one.days:.0f} days old: {one.title}"
         )
 
@@ -77,7 +78,7 @@ def export_command(
     check_output_file(output, force, kind)
     with graceful_interrupts():
         sentences = export_set(_chosen(memory_directory(memory), name), output)
-    typer.echo(f"{output}: {sentences:,} sentences", err=True)
+    typer.echo(f"{output}: {counted(sentences, 'sentence')}", err=True)
 
 
 @app.command("import")
@@ -106,7 +107,7 @@ def import_command(
     with graceful_interrupts():
         for path in paths:
             found, sentences = import_file(path, root, name or None)
-            typer.echo(f"{path}: {sentences:,} sentences, to {found.path}", err=True)
+            typer.echo(f"{path}: {counted(sentences, 'sentence')}, to {found.path}", err=True)
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
+
 
 def merge(
     corpora: list[Path] = typer.Argument(metavar="CORPUS...", help="directories of published corpora"),
@@ -36,7 +38,7 @@ def merge(
     check_output_directory(output, force, MERGED_CORPUS)
     with graceful_interrupts():
         merged = merge_corpora([open_published(corpus) for corpus in corpora], output, name, rename)
-    said = [f"{merged.manifest.rows:,} pairs", f"{merged.repeated:,} in an earlier corpus, too"]
+    said = [counted(merged.manifest.rows, "pair"), f"{merged.repeated:,} in an earlier corpus, too"]
     if merged.moved:
         said.append(f"{merged.moved:,} moved to a split, as they share a sentence with it")
     typer.echo(f"{output}: {'; '.join(said)}", err=True)

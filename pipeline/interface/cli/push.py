@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
+
 
 def push(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
@@ -37,7 +39,8 @@ def push(
         remedy = "E.g. me/my-corpus: letters, digits, '.', '-' and '_'."
         raise InputError(f"'{repository}' is not USER/NAME", remedy=remedy)
     planned = plan_push(corpus, licences_checked)
-    what = f"{len(planned.files):,} files, {planned.bytes / 1e6:,.1f} MB, {planned.manifest.rows:,} pairs"
+    pairs = counted(planned.manifest.rows, "pair")
+    what = f"{counted(len(planned.files), 'file')}, {planned.bytes / 1e6:,.1f} MB, {pairs}"
     if dry_run:
         for name, path in planned.files.items():
             typer.echo(f"{path.stat().st_size:>14,}  {name}")

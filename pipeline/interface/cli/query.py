@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.spelling import SPREADSHEET
 
 # What a table shows; everything goes to --output.
@@ -75,9 +76,10 @@ def query(
             write_or_print(shown, output)
             if more:
                 typer.echo(
-                    f"the first {count:,} rows; --count shows more, --output FILE writes all", err=True
+                    f"the first {counted(count, 'row')}; --count shows more, --output FILE writes all",
+                    err=True,
                 )
         else:
             written = write_rows(rows, output, kind, spreadsheet)
             if output is not None:
-                typer.echo(f"{output}: {written:,} rows", err=True)
+                typer.echo(f"{output}: {counted(written, 'row')}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.console import on_terminal, rendered, text_width
 from paraforge.interface.cli.spelling import SPREADSHEET
 
@@ -72,7 +73,7 @@ def sample(
         write_or_print(drawing, output)
     else:
         write_rows(rows, output, kind, spreadsheet)
-    typer.echo(f"{drawn.pairs.num_rows:,} of {drawn.population:,} pairs, seed {seed}", err=True)
+    typer.echo(f"{drawn.pairs.num_rows:,} of {counted(drawn.population, 'pair')}, seed {seed}", err=True)
 
 
 def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.logs import counted
 from paraforge.interface.cli.spelling import DEVICE_HELP
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def score(
             finish,
         )
     marking = markings[0]
-    typer.echo(f"{output}: {scored.rows:,} pairs", err=True)
+    typer.echo(f"{output}: {counted(scored.rows, 'pair')}", err=True)
     if bounds:
         explained = explain_filters(marking.parameters)
         for reason, number in marking.counts.rejected.most_common():

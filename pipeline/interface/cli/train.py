@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import checked, column_pair, put_setting, score_lines
 from paraforge.interface.cli.spelling import DEVELOPMENT, DEVICE_HELP, TEST_SETS
 
@@ -124,11 +125,12 @@ def _parameters(
 def _lines(report: EmbeddingsReport) -> list[str]:
     lines = [
         report.signature,
-        f"{report.pairs:,} pairs, {len(report.history)} evaluations, {report.updates:,} updates, "
+        f"{counted(report.pairs, 'pair')}, {counted(len(report.history), 'evaluation')}, "
+        f"{counted(report.updates, 'update')}, "
         f"{report.pairs_per_second:,.0f} pairs/s",
     ]
     if report.skipped:
-        lines.append(f"{report.skipped:,} pairs left out: a side without a token")
+        lines.append(f"{counted(report.skipped, 'pair')} left out: a side without a token")
     if report.passed_over:
         lines.append(f"{report.passed_over:,} times a pair was skipped: no text could be its negative")
     return [*lines, *score_lines(report.best_score, report.years)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.logs import counted
 from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
 from paraforge.interface.cli.settings import checked, options_of, put_setting, score_lines
 from paraforge.interface.cli.spelling import DEVELOPMENT, DEVICE_HELP, TEST_SETS
@@ -133,9 +134,9 @@ def _file(path: Path, format: str, sentence_column: int | None, document_columns
 def _lines(report: DecodersReport) -> list[str]:
     lines = [
         report.signature,
-        f"{report.seen:,} sentences seen, {report.updates:,} updates, loss {report.history[-1]['loss']:.4f} "
-        f"nats a word, {report.sentences_per_second:,.0f} sentences/s",
+        f"{counted(report.seen, 'sentence')} seen, {counted(report.updates, 'update')}, "
+        f"loss {report.history[-1]['loss']:.4f} nats a word, {report.sentences_per_second:,.0f} sentences/s",
     ]
     if report.skipped:
-        lines.append(f"{report.skipped:,} sentences left out: without a word")
+        lines.append(f"{counted(report.skipped, 'sentence')} left out: without a word")
     return [*lines, *score_lines(report.best_score, report.years)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import checked, options_of
 from paraforge.interface.cli.spelling import DEVICE_HELP
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
@@ -59,7 +60,7 @@ def triplets(
         report = mine_triplets(parameters, corpus, output, resources)
     left_out = ", ".join(f"{reason} {number:,}" for reason, number in report.left_out.items() if number)
     typer.echo(
-        f"{output}: {report.triplets:,} triplets from {report.rows:,} pairs"
+        f"{output}: {counted(report.triplets, 'triplet')} from {counted(report.rows, 'pair')}"
         + (f" (left out: {left_out})" if left_out else "")
         + f", {report.clusters:,} clusters; mean cosine {report.positive_cosine:.3f} of positives, "
         f"{report.negative_cosine:.3f} of negatives"

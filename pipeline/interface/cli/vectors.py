@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
 from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES
 
 _MODEL = typer.Argument(
@@ -43,7 +44,7 @@ def embed(
     with graceful_interrupts():
         cores = workers or available_cores()
         rows = embed_file(model, input_path, output, load_fixed, cores, chosen_device(device))
-    typer.echo(f"{output}: {rows:,} sentences", err=True)
+    typer.echo(f"{output}: {counted(rows, 'sentence')}", err=True)
 
 
 def similarity(

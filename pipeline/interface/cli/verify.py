@@ -6,6 +6,7 @@ import typer
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import DIGESTS, check_digests, read_json
+from paraforge.base.logs import counted
 from paraforge.translation.models.model import MODEL_FILE, check_files
 
 
@@ -38,7 +39,7 @@ def verify(
         for problem in problems:
             typer.echo(str(problem), err=True)
         failed = failed or bool(problems)
-        sound = _counted(len(problems), "problem") if problems else "sound: every file is as it was written"
+        sound = counted(len(problems), "problem") if problems else "sound: every file is as it was written"
         typer.echo(f"{model}: {sound}", err=bool(problems))
     corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
@@ -49,18 +50,14 @@ def verify(
                 typer.echo(str(problem), err=True)
             if outcome.problems or outcome.manifest is None:
                 failed = True
-                typer.echo(f"{corpus}: {_counted(len(outcome.problems), 'problem')}", err=True)
+                typer.echo(f"{corpus}: {counted(len(outcome.problems), 'problem')}", err=True)
             else:
                 manifest = outcome.manifest
-                files = _counted(len(manifest.files), "file")
-                typer.echo(f"{corpus}: sound: {manifest.rows:,} rows in {files}")
+                files = counted(len(manifest.files), "file")
+                typer.echo(f"{corpus}: sound: {counted(manifest.rows, 'row')} in {files}")
                 typer.echo(f"  {manifest.signature}")
     if failed:
         raise typer.Exit(InputError.exit_code)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 _AGAIN = "Make the model again ('dvc repro'), or fetch it again from where it came from."

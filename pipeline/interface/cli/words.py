@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.logs import counted
+
 _VECTORS = typer.Argument(
     help="word vectors: a file (word2vec, GloVe, paragram), a table's directory, a trained Word model"
 )
@@ -90,7 +92,8 @@ def fit_words(
         fitted, used = counter_fit(open_word_vectors(vectors), near - apart, apart)
         fitted.write_text(output, header=True)
     typer.echo(
-        f"{output}: {used['synonyms']:,} pairs of synonyms, {used['antonyms']:,} of antonyms", err=True
+        f"{output}: {counted(used['synonyms'], 'pair')} of synonyms, {used['antonyms']:,} of antonyms",
+        err=True,
     )
 
 
@@ -121,4 +124,4 @@ def expand(
         larger = expanded(DecoderModel.open(model), open_word_vectors(vectors))
         larger.save(output)
     counts = larger.about["expanded"]
-    typer.echo(f"{output}: {counts['words']:,} words more, by a map fitted on {counts['shared']:,}")
+    typer.echo(f"{output}: {counted(counts['words'], 'word')} more, by a map fitted on {counts['shared']:,}")

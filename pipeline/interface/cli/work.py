@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.files import size
+from paraforge.base.logs import counted
 from paraforge.interface.cli.memory import memory_directory
 from paraforge.interface.cli.settings import group
 
@@ -41,7 +42,7 @@ def list_command(
 
     for one in contents(memory_directory(None if work is None else work / "memory", project)):
         typer.echo(
-            f"memory {one.memory.path.name[:8]}: {one.sentences:,} sentences, {size(one.bytes)}, "
+            f"memory {one.memory.path.name[:8]}: {counted(one.sentences, 'sentence')}, {size(one.bytes)}, "
             f"{one.days:.0f} days old, {one.use} ({one.title})"
         )
     old = sum(step.size("old") for step in steps)
@@ -107,7 +108,7 @@ def prune(
             sentences = sum(segment.sentences for segment in one.unused)
             freed = one.unused_bytes if dry_run else prune_set(one)
             total += freed
-            typer.echo(f"memory {one.memory.path.name[:8]}: {sentences:,} sentences, {size(freed)}")
+            typer.echo(f"memory {one.memory.path.name[:8]}: {counted(sentences, 'sentence')}, {size(freed)}")
     typer.echo(f"{size(total)} {'would be freed' if dry_run else 'freed'}")
 
 

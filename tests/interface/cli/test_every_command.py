@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from paraforge.base.errors import ParaforgeError
+from paraforge.interface import cli
 from paraforge.interface.cli import COMMANDS, app
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -115,6 +116,18 @@ def test_one_idea_is_written_in_one_way(name: str) -> None:
         if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
             # A name in capitals, or a form with some.
             assert re.fullmatch(r"[A-Z_]+( |\.\.\.|[A-Z_=,.])*", parameter.metavar), parameter.name
+
+
+NOUNS = "pairs|sentences|rows|lines|triplets|groups|files|evaluations|updates"
+
+
+def test_one_thing_is_not_called_many() -> None:
+    """What a command says it counted is written by `counted`."""
+    commands = sorted(Path(cli.__file__).parent.glob("*.py"))
+    plural = re.compile(rf'(.*(?<! of )(?<! only )\{{[^{{}}]+:,\}} (?:{NOUNS})(?= |,|:|;|"|\)).*)')
+    assert len(commands) > 30
+    found = [(path.name, line) for path in commands for line in plural.findall(path.read_text("utf-8"))]
+    assert found == []
 
 
 def test_the_overview_has_every_command_in_a_section() -> None:
