@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,10 @@ def lookup(
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
     count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
     minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry; 1 shows all"),
-    by_cross: bool = typer.Option(False, "--by-cross", help="order by cross-sentence PMI"),
+    minimum_pmi: float = typer.Option(
+        1.5, help="least adjusted PMI, in nats: 1.5 is 4.5 times as often opposite as side by side"
+    ),
+    by_cross: bool = typer.Option(False, "--by-cross", help="all entries, by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
 ) -> None:
     """Show the paraphrases of words, the best first.
@@ -117,7 +121,11 @@ def lookup(
     from paraforge.products.lexicon.lookup import Lexicon
 
     opened = Lexicon(lexicon)
-    found = opened.lookup(words, count, minimum_pairs, "cross_pmi" if by_cross else "adjusted_pmi")
+    found = (
+        opened.lookup(words, count, minimum_pairs, "cross_pmi")
+        if by_cross
+        else opened.lookup(words, count, minimum_pairs, minimum=minimum_pmi)
+    )
     missing = 0
     for word, entries in found.items():
         if as_json:
@@ -126,20 +134,23 @@ def lookup(
             typer.echo(_table(word, entries))
         if not entries.num_rows:
             missing += 1
-            typer.echo(f"{word}: {_why_missing(opened, word, minimum_pairs)}", err=True)
+            typer.echo(f"{word}: {_why_missing(opened, word, minimum_pairs, minimum_pmi)}", err=True)
     if missing == len(found):
         raise typer.Exit(1)
 
 
-def _why_missing(lexicon: Any, word: str, minimum_pairs: int) -> str:
+def _why_missing(lexicon: Any, word: str, minimum_pairs: int, minimum_pmi: float) -> str:
     own = lexicon.manifest["parameters"]["minimum_pairs"]
     least = max(minimum_pairs, own)
     sentences = lexicon.count_of(word)
     if not sentences:
         return f"not in the lexicon: in fewer than {own} sentences"
-    rarer = "; --minimum-pairs 1 shows rarer ones" if least > 1 else ""
-    where = counted(sentences, "sentence")
-    return f"no paraphrase: in {where}, but no other word is opposite it in {least} pairs{rarer}"
+    where = f"no paraphrase: in {counted(sentences, 'sentence')}, but no other word is opposite it"
+    if best := lexicon.lookup([word], 1, least)[word].to_pylist():
+        pmi, other = best[0]["adjusted_pmi"], best[0]["paraphrase"]
+        shows = f"--minimum-pmi {math.floor(10 * pmi) / 10:g} shows '{other}'"
+        return f"{where} with an adjusted PMI of {minimum_pmi:g}; {shows}"
+    return f"{where} in {least} pairs" + ("; --minimum-pairs 1 shows rarer ones" if least > 1 else "")
 
 
 def _table(word: str, entries: pa.Table) -> str:

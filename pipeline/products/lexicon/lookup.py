@@ -71,12 +71,18 @@ class Lexicon:
         return pa.concat_tables(tables).select(names)
 
     def lookup(
-        self, words: Iterable[str], limit: int | None = 20, minimum_pairs: int = 1, by: Score = "adjusted_pmi"
+        self,
+        words: Iterable[str],
+        limit: int | None = 20,
+        minimum_pairs: int = 1,
+        by: Score = "adjusted_pmi",
+        minimum: float | None = None,
     ) -> dict[str, pa.Table]:
         """The best paraphrases of each word.
 
         words: any spelling; looked up as the lexicon has them. limit: entries of a word at most.
-        minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling.
+        minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling. minimum:
+        least value of it, in nats; entries without one stay.
 
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
         empty where it has no entry.
@@ -85,6 +91,8 @@ class Lexicon:
         names = {word: self.normalise(word) for word in given}
         found = self.entries(name for several in names.values() for name in several)
         found = found.filter(pc.greater_equal(found["pairs"], minimum_pairs))
+        if minimum is not None:
+            found = found.filter(pc.fill_null(pc.greater_equal(found[by], minimum), True))
         result = {}
         for word in given:
             table = found.filter(pc.is_in(found["word"], pa.array(names[word], pa.string())))

@@ -1,6 +1,7 @@
 """``paraforge lexicon`` as a user types it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,22 @@ def lexicon(tmp_path: Path) -> Path:
     return output
 
 
+# Scores of three pairs are small, and their smoothing is most of them.
+OF_A_FEW = ("--minimum-pairs", 1, "--minimum-pmi", 0)
+
+
 def run(*arguments: object, expect: int = 0) -> Any:
     return run_command("lexicon", *arguments, expect=expect)
 
 
 def test_lookup(lexicon: Path) -> None:
-    shown = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1).stdout
+    shown = run("lookup", "laughed", *OF_A_FEW, "-l", lexicon).stdout
     assert "in 2 sentences" in shown
     assert shown.splitlines()[2].split()[:2] == ["1", "chuckled"]
 
 
 def test_lookup_as_json(lexicon: Path) -> None:
-    shown = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1, "--json").stdout
+    shown = run("lookup", "laughed", *OF_A_FEW, "-l", lexicon, "--json").stdout
     answer = json.loads(shown)
     assert answer["word"] == "laughed"
     assert answer["paraphrases"][0]["paraphrase"] == "chuckled"
@@ -47,13 +52,22 @@ def test_lookup_as_json(lexicon: Path) -> None:
 def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
     said = run("lookup", "absent", "-l", lexicon, expect=1).stderr
     assert "absent: not in the lexicon: in fewer than 2 sentences" in said
-    both = run("lookup", "laughed", "absent", "-l", lexicon, "--minimum-pairs", 1)
+    both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", lexicon)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
     said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5, expect=1).stderr
     assert "in 2 sentences, but no other word is opposite it in 5 pairs" in said
     # What stands opposite each other a few times is noise, and not shown unless it is asked for.
     said = run("lookup", "laughed", "-l", lexicon, expect=1).stderr
     assert "in 10 pairs; --minimum-pairs 1 shows rarer ones" in said
+
+
+def test_what_stands_side_by_side_as_often_is_shown_when_it_is_asked_for(lexicon: Path) -> None:
+    asked = ("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1)
+    assert "chuckled" in run(*asked, "--minimum-pmi", 9, "--by-cross").stdout
+    said = run(*asked, "--minimum-pmi", 9, expect=1).stderr
+    found = re.search(r"(--minimum-pmi) (-?[\d.]+) shows 'chuckled'", said)
+    assert found, said
+    assert "chuckled" in run(*asked, *found.groups()).stdout
 
 
 def test_compare(lexicon: Path, tmp_path: Path) -> None:

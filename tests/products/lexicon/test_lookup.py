@@ -63,6 +63,9 @@ def test_limit_minimum_and_order(lexicon: Lexicon) -> None:
     assert best["rank"].to_pylist() == [1, 2, 3, 4, 5]
     frequent = lexicon.lookup(["w1"], limit=None, minimum_pairs=8)["w1"]
     assert min(frequent["pairs"].to_pylist()) >= 8
+    alike = lexicon.lookup(["w1"], limit=None, minimum=0.5)["w1"]
+    known = [score for score in alike["adjusted_pmi"].to_pylist() if score is not None]
+    assert 0 < len(known) < lexicon.lookup(["w1"], limit=None)["w1"].num_rows and min(known) >= 0.5
     by_cross = lexicon.lookup(["w1"], by="cross_pmi")["w1"]["cross_pmi"].to_pylist()
     assert by_cross == sorted(by_cross, reverse=True)
 
