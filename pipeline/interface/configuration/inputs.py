@@ -8,7 +8,7 @@ such parameters depends on a directory of links. Their fields are marked with :c
 import contextlib
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,19 +62,22 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
     root: directory of the links.
     """
     linked = stages_with_files()
+    groups = {file: sections_of(file) for file in composed_files(root.parent)}
     for stage in linked if stages is None else set(stages) & set(linked):
         paths: list[Path] = []
         for named in named_files(parameters, stage):
             with contextlib.suppress(InputError):
                 paths += named.files()
-        _link(root / stage, [*paths, *sorted(_files_of_groups(root.parent, stage, linked))])
+        _link(root / stage, [*paths, *sorted(_files_of_groups(groups, stage, linked))])
 
 
-def _files_of_groups(project: Path, stage: str, linked: Iterable[str]) -> Iterator[Path]:
+def _files_of_groups(groups: Mapping[Path, set[str]], stage: str, linked: Iterable[str]) -> Iterator[Path]:
     """The files of groups that a project's parameters of a stage were composed of, so that the stage says
-    that one was changed; those that set no stage with links are the first stage's."""
-    for file in composed_files(project):
-        sections = sections_of(file)
+    that one was changed; those that set no stage with links are the first stage's.
+
+    groups: the sections that each file sets.
+    """
+    for file, sections in groups.items():
         if stage in sections or (stage == "ingest" and not sections & set(linked)):
             yield file
 

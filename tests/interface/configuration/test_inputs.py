@@ -77,20 +77,35 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "vectors.txt"}
 
 
+Linked = tuple[dict[str, Any], dict[str, dict[str, Path]]]
+
+
+def linked(root: Path, chosen: str) -> Linked:
+    """What a choice makes of a project: its parameters, and the links of its stages."""
+    found = reconfigure(root / "configs", [chosen], root / "params.yaml")
+    (root / "params.yaml").write_text(found.text, encoding="utf-8")
+    link_inputs(found.parameters, root=root / "inputs")
+    return found.content, {stage: links(root / "inputs" / stage) for stage in stages_with_files()}
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Linked]:
+    """A project of a bitext, its params.yaml, and its links."""
+    root = tmp_path_factory.mktemp("begun")
+    (root / "configs").symlink_to(ROOT / "configs")
+    first = linked(root, "corpus=tatoeba")
+    return root, (root / "params.yaml").read_text(encoding="utf-8"), first
+
+
 @pytest.mark.parametrize(("group", "name"), CHOICES, ids=lambda word: word)
-def test_a_choice_changes_the_links_of_the_stages_that_it_sets(tmp_path: Path, group: str, name: str) -> None:
+def test_a_choice_changes_the_links_of_the_stages_that_it_sets(
+    begun: tuple[Path, str, Linked], group: str, name: str
+) -> None:
     """Another file of a group is no other input of a stage whose parameters it does not set."""
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-
-    def linked(*chosen: str) -> tuple[dict[str, Any], dict[str, dict[str, Path]]]:
-        found = reconfigure(tmp_path / "configs", chosen, tmp_path / "params.yaml")
-        (tmp_path / "params.yaml").write_text(found.text, encoding="utf-8")
-        link_inputs(found.parameters, root=tmp_path / "inputs")
-        return found.content, {stage: links(tmp_path / "inputs" / stage) for stage in stages_with_files()}
-
-    first, before = linked("corpus=tatoeba")
+    root, parameters, (first, before) = begun
+    (root / "params.yaml").write_text(parameters, encoding="utf-8")
     try:
-        second, after = linked(f"{group}={name}")
+        second, after = linked(root, f"{group}={name}")
     except ConfigurationError as error:
         pytest.skip(f"not chosen alone: {error}")
     changed = {section for section in {*first, *second} if first.get(section) != second.get(section)}
