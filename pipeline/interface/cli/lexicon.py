@@ -111,7 +111,7 @@ def lookup(
     by_cross: bool = typer.Option(False, "--by-cross", help="all entries, by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
 ) -> None:
-    """Show the paraphrases of words, the best first.
+    """Show the paraphrases of words, the best first. Exit code 1: the lexicon knows none of the words.
 
     \b
     Examples:
@@ -126,23 +126,25 @@ def lookup(
         if by_cross
         else opened.lookup(words, count, minimum_pairs, minimum=minimum_pmi)
     )
-    missing = 0
+    unknown = 0
     for word, entries in found.items():
         if as_json:
             typer.echo(json.dumps({"word": word, "paraphrases": entries.to_pylist()}, ensure_ascii=False))
         elif entries.num_rows:
             typer.echo(_table(word, entries))
         if not entries.num_rows:
-            missing += 1
-            typer.echo(f"{word}: {_why_missing(opened, word, minimum_pairs, minimum_pmi)}", err=True)
-    if missing == len(found):
+            sentences = opened.count_of(word)
+            unknown += not sentences
+            typer.echo(
+                f"{word}: {_why_missing(opened, word, sentences, minimum_pairs, minimum_pmi)}", err=True
+            )
+    if unknown == len(found):
         raise typer.Exit(1)
 
 
-def _why_missing(lexicon: Any, word: str, minimum_pairs: int, minimum_pmi: float) -> str:
+def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, minimum_pmi: float) -> str:
     own = lexicon.manifest["parameters"]["minimum_pairs"]
     least = max(minimum_pairs, own)
-    sentences = lexicon.count_of(word)
     if not sentences:
         return f"not in the lexicon: in fewer than {own} sentences"
     where = f"no paraphrase: in {counted(sentences, 'sentence')}, but no other word is opposite it"

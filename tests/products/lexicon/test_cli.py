@@ -54,17 +54,17 @@ def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
     assert "absent: not in the lexicon: in fewer than 2 sentences" in said
     both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", lexicon)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
-    said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5, expect=1).stderr
+    said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5).stderr
     assert "in 2 sentences, but no other word is opposite it in 5 pairs" in said
     # What stands opposite each other a few times is noise, and not shown unless it is asked for.
-    said = run("lookup", "laughed", "-l", lexicon, expect=1).stderr
+    said = run("lookup", "laughed", "-l", lexicon).stderr
     assert "in 10 pairs; --minimum-pairs 1 shows rarer ones" in said
 
 
 def test_what_stands_side_by_side_as_often_is_shown_when_it_is_asked_for(lexicon: Path) -> None:
     asked = ("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 1)
     assert "chuckled" in run(*asked, "--minimum-pmi", 9, "--by-cross").stdout
-    said = run(*asked, "--minimum-pmi", 9, expect=1).stderr
+    said = run(*asked, "--minimum-pmi", 9).stderr
     found = re.search(r"(--minimum-pmi) (-?[\d.]+) shows 'chuckled'", said)
     assert found, said
     assert "chuckled" in run(*asked, *found.groups()).stdout
