@@ -12,6 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
 from tests.translation.models.tiny import bitext, write_ctranslate2
+from tests.translation.processor import PRECISE_INT8
 
 SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
 OPTIONS = DecodingOptions(beam=5, maximum_target_tokens=40)
@@ -161,6 +162,7 @@ def test_batch_size_changes_rounding_and_no_more(
         assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
 
 
+@PRECISE_INT8
 def test_int8_is_close_and_auto_says_what_it_chose(
     tiny_ctranslate2: Path, production: list[Hypotheses]
 ) -> None:

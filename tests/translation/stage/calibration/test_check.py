@@ -20,6 +20,7 @@ from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate
 from tests.here import run_command
 from tests.translation.models.tiny import bitext
+from tests.translation.processor import PRECISE_INT8
 from tests.translation.stage.calibration.spoiling import spoil_int8
 
 pytest.importorskip("ctranslate2")
@@ -296,6 +297,7 @@ def test_an_error_where_that_is_asked_for(
     assert not (tmp_path / "work" / "translate-sentences").exists()
 
 
+@PRECISE_INT8
 def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: list[str]) -> None:
     pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(800, seed=5)))
     (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
@@ -314,6 +316,7 @@ def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: 
         check_model("--bitext", corpus)
 
 
+@PRECISE_INT8
 def test_a_real_model_in_int8_loses_nothing(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
