@@ -33,6 +33,7 @@ def processors() -> dict[str, dict[str, str]]:
     return {
         "AVX2": {
             "CT2_FORCE_CPU_ISA": "AVX2",
+            "MKL_ENABLE_INSTRUCTIONS": "AVX2",
             "ATEN_CPU_CAPABILITY": "avx2",
             "ONEDNN_MAX_CPU_ISA": "AVX2",
             "OPENBLAS_CORETYPE": "Haswell",
@@ -41,6 +42,7 @@ def processors() -> dict[str, dict[str, str]]:
         },
         "generic": {
             "CT2_FORCE_CPU_ISA": "GENERIC",
+            "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
             "ATEN_CPU_CAPABILITY": "default",
             "ONEDNN_MAX_CPU_ISA": "SSE41",
             "OPENBLAS_CORETYPE": "Nehalem",

@@ -11,13 +11,16 @@ from paraforge.translation.engines import ctranslate2
 
 
 def spoil_int8(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[str], str]) -> list[str]:
-    """Let CTranslate2 in int8 say something else; gives the compute type of each translated sentence."""
+    """Let CTranslate2 in int8 say something else; gives the compute type of each translated sentence.
+
+    It computes in float32 whatever the type is: how good int8 is depends on the processor.
+    """
     used: list[str] = []
     honest = ctranslate2.CTranslate2Translator.translate
     init = ctranslate2.CTranslate2Translator.__init__
 
     def remember(self: Any, model: Any, options: Any, placement: Any, settings: Any) -> None:
-        init(self, model, options, placement, settings)
+        init(self, model, options.with_changes(compute_type="float32"), placement, settings)
         self.kind = options.compute_type
 
     def translated(self: Any, sentences: Iterable[str]) -> Iterator[Hypotheses]:

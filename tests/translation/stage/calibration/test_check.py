@@ -20,7 +20,6 @@ from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate
 from tests.here import run_command
 from tests.translation.models.tiny import bitext
-from tests.translation.processor import PRECISE_INT8
 from tests.translation.stage.calibration.spoiling import spoil_int8
 
 pytest.importorskip("ctranslate2")
@@ -297,7 +296,6 @@ def test_an_error_where_that_is_asked_for(
     assert not (tmp_path / "work" / "translate-sentences").exists()
 
 
-@PRECISE_INT8
 def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: list[str]) -> None:
     pairs = "".join(f"{cs}\t{en}\n" for cs, en in dict.fromkeys(bitext(800, seed=5)))
     (tmp_path / "test.tsv").write_text(pairs, encoding="utf-8")
@@ -316,8 +314,7 @@ def test_by_hand(tiny_ctranslate2: Path, corpus: Path, tmp_path: Path, garbled: 
         check_model("--bitext", corpus)
 
 
-@PRECISE_INT8
-def test_a_real_model_in_int8_loses_nothing(
+def test_a_real_model_in_int8_loses_little(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from paraforge.translation.decoding.translator import DecodingOptions, Placement
@@ -331,7 +328,9 @@ def test_a_real_model_in_int8_loses_nothing(
         columns=(0, 1),
         sentences=200,
     )
-    assert found.within(0.02)
+    # Without VNNI, processors add products of int8 in 16 bits, which ruins one sentence of 200.
+    assert found.bound is not None and found.bound < 0.03
+    assert found.ruined < 0.01
     assert found.identical > 0.6
     assert found.chrf_float32 is not None
     assert 40 < found.chrf_float32 < 80
