@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tqdm import tqdm
 
@@ -37,6 +38,13 @@ class Progress:
         self._bar.set_description_str(f"{self._description}: {phase}", refresh=False)
 
 
+class _Bar(tqdm):  # type: ignore[misc, type-arg]  # generic in the stubs only
+    @staticmethod
+    def format_meter(*arguments: Any, **named: Any) -> str:
+        """As tqdm has it, with seconds as rates are written: ``5.1 s/updates``, not ``5.1s/ updates``."""
+        return str(tqdm.format_meter(*arguments, **named)).replace("s/ ", " s/")
+
+
 class _Lines:
     """Takes a terminal's place: a line for each state, where a terminal has one that is written over."""
 
@@ -59,7 +67,7 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
     done: units that an earlier run did; they count as progress but not in the rate.
     """
     interactive = sys.stderr.isatty()
-    bar = tqdm(
+    bar = _Bar(
         total=total,
         initial=done,
         unit=f" {unit}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.logs import configure_logging, say_result
-from paraforge.base.progress import progress
+from paraforge.base.progress import _Bar, progress
 
 
 @pytest.fixture(autouse=True)
@@ -107,3 +107,11 @@ def test_lines_elsewhere_than_on_a_terminal(
     assert between == "between"
     assert last.startswith("train: 100 %") and "4.00 of 4.00 pairs" in last
     assert last.endswith("loss 0.5")
+
+
+def test_a_rate_is_written_alike_when_a_unit_takes_seconds() -> None:
+    rates = [
+        _Bar.format_meter(8, 80, elapsed, unit=" updates", unit_scale=True, bar_format="{rate_fmt}")
+        for elapsed in (2, 32)
+    ]
+    assert rates == ["4.00 updates/s", "4.00 s/updates"]
