@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.base.interrupts import check_interrupt, stop_requested
 from paraforge.translation.decoding.faults import (
-    BatchLimit,
     EngineError,
     device_lost,
     is_device_lost,
     is_out_of_memory,
+    limit_of,
 )
 from paraforge.translation.decoding.finished_batches import finished_batches
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
@@ -28,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 # Sentences that are sorted by length together: enough for batches without padding.
 WINDOW = 4096
+# Batches of a GPU are large, so more sentences are sorted together.
+GPU_WINDOW = 32_768
+# Sentences that are tokenised at a time: between two the thread that feeds the engine has its turn.
+_TOKENISED_SENTENCES = 1024
 # After this many failures in a row it is the engine that is broken, not the sentences.
 _FAILURES_IN_A_ROW = 1000
 _LONGEST_REASON = 200
@@ -55,8 +58,6 @@ class SourceTokens:
 
 
 Decoded = list[tuple[Hypothesis, ...]]
-# What each engine was found to have room for, as long as it is loaded.
-_limits: WeakKeyDictionary[BatchEngine, BatchLimit] = WeakKeyDictionary()
 
 
 class BatchEngine(Protocol):
@@ -126,8 +127,8 @@ def translate_in_batches(
             raise Interrupted()
 
     try:
-        while block := list(islice(stream, window)):
-            current = _Window(_encode(engine, block))
+        for sources in _tokenised(engine, stream, window):
+            current = _Window(sources)
             waiting.append(current)
             for places in current.batches(engine.batch_tokens):
                 stop_if_asked()
@@ -192,6 +193,31 @@ class _Window:
             yield result
 
 
+def _tokenised(
+    engine: BatchEngine, stream: Iterator[str], window: int
+) -> Iterator[list[SourceTokens | Hypotheses]]:
+    """The windows of a stream, each tokenised in a thread of its own while the one before is translated."""
+
+    def encode(block: list[str]) -> list[SourceTokens | Hypotheses]:
+        starts = range(0, len(block), _TOKENISED_SENTENCES)
+        return [one for at in starts for one in engine.encode(block[at : at + _TOKENISED_SENTENCES])]
+
+    def begin() -> tuple[list[str], Future[list[SourceTokens | Hypotheses]]]:
+        block = list(islice(stream, window))
+        return block, pool.submit(encode, block)
+
+    with ThreadPoolExecutor(1, "tokenise") as pool:
+        block, future = begin()
+        while block:
+            following = begin()
+            try:
+                sources = future.result()
+            except Exception:
+                sources = _encode(engine, block)  # which sentence is at fault is found here
+            yield sources
+            block, future = following
+
+
 def _encode(
     engine: BatchEngine, sentences: list[str], again: bool = False
 ) -> list[SourceTokens | Hypotheses]:
@@ -212,9 +238,7 @@ _Begun = list[tuple[list[SourceTokens], Callable[[], Decoded]]]
 
 
 def _begin(engine: BatchEngine, batch: list[SourceTokens]) -> _Begun:
-    limit = _limits.get(engine)
-    parts = [batch] if limit is None else limit.parts(batch)
-    return [(part, _submit(engine, part)) for part in parts]
+    return [(part, _submit(engine, part)) for part in limit_of(engine).parts(batch)]
 
 
 def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Decoded]:
@@ -229,9 +253,11 @@ def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Deco
 
 
 def _outcome(
-    engine: BatchEngine, batch: Sequence[SourceTokens], wait: Callable[[], Decoded], again: bool = False
+    engine: BatchEngine, batch: list[SourceTokens], wait: Callable[[], Decoded], again: bool = False
 ) -> list[Hypotheses]:
     """Results of a batch; where it raises twice, of its halves, down to the sentence at fault.
+
+    A batch that was begun before another showed that it is too large is not tried as a whole again.
 
     again: whether the engine raised on this batch before.
     """
@@ -253,20 +279,21 @@ def _outcome(
         raise device_lost(raised) from raised
     check_interrupt()
     declined = isinstance(raised, Untranslatable)  # the engine itself says that it is the sentence
-    if not declined:
+    limit, full = limit_of(engine), is_out_of_memory(raised)
+    if not declined and not (full and limit.is_exceeded(batch)):
         if again or len(batch) == 1:
             _check_health(engine, raised)
         if not again:
-            return _outcome(engine, batch, _submit(engine, list(batch)), again=True)
+            return _outcome(engine, batch, _submit(engine, batch), again=True)
     if len(batch) == 1:
         detail = getattr(raised, "detail", "")
         logger.info("a sentence could not be translated: %s", f"{_reason(raised)}: {detail}".rstrip(": "))
         return [_failure(raised, batch[0].truncated)]
-    if is_out_of_memory(raised):
-        _limits.setdefault(engine, BatchLimit()).too_large(list(batch))
+    if full:
+        limit.too_large(batch)
     middle = len(batch) // 2
-    halves = (list(batch[:middle]), list(batch[middle:]))
-    return [result for half in halves for result in _outcome(engine, half, _submit(engine, half))]
+    parts = limit.parts(batch) if full else iter((batch[:middle], batch[middle:]))
+    return [result for part in parts for result in _outcome(engine, part, _submit(engine, part))]
 
 
 def _check_health(engine: BatchEngine, raised: Exception) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from paraforge.base.errors import ParaforgeError
 
@@ -80,9 +81,11 @@ class BatchLimit:
 
     def too_large(self, batch: list[SourceTokens]) -> None:
         """Remember that a batch did not fit: half of it is tried from now on."""
+        half = max(1, _cost(batch) // 2)
         with self._lock:
-            half = max(1, _cost(batch) // 2)
-            self.tokens = half if self.tokens is None else min(self.tokens, half)
+            if self.is_exceeded(batch):
+                return  # it was begun before another showed this
+            self.tokens = half
             self.halvings += 1
         logger.warning(
             "out of memory with %d sentences: batches have at most %d source tokens from now on",
@@ -90,10 +93,13 @@ class BatchLimit:
             half,
         )
 
+    def is_exceeded(self, batch: list[SourceTokens]) -> bool:
+        """Whether a batch is too large, and can be divided."""
+        return self.tokens is not None and len(batch) > 1 and _cost(batch) > self.tokens
+
     def parts(self, batch: list[SourceTokens]) -> Iterator[list[SourceTokens]]:
         """The batch, or parts of it in order that are within the limit; a sentence alone always is."""
-        limit = self.tokens
-        if limit is None or _cost(batch) <= limit or len(batch) == 1:
+        if not self.is_exceeded(batch):
             yield batch
             return
         middle = len(batch) // 2
@@ -103,3 +109,11 @@ class BatchLimit:
 
 def _cost(batch: list[SourceTokens]) -> int:
     return len(batch) * (1 + max(len(source.tokens) for source in batch))
+
+
+_limits: WeakKeyDictionary[object, BatchLimit] = WeakKeyDictionary()
+
+
+def limit_of(engine: object) -> BatchLimit:
+    """What a loaded engine was found to have room for, whichever stream or thread found it."""
+    return _limits.setdefault(engine, BatchLimit())

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from paraforge.base.errors import InputError, require
-from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.batching import (
+    GPU_WINDOW,
+    WINDOW,
+    Decoded,
+    SourceTokens,
+    translate_in_batches,
+)
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -130,12 +136,13 @@ class CTranslate2Translator:
         }
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
+        self._window = WINDOW if device == "cpu" else GPU_WINDOW
         # One in work and one waiting for each replica: none is ever idle while results are taken.
         self.queued_batches = 2 * replicas + 1
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences)
+        return translate_in_batches(self, sentences, self._window)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenise, and cut what is too long."""

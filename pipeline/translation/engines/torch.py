@@ -12,7 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from paraforge.base.errors import InputError
-from paraforge.translation.decoding.batching import WINDOW, Decoded, SourceTokens, translate_in_batches
+from paraforge.translation.decoding.batching import (
+    GPU_WINDOW,
+    WINDOW,
+    Decoded,
+    SourceTokens,
+    translate_in_batches,
+)
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
 from paraforge.translation.decoding.translator import (
@@ -44,8 +50,6 @@ _FOLDER = "ctranslate2"
 # arithmetic of docs/engines.md a step wants 512 to 1,024 sentences.
 _CPU_BATCH_TOKENS = 512
 _CUDA_BATCH_TOKENS = 16_384
-# Batches of a GPU are large, so more sentences are sorted together.
-_CUDA_WINDOW = 32_768
 _CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)
 _SWITCH_SECONDS = 5e-4
 _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
@@ -112,7 +116,7 @@ class TorchTranslator:
 
         Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
         """
-        from paraforge.translation.decoding.faults import BatchLimit
+        from paraforge.translation.decoding.faults import limit_of
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
         from paraforge.translation.torch_search.weights import open_vocabulary
@@ -144,7 +148,7 @@ class TorchTranslator:
         self._recorded: list[Any] = []
         self._lock = threading.Lock()
         self._search(options.compute_type)
-        self._limit = BatchLimit()
+        self._limit = limit_of(self)
         self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         on_cpu = self._device.type == "cpu"
@@ -204,7 +208,7 @@ class TorchTranslator:
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences, WINDOW if self._device.type == "cpu" else _CUDA_WINDOW)
+        return translate_in_batches(self, sentences, WINDOW if self._device.type == "cpu" else GPU_WINDOW)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenise, and cut what is too long."""

@@ -33,6 +33,8 @@ from paraforge.versions import TRANSLATE
 
 # In the footer of a finished task: which set of the memory it belongs to.
 SET_METADATA = b"paraforge.translations"
+# Engines that two threads may ask at a time; fairseq's is not one.
+_TWO_ON_GPU = ("ctranslate2", "torch")
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         libraries=choice.libraries(),
         # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it, and a
         # server is not kept busy by the last sentences of a task.
-        at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine == "torch") else 1,
+        at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine in _TWO_ON_GPU) else 1,
     )
 
 
