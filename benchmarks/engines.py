@@ -1,7 +1,7 @@
 """Quality against speed of the engines: engine x precision x beam x batch policy, a process a cell.
 
 python -m benchmarks.engines run --model models/nmt --bitext FILE.tsv.gz --results engines.jsonl
-python -m benchmarks.engines run ... --device cuda      (adds bounds, idle share and a profile of one step)
+python -m benchmarks.engines run ... --device cuda
 python -m benchmarks.engines table engines.jsonl
 python -m benchmarks.engines agreement --model models/nmt --bitext FILE.tsv.gz
 
@@ -182,10 +182,6 @@ def table(
                 threads=line["threads"],
                 device=line["device"],
             )
-    for line in best.values():
-        if line.get("gpu"):
-            print(f"\n{line['engine']} {line['compute_type']} beam {line['beam']}: {line['gpu']['summary']}")
-            print(line["gpu"]["profile"])
 
 
 @app.command()

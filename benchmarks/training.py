@@ -23,6 +23,59 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def trained(
+    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, resources: Resources
+) -> dict[str, float]:
+    """Figures of a training from the beginning."""
+    started, cpu = time.perf_counter(), _cpu_seconds()
+    result = train_model(bitext, directory, parameters, resources)
+    seconds = time.perf_counter() - started
+    first, last = result.history[0], result.history[-1]
+    rate = (last["target_tokens"] - first["target_tokens"]) / (last["seconds"] - first["seconds"])
+    return {
+        "target_tokens_per_second": rate,
+        "seconds": seconds,
+        "cpu_seconds": _cpu_seconds() - cpu,
+        "validation_loss_bits": last["valid_loss"],
+        "bleu": last["bleu"],
+        "peak_mib": peak_memory(children=True),
+    }
+
+
+def sample(directory: Path, resources: Resources, pairs: int = 20_000) -> ShardDirectory:
+    """Pairs of the sample bitext, ingested."""
+    source = {"name": "sample", "format": "sample", "pairs": pairs}
+    ingest(IngestParameters.model_validate({"sources": [source]}), directory, resources)
+    return ShardDirectory(directory)
+
+
+def parameters_of(
+    precision: str, updates: int, width: int, vocabulary: int, batch_tokens: int, processes: int
+) -> NmtParameters:
+    """A training of 3+3 layers; see :func:`main`."""
+    return NmtParameters.model_validate(
+        {
+            "vocabulary": {"size": vocabulary},
+            "architecture": {
+                "encoder_layers": 3,
+                "decoder_layers": 3,
+                "width": width,
+                "feed_forward": 4 * width,
+                "heads": 4,
+            },
+            "training": {
+                "batch_tokens": batch_tokens // processes,
+                "accumulate": processes,
+                "precision": precision,
+                "maximum_updates": updates,
+                "warmup_updates": updates // 2,
+                "learning_rate": 0.002,
+            },
+            "validation": {"held_out": 50, "every_updates": max(1, updates // 2), "beam": 1},
+        }
+    )
+
+
 def main(
     shards: Annotated[Path | None, typer.Option(help="ingested shards; by default the sample bitext")] = None,
     updates: Annotated[int, typer.Option(help="updates to time")] = 100,
@@ -39,50 +92,14 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         resources = Resources(work=work / "work", threads=threads)
-        if shards is None:
-            shards = work / "ingested"
-            sample = IngestParameters.model_validate({"sources": [{"name": "sample", "format": "sample"}]})
-            ingest(sample, shards, resources)
-        bitext = ShardDirectory(shards)
+        bitext = ShardDirectory(shards) if shards else sample(work / "ingested", resources)
         for chosen in precision or ["float32", "bfloat16"]:
             directory = work / chosen
-            parameters = NmtParameters.model_validate(
-                {
-                    "vocabulary": {"size": vocabulary},
-                    "architecture": {
-                        "encoder_layers": 3,
-                        "decoder_layers": 3,
-                        "width": width,
-                        "feed_forward": 4 * width,
-                        "heads": 4,
-                    },
-                    "training": {
-                        "batch_tokens": batch_tokens // processes,
-                        "accumulate": processes,
-                        "precision": chosen,
-                        "maximum_updates": updates,
-                        "warmup_updates": updates // 2,
-                        "learning_rate": 0.002,
-                    },
-                    "validation": {"held_out": 50, "every_updates": max(1, updates // 2), "beam": 1},
-                }
-            )
-            started, cpu = time.perf_counter(), _cpu_seconds()
-            result = train_model(bitext, directory, parameters, resources)
-            seconds = time.perf_counter() - started
-            first, last = result.history[0], result.history[-1]
-            rate = (last["target_tokens"] - first["target_tokens"]) / (last["seconds"] - first["seconds"])
+            parameters = parameters_of(chosen, updates, width, vocabulary, batch_tokens, processes)
             append(
                 "nmt_training_speed",
                 chosen,
-                {
-                    "target_tokens_per_second": rate,
-                    "seconds": seconds,
-                    "cpu_seconds": _cpu_seconds() - cpu,
-                    "validation_loss_bits": last["valid_loss"],
-                    "bleu": last["bleu"],
-                    "peak_mib": peak_memory(children=True),
-                },
+                trained(bitext, directory, parameters, resources),
                 updates=updates,
                 width=width,
                 vocabulary=vocabulary,

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -57,6 +57,28 @@ def through_engine(task: Task) -> Callable[[], Outcome]:
     return run
 
 
+def write_ingested(path: Path, sources: Sequence[str]) -> None:
+    """Write sentences as the stage ingest does."""
+    import pyarrow as pa
+
+    from paraforge.base.shards.store import ShardWriter
+    from paraforge.corpus.columns import schema_of
+
+    first: dict[str, int] = {}
+    columns = {
+        "source": ["benchmark"] * len(sources),
+        "line": range(1, len(sources) + 1),
+        "source_text": sources,
+        "reference": [""] * len(sources),
+        "rejected": [None] * len(sources),
+        "first_row": [first.setdefault(text, row) for row, text in enumerate(sources)],
+    }
+    schema = schema_of(columns)
+    writer = ShardWriter(path, schema)
+    writer.write(pa.table([pa.array(columns[one.name], one.type) for one in schema], schema=schema))
+    writer.close({"step": "ingest"})
+
+
 def through_stage(task: Task) -> Callable[[], Outcome]:
     """The whole stage: shards in, distinct sentences, work directory, shards out; loads the model."""
     import shutil
@@ -65,26 +87,13 @@ def through_stage(task: Task) -> Callable[[], Outcome]:
     import pyarrow as pa
 
     from paraforge.base.shards.resources import Resources
-    from paraforge.base.shards.store import ShardDirectory, ShardWriter
-    from paraforge.corpus.columns import schema_of
+    from paraforge.base.shards.store import ShardDirectory
     from paraforge.translation.stage.parameters import TranslateParameters
     from paraforge.translation.stage.translate import translate
 
     cell = task.cell
     root = Path(tempfile.mkdtemp(prefix="paraforge-benchmark-"))
-    first: dict[str, int] = {}
-    columns = {
-        "source": ["benchmark"] * len(task.sources),
-        "line": range(1, len(task.sources) + 1),
-        "source_text": task.sources,
-        "reference": [""] * len(task.sources),
-        "rejected": [None] * len(task.sources),
-        "first_row": [first.setdefault(text, row) for row, text in enumerate(task.sources)],
-    }
-    schema = schema_of(columns)
-    writer = ShardWriter(root / "ingested", schema)
-    writer.write(pa.table([pa.array(columns[one.name], one.type) for one in schema], schema=schema))
-    writer.close({"step": "ingest"})
+    write_ingested(root / "ingested", task.sources)
     parameters = TranslateParameters.model_validate(
         # What is measured is the type that is asked for, not the check of it.
         {"beam": cell.beam, "compute_type": cell.compute_type, "quantisation": {"check": "skip"}}
@@ -116,16 +125,12 @@ WAYS: dict[str, Callable[[Task], Callable[[], Outcome]]] = {
 def measure(task: Task) -> dict[str, Any]:
     """Load the model, warm up on a few sentences, then translate against the clock."""
     run = WAYS.get(task.cell.engine, through_engine)(task)
-    on_gpu = task.device.startswith("cuda")
-    if on_gpu:
+    if task.device.startswith("cuda"):
         run()  # libraries choose their kernels, graphs are recorded
-        import torch
-
-        torch.cuda.reset_peak_memory_stats()
     started, cpu = time.perf_counter(), time.process_time()
     outcome = run()
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    measured: dict[str, Any] = {
+    return {
         "seconds": outcome.seconds or seconds,
         "cpu_seconds": None if outcome.seconds else cpu_seconds,
         "tokens": sum(outcome.tokens),
@@ -134,13 +139,6 @@ def measure(task: Task) -> dict[str, Any]:
         "scores": outcome.scores,
         "capped": outcome.capped,
     }
-    if on_gpu and task.cell.engine != "fairseq-generate":  # which is another process
-        from benchmarks.gpu import observe
-
-        measured["gpu"] = observe(
-            run, Path(task.model), task.cell.beam, len(task.sources), sum(outcome.tokens)
-        )
-    return measured
 
 
 def in_own_process(task: Task) -> dict[str, Any]:

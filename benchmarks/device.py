@@ -1,0 +1,149 @@
+"""What a device could do by arithmetic and by memory, and what it does while a block runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model_file import ModelFile
+from paraforge.translation.torch_search.weights import layers_of
+
+
+def ceilings(device: str, size: int = 8192) -> tuple[float, float]:
+    """Operations a second of a bfloat16 product of ``size`` squared, and bytes per second of a copy."""
+    import torch
+
+    left = torch.randn(size, size, device=device, dtype=torch.bfloat16)
+    right = torch.randn(size, size, device=device, dtype=torch.bfloat16)
+    data = torch.empty(16 * size**2, device=device, dtype=torch.uint8)
+    target = torch.empty_like(data)
+    return (
+        2 * size**3 / _seconds(device, lambda: torch.mm(left, right)),
+        2 * data.numel() / _seconds(device, lambda: target.copy_(data)),
+    )
+
+
+def finish(device: str) -> None:
+    """Wait for what a GPU still has to do."""
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize(device)
+
+
+def _seconds(device: str, work: Callable[[], Any], repeats: int = 20) -> float:
+    for _ in range(3):
+        work()
+    finish(device)
+    started = time.perf_counter()
+    for _ in range(repeats):
+        work()
+    finish(device)
+    return (time.perf_counter() - started) / repeats
+
+
+def demands(
+    model: Path, beam: int, sentences: int, tokens: int, batch: int = 768, element: int = 2
+) -> tuple[float, float]:
+    """Arithmetic operations and bytes of device memory that a search cannot do without.
+
+    Operations: the products of encoder (source taken as long as target) and decoder, every step for all
+    beams, attention left out (a few percent). Bytes: the weights once a step of a batch, keys and values of
+    past and source once a step, logits written and read once.
+
+    Args:
+        model: directory of the model.
+        beam: width of the beam.
+        sentences, tokens: translated, and target tokens of the best hypotheses.
+        batch: sentences of a batch.
+        element: bytes of a number.
+    """
+    file = ModelFile(open_model(model, "torch", verify=False).folder("torch"))
+    types, width = file.shape("decoder/embeddings/weight")
+    sizes = {
+        side: sum(
+            file.variables[name].shape[0] * file.variables[name].shape[1]
+            for name in file.names_under(f"{side}/layer_")
+            if len(file.variables[name].shape) == 2
+        )
+        for side in ("encoder", "decoder")
+    }
+    layers = layers_of(file, "decoder")
+    memory = 2 * width * width * layers  # of the source's keys and values, once a source token
+    step = sizes["decoder"] - memory + types * width
+    operations = 2.0 * tokens * (sizes["encoder"] + memory + beam * step)
+    length = tokens / max(1, sentences)
+    cache = 2 * layers * width * element * (length / 2 * beam + length)
+    a_step = step * element / batch + cache + beam * types * (element + 4)
+    return operations, tokens * a_step
+
+
+def ask_driver(device: str, fields: str, *options: str) -> list[str]:
+    """The command by which nvidia-smi gives fields of a GPU. It numbers all of them, whatever
+    CUDA_VISIBLE_DEVICES leaves."""
+    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    number = int(device.partition(":")[2] or 0)
+    chosen = visible[number] if number < len(visible) else str(number)
+    asked = ["nvidia-smi", f"--id={chosen}", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    return [*asked, *options]
+
+
+def name_of(device: str) -> str:
+    """``cpu``, or what the driver calls the GPU; ``cuda`` where the driver cannot be asked."""
+    if device == "cpu" or shutil.which("nvidia-smi") is None:
+        return device.partition(":")[0]
+    done = subprocess.run(ask_driver(device, "name"), capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+class Watch:
+    """What a device does while a block runs.
+
+    seconds: of the block. idle: share of the time, 0 to 1, in which a GPU had nothing to do, by the driver's
+    samples, or one core did not work for this process. watts, gib: mean power, and most memory that is taken
+    on a GPU, by whomever. None: the driver cannot be asked, or the block was too short.
+    """
+
+    seconds = 0.0
+    idle: float | None = None
+    watts: float | None = None
+    gib: float | None = None
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._driver: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Watch:
+        if self._device != "cpu" and shutil.which("nvidia-smi"):
+            asked = ask_driver(self._device, "utilization.gpu,power.draw,memory.used", "--loop-ms=100")
+            self._driver = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+        self._started, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        finish(self._device)
+        self.seconds = time.perf_counter() - self._started
+        if self._device == "cpu":
+            self.idle = max(0.0, 1 - (time.process_time() - self._cpu) / self.seconds)
+        if self._driver is not None:
+            self._driver.terminate()
+            self._read(self._driver.communicate()[0])
+
+    def _read(self, text: str) -> None:
+        """Take what nvidia-smi printed; the last line may be cut, and a GPU may not know its power."""
+        rows = [line.split(", ") for line in text.split("\n")[:-1]]
+        columns: list[list[float]] = [[], [], []]
+        for row in rows:
+            for column, value in zip(columns, row, strict=False):
+                if value.replace(".", "", 1).isdigit():
+                    column.append(float(value))
+        busy, watts, mib = columns
+        self.idle = 1 - sum(busy) / len(busy) / 100 if busy else None
+        self.watts = sum(watts) / len(watts) if watts else None
+        self.gib = max(mib) / 1024 if mib else None
