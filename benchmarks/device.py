@@ -7,12 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-from paraforge.translation.models.model import open_model
-from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.torch_search.weights import layers_of
 
 
 def ceilings(device: str, size: int = 8192) -> tuple[float, float]:
@@ -46,42 +41,6 @@ def _seconds(device: str, work: Callable[[], Any], repeats: int = 20) -> float:
         work()
     finish(device)
     return (time.perf_counter() - started) / repeats
-
-
-def demands(
-    model: Path, beam: int, sentences: int, tokens: int, batch: int = 768, element: int = 2
-) -> tuple[float, float]:
-    """Arithmetic operations and bytes of device memory that a search cannot do without.
-
-    Operations: the products of encoder (source taken as long as target) and decoder, every step for all
-    beams, attention left out (a few percent). Bytes: the weights once a step of a batch, keys and values of
-    past and source once a step, logits written and read once.
-
-    Args:
-        model: directory of the model.
-        beam: width of the beam.
-        sentences, tokens: translated, and target tokens of the best hypotheses.
-        batch: sentences of a batch.
-        element: bytes of a number.
-    """
-    file = ModelFile(open_model(model, "torch", verify=False).folder("torch"))
-    types, width = file.shape("decoder/embeddings/weight")
-    sizes = {
-        side: sum(
-            file.variables[name].shape[0] * file.variables[name].shape[1]
-            for name in file.names_under(f"{side}/layer_")
-            if len(file.variables[name].shape) == 2
-        )
-        for side in ("encoder", "decoder")
-    }
-    layers = layers_of(file, "decoder")
-    memory = 2 * width * width * layers  # of the source's keys and values, once a source token
-    step = sizes["decoder"] - memory + types * width
-    operations = 2.0 * tokens * (sizes["encoder"] + memory + beam * step)
-    length = tokens / max(1, sentences)
-    cache = 2 * layers * width * element * (length / 2 * beam + length)
-    a_step = step * element / batch + cache + beam * types * (element + 4)
-    return operations, tokens * a_step
 
 
 def ask_driver(device: str, fields: str, *options: str) -> list[str]:

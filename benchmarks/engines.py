@@ -1,7 +1,6 @@
 """Quality against speed of the engines: engine x precision x beam x batch policy, a process a cell.
 
 python -m benchmarks.engines run --model models/nmt --bitext FILE.tsv.gz --results engines.jsonl
-python -m benchmarks.engines run ... --device cuda
 python -m benchmarks.engines table engines.jsonl
 python -m benchmarks.engines agreement --model models/nmt --bitext FILE.tsv.gz
 
@@ -32,29 +31,26 @@ def key_of(task: Task) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def plan(device: str, beams: list[int], engines: list[str]) -> list[Cell]:
-    """The cells of the table for a device."""
+def plan(beams: list[int], engines: list[str]) -> list[Cell]:
+    """The cells of the table."""
     cells: list[Cell] = []
     half = "bfloat16"
     types = {
         "torch": ("float32", half),
-        "torch, graphs": ("float32", half) if device == "cuda" else (),
-        "ctranslate2": ("float32", "int8") if device == "cpu" else ("float32", "float16"),
-        "bare ctranslate2": ("float32", "int8") if device == "cpu" else ("float32", "float16"),
+        "ctranslate2": ("float32", "int8"),
+        "bare ctranslate2": ("float32", "int8"),
         "fairseq-generate": ("float32",),
         "transformers": ("float32", half),
     }
-    batches = {"cpu": {"torch": 512}, "cuda": {"torch": 16_384, "torch, graphs": 16_384}}[device]
     for engine in engines or list(types):
         for kind in types[engine]:
-            cells += [Cell(engine, kind, beam, batches.get(engine, 0)) for beam in beams]
-    if device == "cpu" and (not engines or "ctranslate2" in engines):
+            cells += [Cell(engine, kind, beam, 512 if engine == "torch" else 0) for beam in beams]
+    if not engines or "ctranslate2" in engines:
         cells += [Cell("ctranslate2", "int8", 12, size) for size in (128, 2048)]
         cells += [Cell("ctranslate2", "int8", 12, 512, policy="as it comes")]
     if not engines or "torch" in engines:
-        sizes = (128, 2048) if device == "cpu" else (4_096, 65_536)
-        cells += [Cell("torch", half, 12, size) for size in sizes]
-        cells += [Cell("torch", half, 12, batches["torch"], policy="as it comes")]
+        cells += [Cell("torch", half, 12, size) for size in (128, 2048)]
+        cells += [Cell("torch", half, 12, 512, policy="as it comes")]
     return cells
 
 
@@ -70,23 +66,22 @@ def run(
     engine: list[str] = typer.Option([], help="only these"),
     cells: str = typer.Option("", help="JSON list of cells instead of the table's"),
     threads: int = typer.Option(2),
-    device: str = typer.Option("cpu", help="cpu or cuda"),
     repeat: int = typer.Option(1, help="rounds; the fastest of a cell counts"),
 ) -> None:
     """Measure the cells that are not in the results yet, then print the table."""
     _, sources = read_bitext(bitext, sentences)
-    chosen = [Cell(**one) for one in json.loads(cells)] if cells else plan(device, beam, engine)
+    chosen = [Cell(**one) for one in json.loads(cells)] if cells else plan(beam, engine)
     for round_number in range(repeat):
         done = [line["key"] for line in read_results(results)]
         for number, cell in enumerate(chosen):
-            task = Task(cell, str(model.resolve()), tuple(sources), threads, device)
+            task = Task(cell, str(model.resolve()), tuple(sources), threads, "cpu")
             if done.count(key_of(task)) > round_number:
                 continue
             typer.echo(f"{number + 1}/{len(chosen)} {cell}", err=True)
             line = {
                 "key": key_of(task),
                 **dataclasses.asdict(cell),
-                "device": device,
+                "device": "cpu",
                 "threads": threads,
                 "model": str(model),
                 "bitext": [str(path) for path in bitext],

@@ -8,21 +8,17 @@ A call takes nine minutes at most (``--minutes``), and the next one does the par
 results/gpu_proof.jsonl yet: 37 minutes in all. A part that fails or takes too long has a line too.
 """
 
-import dataclasses
 import hashlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,18 +26,18 @@ from unittest import mock
 import typer
 
 from benchmarks.bitext import read_bitext
-from benchmarks.device import Watch, ceilings, demands, name_of
+from benchmarks.device import Watch, ceilings, name_of
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append, directory, latest, read
 from benchmarks.training import parameters_of, sample, trained
-from benchmarks.ways import write_ingested
+from benchmarks.ways import answer_of, write_ingested
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.batching import SourceTokens
 from paraforge.translation.decoding.faults import limit_of
 from paraforge.translation.decoding.torch_device import device_of
-from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import usable_model
 from paraforge.translation.models.model import files_fingerprint, open_model
@@ -50,10 +46,11 @@ TASK = "gpu_proof"
 EXPECTED = ROOT / "benchmarks" / "gpu_expected.json"
 BEAM = 12
 _JUDGED = 1000  # sentences of EXPECTED, and those that BLEU and chrF are of
+_FAILED = Hypothesis("", 0.0, 0)
 Figures = dict[str, float | None]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Setting:
     """What all parts are given.
 
@@ -67,32 +64,37 @@ class Setting:
     small: bool
     expected: str
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether there is no GPU."""
+        return self.device == "cpu"
+
     def size(self, full: int, small: int) -> int:
         """One of two sizes."""
         return small if self.small else full
 
-    def sentences(self, number: int) -> tuple[list[str], list[str]]:
-        """References and sources. Where the text has fewer, they come again, and are numbered."""
+    def bitext(self, full: int, small: int) -> tuple[list[str], list[str]]:
+        """References and one of two numbers of sources; of a text with fewer, they come again, numbered."""
+        number = self.size(full, small)
         references, sources = read_bitext([Path(self.text)], number)
         if not sources:
             raise InputError("no sentences", Path(self.text))
         longer = (f"{source} {turn}" for turn in count(1) for source in sources)
         return references, [*sources, *islice(longer, number - len(sources))]
 
-    def compute_type(self, wanted: str, engine: str) -> str:
-        """A type of a GPU, or what the CPU has in its place."""
-        if self.device != "cpu" or (wanted == "bfloat16" and engine == "torch"):
-            return wanted
-        return "bfloat16" if engine == "torch" else "float32"
+    def options(self, engine: str, compute_type: str, **changes: Any) -> DecodingOptions:
+        """Options of a search; a CPU has bfloat16 or float32 in place of float16."""
+        if self.on_cpu and compute_type != "float32":
+            compute_type = "bfloat16" if engine == "torch" else "float32"
+        return DecodingOptions(**{"beam": BEAM, "compute_type": compute_type, **changes})
 
     def open(
-        self, engine: str, wanted: str, graphs: bool = False, batch_tokens: int = 0, **options: Any
+        self, engine: str, compute_type: str, graphs: bool = False, batch_tokens: int = 0, **changes: Any
     ) -> Any:
         """An engine with the model, loaded."""
-        kind = wanted if wanted == "float32" else self.compute_type(wanted, engine)
-        asked = DecodingOptions(**{"beam": BEAM, "compute_type": kind, **options})
         model = open_model(usable_model(self.model, engine), engine, verify=False)
-        return open_translator(engine, model, asked, Placement(self.device, 1, batch_tokens, graphs))
+        placement = Placement(self.device, 1, batch_tokens, graphs)
+        return open_translator(engine, model, self.options(engine, compute_type, **changes), placement)
 
     def fingerprint(self) -> str:
         """SHA-256 of the model's files."""
@@ -103,15 +105,22 @@ class Setting:
         return {"device": name_of(self.device), "small": self.small, "model": Path(self.model).name}
 
 
+def _best(results: Sequence[Hypotheses]) -> list[Hypothesis]:
+    return [one.hypotheses[0] if one.hypotheses else _FAILED for one in results]
+
+
 def _failed(results: Sequence[Hypotheses]) -> int:
     return sum(one.failed is not None for one in results)
 
 
-def _differing(results: Sequence[Hypotheses], others: Sequence[Hypotheses]) -> int:
+def _differing(results: Sequence[Hypotheses], others: Sequence[Hypotheses], scores: bool = False) -> int:
     """Sentences whose best hypothesis has another text, or another score in its last bit."""
-    best = [[(h.text, repr(h.score)) for h in one.hypotheses[:1]] for one in results]
-    other = [[(h.text, repr(h.score)) for h in one.hypotheses[:1]] for one in others]
-    return sum(one != two for one, two in zip(best, other, strict=True))
+    pairs = zip(_best(results), _best(others), strict=True)
+    return sum(a.text != b.text or (scores and repr(a.score) != repr(b.score)) for a, b in pairs)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def peaks(setting: Setting) -> Figures:
@@ -120,60 +129,47 @@ def peaks(setting: Setting) -> Figures:
     return {"tera_operations_per_second": arithmetic / 1e12, "terabytes_per_second": bandwidth / 1e12}
 
 
-def translation(setting: Setting, engine: str, wanted: str, graphs: bool = False) -> Figures:
+def translation(setting: Setting, engine: str, compute_type: str, graphs: bool = False) -> Figures:
     """Speed, idle share and quality of a way of translating, and how often a CPU agrees."""
     import sacrebleu
 
-    references, sources = setting.sentences(setting.size(20_000, 24))
-    translator = setting.open(engine, wanted, graphs)
+    references, sources = setting.bitext(20_000, 24)
+    references = references[:_JUDGED]
+    translator = setting.open(engine, compute_type, graphs)
     with Watch(setting.device) as first:  # kernels are chosen, graphs are recorded
         list(translator.translate(sources))
     with Watch(setting.device) as watch:
         results = list(translator.translate(sources))
-    best = [one.hypotheses[0] for one in results if one.hypotheses]
-    tokens = sum(one.tokens for one in best)
-    references = references[:_JUDGED]
-    judged = [one.hypotheses[0].text if one.hypotheses else "" for one in results[: len(references)]]
-    figures: Figures = {
+    best = _best(results)
+    judged = [one.text for one in best[: len(references)]]
+    return {
         "sentences_per_second": len(sources) / watch.seconds,
-        "target_tokens_per_second": tokens / watch.seconds,
+        "target_tokens_per_second": sum(one.tokens for one in best) / watch.seconds,
         "first_seconds": first.seconds,
         "failed_sentences": _failed(results),
-        "idle_percent": None if watch.idle is None else 100 * watch.idle,
+        "idle_percent": _percent(watch.idle),
         "joules_per_sentence": None if watch.watts is None else watch.watts * watch.seconds / len(sources),
         "device_gib": watch.gib,
         "bleu": sacrebleu.corpus_bleu(judged, [references]).score,
         "chrf": sacrebleu.corpus_chrf(judged, [references]).score,
-        **agreement(setting, sources, results),
+        **_agreement(setting, sources, best),
     }
-    if not setting.small and (peak := _done(setting).get("peaks")):
-        work = demands(Path(usable_model(setting.model, "torch")), BEAM, len(sources), tokens)
-        names = ("tera_operations_per_second", "terabytes_per_second")
-        for name, demand in zip(names, work, strict=True):
-            if name in peak:
-                figures[f"{name}_percent"] = 100 * demand / 1e12 / watch.seconds / peak[name]
-    return figures
 
 
-def agreement(setting: Setting, sources: Sequence[str], results: Sequence[Hypotheses]) -> Figures:
-    """How many of the sentences that a CPU translated too have its best hypothesis, and by how much scores of
-    the same hypothesis differ; nothing where the file has none of them, or is of another model."""
-    expected = Path(setting.expected)
-    content = json.loads(expected.read_text()) if expected.is_file() else {}
-    known: dict[str, tuple[str, float]] = (
-        content["best"] if content.get("model") == setting.fingerprint() else {}
-    )
-    pairs = [
-        (known[_digest(source)], one.hypotheses[0])
-        for source, one in zip(sources, results, strict=True)
-        if _digest(source) in known and one.hypotheses
-    ]
-    same = [abs(score - one.score) for (text, score), one in pairs if text == _digest(one.text)]
-    if not pairs:
+def _agreement(setting: Setting, sources: Sequence[str], best: Sequence[Hypothesis]) -> Figures:
+    """Of the sentences in the CPU's file, how many have its best hypothesis, and how far scores of these are
+    apart; nothing where the file is of another model or text."""
+    path = Path(setting.expected)
+    content = json.loads(path.read_text()) if path.is_file() else {}
+    known = content["best"] if content.get("model") == setting.fingerprint() else {}
+    pairs = [(known.get(_digest(source)), one) for source, one in zip(sources, best, strict=True)]
+    found = [(*expected, one) for expected, one in pairs if expected]
+    same = [abs(score - one.score) for text, score, one in found if text == _digest(one.text)]
+    if not found:
         return {}
     return {
-        "compared_sentences": len(pairs),
-        "as_cpu_percent": 100 * len(same) / len(pairs),
+        "compared_sentences": len(found),
+        "as_cpu_percent": 100 * len(same) / len(found),
         "largest_score_difference": max(same, default=None),
     }
 
@@ -184,30 +180,27 @@ def _digest(text: str) -> str:
 
 def write_expected(setting: Setting) -> None:
     """Write best hypotheses of the first sentences in float32 on this CPU, as hashes with scores."""
-    _, sources = setting.sentences(setting.size(_JUDGED, 24))
-    found = dataclasses.replace(setting, device="cpu").open("ctranslate2", "float32").translate(sources)
-    pairs = [(source, one.hypotheses[0]) for source, one in zip(sources, found, strict=True)]
-    content = {
-        "model": setting.fingerprint(),
-        "best": {_digest(source): [_digest(best.text), round(best.score, 6)] for source, best in pairs},
+    _, sources = setting.bitext(_JUDGED, 24)
+    best = _best(list(replace(setting, device="cpu").open("ctranslate2", "float32").translate(sources)))
+    pairs = {
+        _digest(s): [_digest(one.text), round(one.score, 6)] for s, one in zip(sources, best, strict=True)
     }
-    text = json.dumps(content).replace("], ", "],\n").replace("{", "{\n")
-    Path(setting.expected).write_text(text + "\n", encoding="utf-8")
+    content = json.dumps({"model": setting.fingerprint(), "best": pairs})
+    Path(setting.expected).write_text(content + "\n", encoding="utf-8")
 
 
 def graphs_equal(setting: Setting) -> Figures:
     """Recorded steps against the same steps as they are, with the same shapes, bit for bit."""
     from paraforge.translation.torch_search import graphs
 
-    _, sources = setting.sentences(setting.size(4_000, 24))
+    _, sources = setting.bitext(4_000, 24)
     replaying = setting.open("torch", "bfloat16", graphs=True)
     for _ in range(2):
         found = list(replaying.translate(sources))
     with mock.patch.object(graphs, "_MOST_GRAPHS", 0):
         eager = list(setting.open("torch", "bfloat16", graphs=True).translate(sources))
     return {
-        "sentences": len(sources),
-        "differing_sentences": _differing(found, eager),
+        "differing_sentences": _differing(found, eager, scores=True),
         "failed_sentences": _failed(found),
         "replayed_steps": sum(one.replayed for one in replaying._recorded),
         "failed_recordings": replaying.counts["unrecorded"],
@@ -220,32 +213,24 @@ def shapes(setting: Setting) -> Figures:
     import psutil
     import torch
 
-    _, sources = setting.sentences(setting.size(1_024, 8))
+    _, sources = setting.bitext(1_536, 32)
     translator = setting.open("torch", "bfloat16", graphs=True, maximum_target_tokens=setting.size(32, 4))
     tokens = [token for one in translator.encode(sources) for token in one.tokens]
-    rows, columns = setting.size(16, 2), setting.size(16, 2)
-    reserved: list[float] = []
-    for _ in range(2):
-        for row, column in ((row, column) for row in range(rows) for column in range(columns)):
-            length = 8 * (column + 1) - 1
-            batch = [
-                SourceTokens(sources[n], tokens[n : n + length])
-                for n in range(setting.size(48, 2) * (row + 1))
-            ]
-            translator.submit(batch)()
-            held = (
-                torch.cuda.memory_reserved()
-                if setting.device != "cpu"
-                else psutil.Process().memory_info().rss
-            )
-            reserved.append(held / 2**20)
-    half = len(reserved) // 2
-    slopes = [np.polyfit(range(half), part, 1)[0] for part in (reserved[:half], reserved[half:])]
+    # Of those that the engine's batches are filled up to.
+    rows = [16, 32, 64, *range(128, 257, 64), *range(384, 1537, 128)][: setting.size(16, 2)]
+    columns = range(8, setting.size(129, 17), 8)  # with end-of-sentence
+    mib: list[float] = []
+    for row, column in [*product(rows, columns)] * 2:
+        translator.submit([SourceTokens(sources[n], tokens[n : n + column - 1]) for n in range(row)])()
+        held = psutil.Process().memory_info().rss if setting.on_cpu else torch.cuda.memory_reserved()
+        mib.append(held / 2**20)
+    new, known = np.reshape(mib, (2, -1))
+    places = range(len(new))
     return {
-        "shapes": half,
-        "mib_per_new_shape": float(slopes[0]),
-        "mib_per_known_shape": float(slopes[1]),
-        "reserved_mib": reserved[-1],
+        "shapes": len(new),
+        "mib_per_new_shape": float(np.polyfit(places, new, 1)[0]),
+        "mib_per_known_shape": float(np.polyfit(places, known, 1)[0]),
+        "reserved_mib": mib[-1],
     }
 
 
@@ -253,46 +238,44 @@ def memory_fraction(setting: Setting, engine: str) -> Figures:
     """A tenth of the device's memory and batches that do not fit: they are halved, once, and none fails."""
     import torch
 
-    _, sources = setting.sentences(setting.size(8_000, 24))
+    _, sources = setting.bitext(8_000, 24)
     held = None
-    if setting.device != "cpu" and engine == "torch":
+    if not setting.on_cpu and engine == "torch":
         torch.cuda.set_per_process_memory_fraction(0.1, setting.device)
-    elif setting.device != "cpu":  # which has an allocator of its own
+    elif not setting.on_cpu:  # CTranslate2 has an allocator of its own
         free, total = torch.cuda.mem_get_info(setting.device)
         held = torch.empty(max(0, free - total // 10), dtype=torch.uint8, device=setting.device)
     translator = setting.open(engine, "bfloat16" if engine == "torch" else "float16", batch_tokens=262_144)
-    found = [list(translator.translate(sources))]
+    found = list(translator.translate(sources))
     halvings = limit_of(translator).halvings
-    found.append(list(translator.translate(sources)))
+    again = list(translator.translate(sources))
     del held
     return {
-        "failed_sentences": sum(map(_failed, found)),
+        "failed_sentences": _failed(found) + _failed(again),
         "halvings": halvings,
         "halvings_again": limit_of(translator).halvings - halvings,
-        "differing_texts": sum(
-            one.hypotheses[0].text != two.hypotheses[0].text for one, two in zip(*found, strict=True)
-        ),
+        "differing_texts": _differing(found, again),
     }
 
 
 def overflow(setting: Setting) -> Figures:
-    """Weights by which a feed-forward block exceeds half precision, though its function is the same: every
-    sentence that gives no number is computed again in float32."""
+    """Weights by which a feed-forward block exceeds half precision, though its function is the same: what
+    gives no number is computed again in float32."""
     from paraforge.translation.torch_search import weights
 
-    _, sources = setting.sentences(setting.size(1_000, 24))
+    _, sources = setting.bitext(1_000, 24)
     plain = list(setting.open("torch", "float32").translate(sources))
     load = weights.load_weights
 
     def scaled(file: Any, device: Any, dtype: Any) -> Any:
         loaded = load(file, device, dtype)
         # A power of two, which rounds nothing; bfloat16 has the range of float32.
-        power = {"torch.float16": 16, "torch.bfloat16": 127, "torch.float32": 0}[str(dtype)]
+        factor = 2.0 ** {"torch.float16": 16, "torch.bfloat16": 127, "torch.float32": 0}[str(dtype)]
         block = loaded.decoder[0].feed_forward
-        block.inner.weight.mul_(2.0**power)
+        block.inner.weight.mul_(factor)
         if block.inner.bias is not None:
-            block.inner.bias.mul_(2.0**power)
-        block.outer.weight.mul_(2.0**-power)
+            block.inner.bias.mul_(factor)
+        block.outer.weight.div_(factor)
         return loaded
 
     with mock.patch.object(weights, "load_weights", scaled):
@@ -302,88 +285,70 @@ def overflow(setting: Setting) -> Figures:
         "sentences": len(sources),
         "recomputed_sentences": translator.counts["recomputed_sentences"],
         "failed_sentences": _failed(found),
-        "non_finite_sentences": sum(one.hypotheses[0].non_finite for one in found if one.hypotheses),
-        "texts_unlike_float32": sum(
-            one.hypotheses[0].text != two.hypotheses[0].text for one, two in zip(found, plain, strict=True)
-        ),
+        "non_finite_sentences": sum(one.non_finite for one in _best(found)),
+        "texts_unlike_float32": _differing(found, plain),
     }
+
+
+def _kill_the_busiest(work: Path, killed: list[int], over: threading.Event) -> None:
+    """Kill the child of this process that has worked most, when a task is finished."""
+    import psutil
+
+    while not over.wait(0.02):
+        if next(work.rglob("translate-sentences/*.parquet"), None):
+            children = psutil.Process().children(recursive=True)
+            chosen = max(children, key=lambda child: child.cpu_times().user)
+            chosen.kill()
+            killed.append(chosen.pid)
+            return
 
 
 def two_workers(setting: Setting) -> Figures:
     """Two processes translate on one device, one of which is killed: the same bytes as without."""
-    import psutil
-
     from paraforge.translation.stage.parameters import TranslateParameters
     from paraforge.translation.stage.translate import translate
 
-    _, sources = setting.sentences(setting.size(16_000, 48))
-    kind = setting.compute_type("float16", "ctranslate2")
-    parameters = TranslateParameters.model_validate(
-        {"beam": BEAM, "compute_type": kind, "sentences_per_task": setting.size(1_000, 6)}
-    )
+    _, sources = setting.bitext(16_000, 48)
+    options = setting.options("ctranslate2", "float16").model_dump()
+    parameters = TranslateParameters(**options, sentences_per_task=setting.size(1_000, 6))
     model = Path(usable_model(setting.model, "ctranslate2"))
+    devices = ["cpu"] if setting.on_cpu else [setting.device] * 2
     killed: list[int] = []
-
-    def kill(work: Path, over: threading.Event) -> None:
-        """Kill the child that has worked most, when a task is finished."""
-        while not over.wait(0.02):
-            if next(work.rglob("translate-sentences/*.parquet"), None):
-                children = psutil.Process().children(recursive=True)
-                chosen = max(children, key=lambda child: child.cpu_times().user)
-                chosen.kill()
-                killed.append(chosen.pid)
-                return
-
-    digests, failed, seconds = [], 0, []
+    figures: Figures = {"failed_sentences": 0}
+    digests = []
     with tempfile.TemporaryDirectory() as temporary:
         write_ingested(Path(temporary) / "ingested", sources)
-        for disturbed in (False, True):
-            root = Path(temporary) / str(disturbed)
+        for name in ("undisturbed", "disturbed"):
+            root = Path(temporary) / name
             resources = Resources(
-                devices=[setting.device] * 2 if setting.device != "cpu" else ["cpu"],
-                workers=2,
-                threads=1,
-                in_process_rows=0,
-                work=root / "work",
+                devices=devices, workers=2, threads=1, in_process_rows=0, work=root / "work"
             )
             over = threading.Event()
-            killer = threading.Thread(target=kill, args=(root / "work", over))
-            if disturbed:
-                killer.start()
-            started = time.perf_counter()
+            if name == "disturbed":
+                threading.Thread(
+                    target=_kill_the_busiest, args=(root / "work", killed, over), daemon=True
+                ).start()
             report = translate(
                 parameters, Path(temporary) / "ingested", model, root / "translated", resources
             )
-            seconds.append(time.perf_counter() - started)
             over.set()
-            failed += sum(report.failed.values())
+            figures["failed_sentences"] = sum(report.failed.values(), figures["failed_sentences"] or 0)
+            figures[f"{name}_seconds"] = report.seconds
             digests.append([record.sha256 for record in ShardDirectory(root / "translated").records])
-            if disturbed:
-                killer.join()
-    return {
-        "killed": len(killed),
-        "failed_sentences": failed,
-        "same_bytes": int(digests[0] == digests[1]),
-        "undisturbed_seconds": seconds[0],
-        "disturbed_seconds": seconds[1],
-    }
+    return {**figures, "killed": len(killed), "same_bytes": int(digests[0] == digests[1])}
 
 
 def training(setting: Setting) -> Figures:
     """300 updates of a translation model, on the sample bitext."""
-    resources = Resources(devices=[setting.device], threads=setting.size(0, 1))
     with tempfile.TemporaryDirectory() as temporary:
-        resources = resources.model_copy(update={"work": Path(temporary) / "work"})
-        bitext = sample(Path(temporary) / "ingested", resources, setting.size(20_000, 400))
-        parameters = parameters_of(
-            precision="bfloat16" if setting.device != "cpu" else "float32",
-            updates=setting.size(300, 4),
-            width=setting.size(512, 16),
-            vocabulary=setting.size(8_000, 300),
-            batch_tokens=setting.size(16_384, 512),
-            processes=1,
-        )
-        return {**trained(bitext, Path(temporary) / "training", parameters, resources)}
+        place = Path(temporary)
+        resources = Resources(devices=[setting.device], threads=setting.size(0, 1), work=place / "work")
+        bitext = sample(place / "ingested", resources, setting.size(20_000, 400))
+        precision = "float32" if setting.on_cpu else "bfloat16"
+        sizes = (setting.size(*pair) for pair in ((300, 4), (512, 16), (8_000, 300), (16_384, 512)))
+        updates, width, vocabulary, tokens = sizes
+        parameters = parameters_of(precision, updates, width, vocabulary, tokens, processes=1)
+        return {**trained(bitext, place / "training", parameters, resources)}
 
 
 def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
@@ -395,95 +360,49 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
 
     from paraforge.translation.stage.sentences import EngineChoice, Workplace, build_translation
 
-    _, sources = setting.sentences(setting.size(64_000, 48))
+    _, sources = setting.bitext(64_000, 48)
     size = min(size, len(sources) // 2)
-    kind = setting.compute_type("bfloat16" if engine == "torch" else "float16", engine)
-    options = DecodingOptions(beam=4, compute_type=kind, maximum_target_tokens=64)
+    kind = "bfloat16" if engine == "torch" else "float16"
+    options = setting.options(engine, kind, beam=4, maximum_target_tokens=64)
     model = Path(usable_model(setting.model, engine))
-    choice = EngineChoice(engine, options, {}, open_model(model, engine, verify=False).fingerprint, model)
-    translate = build_translation(choice, Workplace(1, (setting.device,), 1, 0))
+    translate = build_translation(
+        EngineChoice(engine, options, {}, "", model), Workplace(1, (setting.device,), 1, 0)
+    )
     tables = [pa.table({"source_text": sources[at : at + size]}) for at in range(0, len(sources), size)]
     translate(tables[0].slice(0, setting.size(4_000, 4)))
     with Watch(setting.device) as watch, ThreadPoolExecutor(at_once) as pool:
         found = list(pool.map(translate, tables))
     return {
         "sentences_per_second": len(sources) / watch.seconds,
-        "idle_percent": None if watch.idle is None else 100 * watch.idle,
+        "idle_percent": _percent(watch.idle),
         "failed_sentences": sum(len(one) - one.column("failed").null_count for one in found),
     }
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """One thing to see: what measures it, and the most seconds that it may take."""
-
-    measure: Callable[[Setting], Figures]
-    limit: int
-
-
-PARTS = {
-    "peaks": Part(peaks, 40),
-    "bfloat16": Part(partial(translation, engine="torch", wanted="bfloat16"), 200),
-    "bfloat16, graphs": Part(partial(translation, engine="torch", wanted="bfloat16", graphs=True), 200),
-    "float16": Part(partial(translation, engine="torch", wanted="float16"), 160),
-    "CTranslate2 float16": Part(partial(translation, engine="ctranslate2", wanted="float16"), 160),
-    "graphs equal to eager": Part(graphs_equal, 120),
-    "256 shapes": Part(shapes, 150),
-    "a tenth of the memory, torch": Part(partial(memory_fraction, engine="torch"), 70),
-    "a tenth of the memory, ctranslate2": Part(partial(memory_fraction, engine="ctranslate2"), 70),
-    "overflow in float16": Part(overflow, 60),
-    "two workers, one killed": Part(two_workers, 180),
-    "training": Part(training, 220),
-    **{
-        f"tasks of {size}, {at_once} at once, {engine}": Part(
-            partial(tasks, engine=engine, size=size, at_once=at_once), 70
-        )
-        for engine in ("torch", "ctranslate2")
-        for size in (4_000, 32_000)
-        for at_once in (1, 2)
-    },
+# What measures a part, and the most seconds that it may take.
+PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
+    "peaks": (peaks, 40),
+    "bfloat16": (partial(translation, engine="torch", compute_type="bfloat16"), 200),
+    "bfloat16, graphs": (partial(translation, engine="torch", compute_type="bfloat16", graphs=True), 200),
+    "float16": (partial(translation, engine="torch", compute_type="float16"), 160),
+    "CTranslate2 float16": (partial(translation, engine="ctranslate2", compute_type="float16"), 160),
+    "graphs equal to eager": (graphs_equal, 120),
+    "256 shapes": (shapes, 150),
+    "a tenth of the memory, torch": (partial(memory_fraction, engine="torch"), 70),
+    "a tenth of the memory, ctranslate2": (partial(memory_fraction, engine="ctranslate2"), 70),
+    "overflow in float16": (overflow, 60),
+    "two workers, one killed": (two_workers, 180),
+    "training": (training, 220),
 }
-
-
-def _done(setting: Setting) -> dict[str, dict[str, int | float]]:
-    """Figures of the parts that have been measured with this setting, by name."""
-    path = directory() / f"{TASK}.jsonl"
-    lines = latest(read(path)) if path.is_file() else []
-    here = [line for line in lines if setting.named().items() <= line.configuration.items()]
-    return {str(line.configuration["name"]): line.figures for line in here}
-
-
-def in_own_process(setting: Setting, name: str, limit: float) -> Figures:
-    """Measure a part in a fresh interpreter: nothing that happens to the device there is left behind. Raises
-    RuntimeError: it failed, or took longer than ``limit`` seconds."""
-    code = "from benchmarks.gpu_proof import worker; worker()"
-    given = json.dumps([dataclasses.asdict(setting), name])
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        start_new_session=True,
-    )
-    try:
-        output, errors = process.communicate(given, timeout=limit)
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"not finished after {limit:.0f} s") from error
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # and what it started
-    if process.returncode:
-        raise RuntimeError((errors.strip().splitlines() or [f"exit code {process.returncode}"])[-1][-300:])
-    figures: Figures = json.loads(output.splitlines()[-1])
-    return figures
+for _engine, _size, _at_once in product(("torch", "ctranslate2"), (4_000, 32_000), (1, 2)):
+    _measure = partial(tasks, engine=_engine, size=_size, at_once=_at_once)
+    PARTS[f"tasks of {_size}, {_at_once} at once, {_engine}"] = (_measure, 70)
 
 
 def worker() -> None:
     """Read a setting and a part's name from standard input, write its figures to standard output."""
     values, name = json.loads(sys.stdin.read())
-    figures = PARTS[name].measure(Setting(**values))
+    figures = PARTS[name][0](Setting(**values))
     sys.stdout.write(f"\n{json.dumps(figures)}\n")
 
 
@@ -491,30 +410,29 @@ def run(
     setting: Setting,
     seconds: float,
     only: Sequence[str] = (),
-    measure: Callable[[Setting, str, float], Figures] = in_own_process,
+    measure: Callable[[str, Any, float], dict[str, Any]] = answer_of,
 ) -> list[str]:
     """Measure and record the parts that are not recorded yet, or ``only`` these again.
 
     A part that may take longer than what is left of ``seconds`` is not begun. Returns the names of those.
     """
     ends = time.monotonic() + seconds
-    done = () if only else _done(setting)
+    path = directory() / f"{TASK}.jsonl"
+    named = setting.named()
+    lines = latest(read(path)) if path.is_file() and not only else []
+    done = {one.configuration["name"] for one in lines if named.items() <= one.configuration.items()}
     left = []
-    for name in only or PARTS:
-        if name in done:
-            continue
-        if time.monotonic() + PARTS[name].limit > ends:
+    for name in only or [name for name in PARTS if name not in done]:
+        started, limit = time.monotonic(), PARTS[name][1]
+        if started + limit > ends:
             left.append(name)
             continue
-        started, note = time.monotonic(), None
-        try:
-            figures = measure(setting, name, PARTS[name].limit)
-        except RuntimeError as error:
-            figures, note = {"failed": 1}, str(error)
+        # In a process of its own: nothing that happens to the device there is left behind.
+        found = measure("benchmarks.gpu_proof", [asdict(setting), name], limit)
+        if note := found.pop("failed", None):
             typer.echo(f"{name}: {note}", err=True)
-        append(
-            TASK, name, {**figures, "part_seconds": time.monotonic() - started}, note=note, **setting.named()
-        )
+            found["failed"] = 1
+        append(TASK, name, {**found, "part_seconds": time.monotonic() - started}, note=note, **named)
     return left
 
 
@@ -535,11 +453,11 @@ def main(
     """Measure what has not been measured on this device. Exit code 3: parts are left for another call."""
     if unknown := sorted(set(only) - set(PARTS)):
         raise typer.BadParameter(f"there is no part {unknown[0]}; there are {'; '.join(PARTS)}")
-    device_of(Placement(device))
     given = Setting(str(model.resolve()), str(text.resolve()), device, small, str(expected.resolve()))
     if write:
         write_expected(given)
         return
+    device_of(Placement(device))
     print(f"{hardware()}; {given.named()['device']}")
     if left := run(given, 60 * minutes, only):
         typer.echo(f"left for another call: {'; '.join(left)}", err=True)

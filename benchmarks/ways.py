@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,13 +33,11 @@ def through_engine(task: Task) -> Callable[[], Outcome]:
     from paraforge.translation.models.model import open_model
 
     cell = task.cell
-    graphs = cell.engine == "torch, graphs"
-    engine = "torch" if graphs else cell.engine
     translator = open_translator(
-        engine,
-        open_model(Path(task.model), engine, verify=False),
+        cell.engine,
+        open_model(Path(task.model), cell.engine, verify=False),
         DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
-        Placement(task.device, task.threads, cell.batch_tokens, graphs),
+        Placement(task.device, task.threads, cell.batch_tokens),
     )
 
     def run() -> Outcome:
@@ -125,8 +125,6 @@ WAYS: dict[str, Callable[[Task], Callable[[], Outcome]]] = {
 def measure(task: Task) -> dict[str, Any]:
     """Load the model, warm up on a few sentences, then translate against the clock."""
     run = WAYS.get(task.cell.engine, through_engine)(task)
-    if task.device.startswith("cuda"):
-        run()  # libraries choose their kernels, graphs are recorded
     started, cpu = time.perf_counter(), time.process_time()
     outcome = run()
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
@@ -143,19 +141,33 @@ def measure(task: Task) -> dict[str, Any]:
 
 def in_own_process(task: Task) -> dict[str, Any]:
     """:func:`measure` in a fresh interpreter, so that memory and libraries are its own."""
-    code = "from benchmarks.ways import worker; worker()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(dataclasses.asdict(task)),
-        capture_output=True,
+    return answer_of("benchmarks.ways", dataclasses.asdict(task))
+
+
+def answer_of(module: str, given: Any, limit: float | None = None) -> dict[str, Any]:
+    """What a module's ``worker``, given JSON, prints last, in a fresh interpreter; ``failed`` and why, if it
+    fails or takes more than ``limit`` seconds. What it started ends with it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import worker; worker()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[1],
         env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        start_new_session=True,
     )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    try:
+        output, errors = process.communicate(json.dumps(given), timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not finished after {limit:.0f} s"}
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        reason = (errors.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
         return {"failed": reason[-300:]}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     return found
 
 
