@@ -33,7 +33,6 @@ class Task:
     model: str
     sources: tuple[str, ...]
     threads: int
-    device: str
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from paraforge.translation.training.validation import score_hypotheses
 def _measured(
     name: str, model: Path, cell: Cell, sources: list[str], references: list[str], threads: int
 ) -> dict[str, Any]:
-    found = in_own_process(Task(cell, str(model.resolve()), tuple(sources), threads, "cpu"))
+    found = in_own_process(Task(cell, str(model.resolve()), tuple(sources), threads))
     if "failed" in found:
         raise typer.BadParameter(f"{name}, {cell}: {found['failed']}")
     scores = score_hypotheses(found["texts"], references)

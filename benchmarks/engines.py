@@ -26,7 +26,7 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 def key_of(task: Task) -> str:
     """What a line of the results stands for."""
-    values = {**dataclasses.asdict(task.cell), "threads": task.threads, "device": task.device}
+    values = {**dataclasses.asdict(task.cell), "threads": task.threads, "device": "cpu"}
     text = json.dumps([values, task.model, task.sources], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -74,14 +74,13 @@ def run(
     for round_number in range(repeat):
         done = [line["key"] for line in read_results(results)]
         for number, cell in enumerate(chosen):
-            task = Task(cell, str(model.resolve()), tuple(sources), threads, "cpu")
+            task = Task(cell, str(model.resolve()), tuple(sources), threads)
             if done.count(key_of(task)) > round_number:
                 continue
             typer.echo(f"{number + 1}/{len(chosen)} {cell}", err=True)
             line = {
                 "key": key_of(task),
                 **dataclasses.asdict(cell),
-                "device": "cpu",
                 "threads": threads,
                 "model": str(model),
                 "bitext": [str(path) for path in bitext],
@@ -126,7 +125,7 @@ def table(
         (one for one in best.values() if one["engine"] == "fairseq-generate" and one["beam"] == 12), None
     )
     print(
-        f"{first['hardware']}; {first['threads']} threads, {first['device']}; {first['sentences']} sentences "
+        f"{first['hardware']}; {first['threads']} threads, cpu; {first['sentences']} sentences "
         f"of {', '.join(Path(name).name for name in first['bitext'])}\n"
     )
     print(
@@ -175,7 +174,7 @@ def table(
                 sentences=count,
                 model=Path(line["model"]).name,
                 threads=line["threads"],
-                device=line["device"],
+                device="cpu",
             )
 
 

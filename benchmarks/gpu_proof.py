@@ -25,12 +25,12 @@ from unittest import mock
 
 import typer
 
-from benchmarks.bitext import read_bitext
+from benchmarks.bitext import read_bitext, write_ingested
 from benchmarks.device import Watch, ceilings, name_of
 from benchmarks.hardware import hardware
 from benchmarks.results import ROOT, append, directory, latest, read
-from benchmarks.training import parameters_of, sample, trained
-from benchmarks.ways import answer_of, write_ingested
+from benchmarks.training import sample, trained
+from benchmarks.ways import answer_of
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
@@ -344,11 +344,18 @@ def training(setting: Setting) -> Figures:
         place = Path(temporary)
         resources = Resources(devices=[setting.device], threads=setting.size(0, 1), work=place / "work")
         bitext = sample(place / "ingested", resources, setting.size(20_000, 400))
-        precision = "float32" if setting.on_cpu else "bfloat16"
-        sizes = (setting.size(*pair) for pair in ((300, 4), (512, 16), (8_000, 300), (16_384, 512)))
-        updates, width, vocabulary, tokens = sizes
-        parameters = parameters_of(precision, updates, width, vocabulary, tokens, processes=1)
-        return {**trained(bitext, place / "training", parameters, resources)}
+        figures = trained(
+            bitext,
+            place / "training",
+            resources,
+            precision="float32" if setting.on_cpu else "bfloat16",
+            updates=setting.size(300, 4),
+            width=setting.size(512, 16),
+            vocabulary=setting.size(8_000, 300),
+            batch_tokens=setting.size(16_384, 512),
+            processes=1,
+        )
+        return {**figures}
 
 
 def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:

@@ -20,7 +20,7 @@ def bare_ctranslate2(task: Task, batch_sentences: int = 0) -> Callable[[], Outco
     source, target = load_processor(model.source_sentencepiece), load_processor(model.target_sentencepiece)
     translator = ctranslate2.Translator(
         str(model.folder("ctranslate2")),
-        device=task.device,
+        device="cpu",
         compute_type=task.cell.compute_type,
         inter_threads=task.threads,
         intra_threads=1,
@@ -67,7 +67,7 @@ def fairseq_generate(task: Task) -> Callable[[], Outcome]:
         *("--beam", str(task.cell.beam), "--lenpen", "1"),
         *("--max-len-a", "0", "--max-len-b", "255", "--buffer-size", str(len(task.sources))),
         *("--max-tokens", str(task.cell.batch_tokens or 1024), "--num-workers", "0"),
-        *(("--cpu",) if task.device == "cpu" else ()),
+        "--cpu",
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads), "OMP_WAIT_POLICY": "passive"}
 
@@ -111,10 +111,10 @@ def transformers_generate(task: Task) -> Callable[[], Outcome]:
     torch.set_num_threads(task.threads)
     opened = open_model(Path(task.model), "ctranslate2", verify=False)
     model, vocabulary = as_marian(opened.folder("ctranslate2"))
-    model = model.to(task.device, getattr(torch, task.cell.compute_type)).eval()
+    model = model.to(getattr(torch, task.cell.compute_type)).eval()
     source, target = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
     pieces = [vocabulary.encode(one) for one in source.encode(list(task.sources), out_type=str)]
-    size = 32 if task.device == "cpu" else 256
+    size = 32
 
     def run() -> Outcome:
         order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
@@ -123,7 +123,7 @@ def transformers_generate(task: Task) -> Callable[[], Outcome]:
             batch = order[start : start + size]
             longest = len(pieces[batch[0]])
             rows = [pieces[n] + [model.config.pad_token_id] * (longest - len(pieces[n])) for n in batch]
-            ids = torch.tensor(rows, device=task.device)
+            ids = torch.tensor(rows)
             given = model.generate(
                 ids,
                 attention_mask=(ids != model.config.pad_token_id).long(),

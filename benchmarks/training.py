@@ -4,7 +4,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +24,39 @@ def _cpu_seconds() -> float:
 
 
 def trained(
-    bitext: ShardDirectory, directory: Path, parameters: NmtParameters, resources: Resources
+    bitext: ShardDirectory,
+    directory: Path,
+    resources: Resources,
+    *,
+    precision: str,
+    updates: int,
+    width: int,
+    vocabulary: int,
+    batch_tokens: int,
+    processes: int,
 ) -> dict[str, float]:
-    """Figures of a training from the beginning."""
+    """Figures of a training of 3+3 layers from the beginning; see :func:`main`."""
+    parameters = NmtParameters.model_validate(
+        {
+            "vocabulary": {"size": vocabulary},
+            "architecture": {
+                "encoder_layers": 3,
+                "decoder_layers": 3,
+                "width": width,
+                "feed_forward": 4 * width,
+                "heads": 4,
+            },
+            "training": {
+                "batch_tokens": batch_tokens // processes,
+                "accumulate": processes,
+                "precision": precision,
+                "maximum_updates": updates,
+                "warmup_updates": updates // 2,
+                "learning_rate": 0.002,
+            },
+            "validation": {"held_out": 50, "every_updates": max(1, updates // 2), "beam": 1},
+        }
+    )
     started, cpu = time.perf_counter(), _cpu_seconds()
     result = train_model(bitext, directory, parameters, resources)
     seconds = time.perf_counter() - started
@@ -49,33 +79,6 @@ def sample(directory: Path, resources: Resources, pairs: int = 20_000) -> ShardD
     return ShardDirectory(directory)
 
 
-def parameters_of(
-    precision: str, updates: int, width: int, vocabulary: int, batch_tokens: int, processes: int
-) -> NmtParameters:
-    """A training of 3+3 layers; see :func:`main`."""
-    return NmtParameters.model_validate(
-        {
-            "vocabulary": {"size": vocabulary},
-            "architecture": {
-                "encoder_layers": 3,
-                "decoder_layers": 3,
-                "width": width,
-                "feed_forward": 4 * width,
-                "heads": 4,
-            },
-            "training": {
-                "batch_tokens": batch_tokens // processes,
-                "accumulate": processes,
-                "precision": precision,
-                "maximum_updates": updates,
-                "warmup_updates": updates // 2,
-                "learning_rate": 0.002,
-            },
-            "validation": {"held_out": 50, "every_updates": max(1, updates // 2), "beam": 1},
-        }
-    )
-
-
 def main(
     shards: Annotated[Path | None, typer.Option(help="ingested shards; by default the sample bitext")] = None,
     updates: Annotated[int, typer.Option(help="updates to time")] = 100,
@@ -94,18 +97,22 @@ def main(
         resources = Resources(work=work / "work", threads=threads)
         bitext = ShardDirectory(shards) if shards else sample(work / "ingested", resources)
         for chosen in precision or ["float32", "bfloat16"]:
-            directory = work / chosen
-            parameters = parameters_of(chosen, updates, width, vocabulary, batch_tokens, processes)
+            sizes: dict[str, Any] = {
+                "updates": updates,
+                "width": width,
+                "vocabulary": vocabulary,
+                "processes": processes,
+            }
+            figures = trained(
+                bitext, work / chosen, resources, precision=chosen, batch_tokens=batch_tokens, **sizes
+            )
             append(
                 "nmt_training_speed",
                 chosen,
-                trained(bitext, directory, parameters, resources),
-                updates=updates,
-                width=width,
-                vocabulary=vocabulary,
+                figures,
                 tokens_an_update=batch_tokens,
-                processes=processes,
                 threads=threads,
+                **sizes,
             )
 
 

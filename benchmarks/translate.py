@@ -62,7 +62,7 @@ def speed(
     best: dict[int, dict[str, Any]] = {}
     for _ in range(repeat):
         for number, (name, cell) in enumerate(cells):
-            found = in_own_process(Task(cell, str(model.resolve()), tuple(sources), threads, "cpu"))
+            found = in_own_process(Task(cell, str(model.resolve()), tuple(sources), threads))
             if "failed" in found:
                 raise typer.BadParameter(f"{name}: {found['failed']}")
             if number not in best or found["seconds"] < best[number]["seconds"]:

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from benchmarks.bitext import write_ingested
 from benchmarks.cells import Cell, Outcome, Task
 from benchmarks.hardware import peak_memory
 from benchmarks.others import bare_ctranslate2, fairseq_generate, transformers_generate
@@ -37,7 +38,7 @@ def through_engine(task: Task) -> Callable[[], Outcome]:
         cell.engine,
         open_model(Path(task.model), cell.engine, verify=False),
         DecodingOptions(beam=cell.beam, compute_type=cell.compute_type),
-        Placement(task.device, task.threads, cell.batch_tokens),
+        Placement("cpu", task.threads, cell.batch_tokens),
     )
 
     def run() -> Outcome:
@@ -55,28 +56,6 @@ def through_engine(task: Task) -> Callable[[], Outcome]:
         )
 
     return run
-
-
-def write_ingested(path: Path, sources: Sequence[str]) -> None:
-    """Write sentences as the stage ingest does."""
-    import pyarrow as pa
-
-    from paraforge.base.shards.store import ShardWriter
-    from paraforge.corpus.columns import schema_of
-
-    first: dict[str, int] = {}
-    columns = {
-        "source": ["benchmark"] * len(sources),
-        "line": range(1, len(sources) + 1),
-        "source_text": sources,
-        "reference": [""] * len(sources),
-        "rejected": [None] * len(sources),
-        "first_row": [first.setdefault(text, row) for row, text in enumerate(sources)],
-    }
-    schema = schema_of(columns)
-    writer = ShardWriter(path, schema)
-    writer.write(pa.table([pa.array(columns[one.name], one.type) for one in schema], schema=schema))
-    writer.close({"step": "ingest"})
 
 
 def through_stage(task: Task) -> Callable[[], Outcome]:
@@ -99,7 +78,7 @@ def through_stage(task: Task) -> Callable[[], Outcome]:
         {"beam": cell.beam, "compute_type": cell.compute_type, "quantisation": {"check": "skip"}}
     )
     resources = Resources(
-        threads=task.threads, batch_tokens=cell.batch_tokens, devices=[task.device], work=root / "work"
+        threads=task.threads, batch_tokens=cell.batch_tokens, devices=["cpu"], work=root / "work"
     )
 
     def run() -> Outcome:
@@ -185,7 +164,7 @@ def compare(model: Path, sources: list[str], engines: tuple[str, str], beam: int
 
     found = []
     for name in engines:
-        task = Task(Cell(name, "float32", beam, 0), str(model.resolve()), tuple(sources), threads, "cpu")
+        task = Task(Cell(name, "float32", beam, 0), str(model.resolve()), tuple(sources), threads)
         found.append(in_own_process(task))
         if "failed" in found[-1]:
             raise typer.BadParameter(f"{name}: {found[-1]['failed']}")

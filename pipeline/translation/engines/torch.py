@@ -19,6 +19,12 @@ from paraforge.translation.decoding.batching import (
     SourceTokens,
     translate_in_batches,
 )
+from paraforge.translation.decoding.faults import (
+    device_lost,
+    is_device_lost,
+    is_out_of_memory,
+    limit_of,
+)
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
 from paraforge.translation.decoding.translator import (
@@ -116,7 +122,6 @@ class TorchTranslator:
 
         Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
         """
-        from paraforge.translation.decoding.faults import limit_of
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
         from paraforge.translation.torch_search.weights import open_vocabulary
@@ -229,8 +234,6 @@ class TorchTranslator:
 
     def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
         """What is found for a batch, in parts where it does not fit into memory."""
-        from paraforge.translation.decoding.faults import device_lost, is_device_lost, is_out_of_memory
-
         found: list[Findings] = []
         for part in self._limit.parts(batch):
             there, requests = requests[: len(part)], requests[len(part) :]

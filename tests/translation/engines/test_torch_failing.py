@@ -6,14 +6,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import torch
 
+from benchmarks.bitext import write_ingested
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.corpus.columns import schema_of
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.faults import DeviceLostError, EngineError
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
@@ -82,22 +81,6 @@ def test_what_is_no_number_in_half_precision_is_computed_again_and_counted(
     agree(expected, list(translator.translate(SENTENCES)), 1e-5)
     assert translator.counts["recomputed"] == 1  # type: ignore[attr-defined]
     assert translator.counts["recomputed_sentences"] == len(SENTENCES)  # type: ignore[attr-defined]
-
-
-def write_ingested(path: Path, sentences: list[str]) -> Path:
-    columns = {
-        "source": ["test"] * len(sentences),
-        "line": list(range(1, len(sentences) + 1)),
-        "source_text": sentences,
-        "reference": ["x"] * len(sentences),
-        "rejected": [None] * len(sentences),
-        "first_row": list(range(len(sentences))),
-    }
-    schema = schema_of(columns)
-    writer = ShardWriter(path, schema)
-    writer.write(pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema))
-    writer.close({"step": "ingest"})
-    return path
 
 
 def test_a_lost_device_stops_the_run_and_finished_shards_stay(

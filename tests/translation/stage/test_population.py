@@ -6,11 +6,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.corpus.columns import schema_of
+from benchmarks.bitext import write_ingested
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory.distinct import find_distinct
 from paraforge.translation.stage.population import blocks, survey
 
@@ -19,21 +18,8 @@ def write_corpus(
     path: Path, sentences: list[str], rejected: Set[int] = frozenset(), rows: int = 40
 ) -> ShardDirectory:
     """Ingested shards of these sentences; equal ones know their first row."""
-    first: dict[str, int] = {}
-    schema = schema_of(["source", "line", "source_text", "reference", "rejected", "first_row"])
-    columns = {
-        "source": ["test"] * len(sentences),
-        "line": range(1, len(sentences) + 1),
-        "source_text": sentences,
-        "reference": ["a reference"] * len(sentences),
-        "rejected": ["duplicate" if row in rejected else None for row in range(len(sentences))],
-        "first_row": [
-            None if row in rejected else first.setdefault(text, row) for row, text in enumerate(sentences)
-        ],
-    }
-    writer = ShardWriter(path, schema, rows)
-    writer.write(pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema))
-    writer.close({"step": "ingest"})
+    reasons = ["duplicate" if row in rejected else None for row in range(len(sentences))]
+    write_ingested(path, sentences, ["a reference"] * len(sentences), reasons, rows)
     return ShardDirectory(path)
 
 

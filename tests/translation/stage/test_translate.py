@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.bitext import write_ingested
 from paraforge.base.errors import IncompleteError, InputError, Interrupted, WorkLockedError
 from paraforge.base.shards.keys import text_keys
 from paraforge.base.shards.resources import Resources
@@ -30,23 +31,10 @@ Row = tuple[str, str | None, str | None]
 
 def write_corpus(path: Path, rows: list[Row], rows_per_shard: int, given: bool = False) -> Path:
     """Shards as ingest writes them."""
-    first: dict[str, int] = {}
-    numbers = [None if reason else first.setdefault(text, row) for row, (text, reason, _) in enumerate(rows)]
-    columns: dict[str, Any] = {
-        "source": ["test"] * len(rows),
-        "line": list(range(1, len(rows) + 1)),
-        "source_text": [text for text, _, _ in rows],
-        "reference": [f"reference {row}" for row in range(len(rows))],
-        "rejected": [reason for _, reason, _ in rows],
-        "first_row": numbers,
-    }
-    if given:
-        columns["translation"] = [translation for _, _, translation in rows]
-    schema = schema_of(columns)
-    writer = ShardWriter(path, schema, rows_per_shard)
-    writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
-    writer.close({"step": "ingest"})
-    return path
+    texts, reasons, translations = zip(*rows, strict=True)
+    references = [f"reference {row}" for row in range(len(rows))]
+    more = {"translation": translations} if given else {}
+    return write_ingested(path, texts, references, reasons, rows_per_shard, **more)
 
 
 def parameters(**changes: Any) -> TranslateParameters:

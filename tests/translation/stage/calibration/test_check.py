@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from benchmarks.bitext import write_ingested
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.corpus.columns import schema_of
 from paraforge.translation.decoding import batching
 from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.importing import usable_model
@@ -35,20 +35,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("calibration") / "ingested"
     pairs = list(dict.fromkeys(bitext(800, seed=5)))
-    first: dict[str, int] = {}
-    columns: dict[str, Any] = {
-        "source": ["test"] * len(pairs),
-        "line": list(range(1, len(pairs) + 1)),
-        "source_text": [cs for cs, _ in pairs],
-        "reference": [en for _, en in pairs],
-        "rejected": [None] * len(pairs),
-        "first_row": [first.setdefault(cs, row) for row, (cs, _) in enumerate(pairs)],
-    }
-    schema = schema_of(columns)
-    writer = ShardWriter(path, schema, 40)
-    writer.write(pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema))
-    writer.close({"step": "ingest"})
-    return path
+    return write_ingested(path, [cs for cs, _ in pairs], [en for _, en in pairs], rows_per_shard=40)
 
 
 def parameters(compute_type: str = "int8", **quantisation: Any) -> TranslateParameters:
