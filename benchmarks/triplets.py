@@ -3,6 +3,7 @@
 python -m benchmarks.triplets corpus work/captions --images 6000
 python -m benchmarks.triplets speed work/million
 python -m benchmarks.triplets mine work/captions/corpus work/triplets
+python -m benchmarks.triplets read work/triplets/hardest
 python -m benchmarks.triplets tune all-MiniLM-L6-v2 work/triplets --rows 4000
 python -m benchmarks.triplets tune static work/triplets --tokenizer all-MiniLM-L6-v2
 python -m benchmarks.triplets compare models/embeddings/word models/embeddings/trigram
@@ -163,6 +164,29 @@ def mine(
             },
             seeds=[parameters.seed],
         )
+
+
+@app.command()
+def read(
+    triplets: Path,
+    name: str = "",
+    rows: int = 200,
+    paraphrases: Annotated[
+        str, typer.Option(help="numbers of those whose negative says what the anchor says; records them")
+    ] = "",
+) -> None:
+    """Print random triplets to read, or record in how many a reader found a paraphrase as the negative."""
+    table = pa.concat_tables(pq.read_table(path) for path in sorted(triplets.glob("triplets-*.parquet")))
+    drawn = np.sort(np.random.default_rng(1).choice(len(table), rows, replace=False)).tolist()
+    if name:
+        found = [int(number) for number in paraphrases.split(",") if number]
+        assert {*found} <= {*drawn}, "these were not drawn"
+        append("triplets_read", name, {"paraphrases": len(found), "of": rows, "triplets": len(table)})
+        return
+    for number, (anchor, _, negative) in zip(
+        drawn, zip(*table.take(drawn).to_pydict().values(), strict=True), strict=True
+    ):
+        print(f"{number}\t{anchor}\t{negative}")
 
 
 def judged(models: Sequence[Path | str], name: str, **configuration: Any) -> None:

@@ -27,6 +27,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training.stage import build_nmt
 from tests.here import inside, run_stage
+from tests.products.triplets.corpora import mine, publish
 from tests.project import ROOT, make_project, read_parameters, stage_names, write_parameters
 from tests.translation.models.tiny import bitext
 from tests.translation.training.test_binarisation import write_shards
@@ -119,6 +120,9 @@ def current() -> dict[str, dict[str, Any]]:
                     for name, number in own_versions(("sentencepiece", "torch")).items()
                 },
             }
+            # No triplet is left of the project's few pairs.
+            mine(publish(Path("pairs")), Path("triplets"))
+            found["triplets"]["outputs"]["triplets_made"] = describe(Path("triplets"))
             # By default nothing is trained: here the word vectors of the corpus, and what they score.
             content = read_parameters(project)
             content["paragram"]["built_in"] = None

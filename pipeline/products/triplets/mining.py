@@ -72,10 +72,11 @@ def mine_triplets(
 ) -> TripletsReport:
     """Mine triplets over a whole published corpus and put them in place of the directory ``output``.
 
-    A negative is a translation whose cosine with the anchor is below (1 - margin) times the positive's, and
-    never of the anchor's own cluster: what is connected by a text (whatever its case, punctuation and
-    spaces), a foreign side or an image. Memory does not grow with the corpus; the work directory takes about
-    4 bytes per pair for each dimension, and 500.
+    A negative is a translation that neither anchor nor positive comes near, nor the reference that it is
+    paired with: their cosines are below (1 - margin) times the positive's. It is never of the anchor's own
+    cluster: what is connected by a text (whatever its case, punctuation and spaces), a foreign side or an
+    image. Memory does not grow with the corpus; the work directory takes about 8 bytes per pair for each
+    dimension, and 500.
 
     parameters: encoder and what is allowed. corpus: a published corpus. output: directory to make.
     resources: where to run. allow_empty: whether it is no error, but a warning, if no triplet is found.

@@ -25,7 +25,8 @@ class TripletsParameters(Section):
         0.05,
         ge=0,
         lt=1,
-        description="a negative's cosine with the anchor is below (1 - margin) times the positive's",
+        description="cosines of a negative and of its pair's reference with anchor and positive are below "
+        "(1 - margin) times the positive's",
     )
     strategy: Literal["hardest", "random"] = Field(
         "hardest", description="of the allowed negatives the most similar ones, or any"

@@ -75,12 +75,14 @@ def prepare_piece(piece: Piece, index: int, setup: Preparation) -> int:
     chosen = {"anchor": reasons == KEPT, "candidate": there[1]}
     centroids = np.load(setup.directory / "centroids.npy", allow_pickle=False)
     counts = {}
-    for position, side in zip(POSITIONS, vectors, strict=True):
+    for position, side, other in zip(POSITIONS, vectors, vectors[::-1], strict=True):
         numbers = np.flatnonzero(chosen[position])
         cells = nearest_cells(side[numbers], centroids)
         order = numbers[np.argsort(cells, kind="stable")]
         per_cell = np.bincount(cells, minlength=len(centroids)).astype(np.int32)
-        write_array(side[order], part(setup.directory, f"{position}-vectors", index))
+        # What the other side of its pair is near to, it is near to as well.
+        both = np.concatenate([side[order], other[order]], axis=1)
+        write_array(both, part(setup.directory, f"{position}-vectors", index))
         write_array(order + piece.first, part(setup.directory, f"{position}-rows", index))
         write_array(per_cell, part(setup.directory, f"{position}-cells", index))
         counts[position] = len(numbers)

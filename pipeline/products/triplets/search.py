@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ def search_anchors(first: int, last: int, job: int, search: NeighbourSearch) -> 
 
 @dataclass(frozen=True)
 class _Texts:
-    """Vectors (n, dimension) of texts, their rows, and of anchors the cosine with the positive."""
+    """Vectors (n, 2 * dimension) of texts, each followed by that of the other side of its pair; their rows,
+    and of anchors the cosine with the positive."""
 
     vectors: Floats
     rows: NDArray[np.int64]
@@ -107,7 +108,7 @@ def _anchors(cell: int, first: int, last: int, layout: _Layout, search: Neighbou
 
 def _read(position: str, slices: Sequence[tuple[int, int, int]], search: NeighbourSearch) -> _Texts:
     """Slices of pieces: piece, first, how many."""
-    directory, width = search.directory, search.dimension
+    directory, width = search.directory, 2 * search.dimension
     vectors = [np.zeros((0, width), np.float16)]
     rows = [np.zeros(0, np.int64)]
     positives = [np.zeros(0, np.float32)]
@@ -153,7 +154,6 @@ def _far(cell: int, number: int, layout: _Layout, search: NeighbourSearch) -> It
 def _search_cell(
     cell: int, anchors: _Texts, layout: _Layout, search: NeighbourSearch
 ) -> dict[str, NDArray[Any]]:
-    import torch
 
     everything = int(layout.ends["candidate"][:, -1].sum()) <= search.parameters.candidates
     slices: list[tuple[int, int, int]] = []
@@ -164,20 +164,37 @@ def _search_cell(
     texts = _read("candidate", slices, search)
     clusters = read_clusters(search.directory / "clusters.bin", search.rows)
     chosen = _Chosen(anchors, np.asarray(clusters[anchors.rows]), search)
-    candidates = torch.from_numpy(texts.vectors)
+    candidates = _sides(texts.vectors)
     of_candidates = np.asarray(clusters[texts.rows])
     shuffled = None
     if search.parameters.strategy == "random":
         shuffled = np.random.default_rng([search.parameters.seed, cell, 1]).permutation(len(texts.rows))
     for first in range(0, len(anchors.rows), _ANCHORS):
-        block = torch.from_numpy(anchors.vectors[first : first + _ANCHORS])
+        block = _sides(anchors.vectors[first : first + _ANCHORS])
         if shuffled is not None:
-            chosen.any(first, (block @ candidates.T).numpy(), of_candidates, shuffled)
+            chosen.any(first, *_similarities(block, candidates), of_candidates, shuffled)
             continue
         for start in range(0, len(texts.rows), _CANDIDATES):
             part_of = slice(start, start + _CANDIDATES)
-            chosen.hardest(first, (block @ candidates[part_of].T).numpy(), of_candidates[part_of], start)
+            similar = _similarities(block, [side[part_of] for side in candidates])
+            chosen.hardest(first, *similar, of_candidates[part_of], start)
     return chosen.result(texts.rows)
+
+
+def _sides(vectors: Floats) -> list[Any]:
+    """Tensors of what :class:`_Texts` has side by side."""
+    import torch
+
+    return [torch.from_numpy(np.ascontiguousarray(side)) for side in np.split(vectors, 2, axis=1)]
+
+
+def _similarities(anchors: Sequence[Any], candidates: Sequence[Any]) -> tuple[Floats, Floats]:
+    """Cosines of anchors with candidates, and the highest of either side of an anchor's pair with either of
+    a candidate's."""
+    import torch
+
+    cosines = [anchor @ candidate.T for anchor in anchors for candidate in candidates]
+    return cosines[0].numpy(), reduce(torch.maximum, cosines).numpy()
 
 
 class _Chosen:
@@ -207,15 +224,25 @@ class _Chosen:
             self._too_similar[part_of],
         )
 
-    def hardest(self, first: int, cosines: Floats, clusters: NDArray[np.int64], start: int) -> None:
+    def hardest(
+        self, first: int, cosines: Floats, highest: Floats, clusters: NDArray[np.int64], start: int
+    ) -> None:
         """Keep the most similar of further candidates; ``start``: place of the first of them."""
-        keep_most_similar(cosines, clusters, start, *self._of(first, len(cosines)))
+        keep_most_similar(cosines, highest, clusters, start, *self._of(first, len(cosines)))
 
-    def any(self, first: int, cosines: Floats, clusters: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    def any(
+        self,
+        first: int,
+        cosines: Floats,
+        highest: Floats,
+        clusters: NDArray[np.int64],
+        order: NDArray[np.int64],
+    ) -> None:
         """Take the first allowed candidates in an order, from a place on that the anchor's row decides."""
         rows = self._anchors.rows[first : first + len(cosines)]
-        begins = mixed(rows.astype(np.uint64), f"negatives {self._seed}") % np.uint64(max(1, len(order)))
-        take_allowed(cosines, clusters, order, begins.astype(np.int64), *self._of(first, len(cosines)))
+        drawn = mixed(rows.astype(np.uint64), f"negatives {self._seed}") % np.uint64(max(1, len(order)))
+        begins = drawn.astype(np.int64)
+        take_allowed(cosines, highest, clusters, order, begins, *self._of(first, len(cosines)))
 
     def result(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """By name what a job writes; ``rows``: of the candidates."""
@@ -233,6 +260,7 @@ class _Chosen:
 @compiled
 def keep_most_similar(
     cosines: Floats,
+    highest: Floats,
     clusters: NDArray[np.int64],
     start: int,
     limits: NDArray[np.float64],
@@ -242,8 +270,8 @@ def keep_most_similar(
     found: NDArray[np.int64],
     too_similar: NDArray[np.bool_],
 ) -> None:
-    """Of each row's candidates (columns) keep the most similar ones that are below its limit, of different
-    clusters and not of its own.
+    """Of each row's candidates (columns) keep the most similar ones whose ``highest`` is below its limit, of
+    different clusters and not of its own.
 
     best, places (columns, counted from ``start``), found (clusters): (rows, negatives), sorted by cosine.
     """
@@ -257,7 +285,7 @@ def keep_most_similar(
             cluster = clusters[column]
             if cluster == own[row]:
                 continue
-            if cosine >= limits[row]:
+            if highest[row, column] >= limits[row]:
                 too_similar[row] = True
                 continue
             place = last
@@ -280,6 +308,7 @@ def keep_most_similar(
 @compiled
 def take_allowed(
     cosines: Floats,
+    highest: Floats,
     clusters: NDArray[np.int64],
     order: NDArray[np.int64],
     begins: NDArray[np.int64],
@@ -301,7 +330,7 @@ def take_allowed(
                 known = known or found[row, other] == cluster
             if known:
                 continue
-            if cosines[row, column] >= limits[row]:
+            if highest[row, column] >= limits[row]:
                 too_similar[row] = True
                 continue
             best[row, filled] = cosines[row, column]

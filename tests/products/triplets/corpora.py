@@ -99,10 +99,12 @@ def rows_of(corpus: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Clusters by following links from row to row; cosines of all references with all translations."""
+    """Clusters by following links from row to row; cosines of all references with all translations, and the
+    highest of either side of a pair with either of another."""
 
     clusters: list[int]
     cosines: np.ndarray[Any, Any]
+    highest: np.ndarray[Any, Any]
     rows: list[dict[str, Any]]
 
     def allowed(self, row: int, margin: float) -> list[int]:
@@ -113,7 +115,7 @@ class Oracle:
             for other, one in enumerate(self.rows)
             if (one["translation"] or "").strip()
             and self.clusters[other] != self.clusters[row]
-            and self.cosines[row, other] < limit
+            and self.highest[row, other] < limit
         ]
 
 
@@ -148,7 +150,8 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
         unit_vectors(encoder, pa.chunked_array([[row[name] or "" for row in rows]])).astype(np.float32)
         for name in ("reference", "translation")
     ]
-    return Oracle(clusters, sides[0] @ sides[1].T, rows)
+    highest = np.max([one @ other.T for one in sides for other in sides], axis=0)
+    return Oracle(clusters, sides[0] @ sides[1].T, highest, rows)
 
 
 @cache

@@ -209,7 +209,8 @@ def test_cosines_below_zero() -> None:
     anchors = search._Texts(np.zeros((1, 2), np.float32), np.array([0]), np.array([-0.5], np.float32))
     wanted = search.NeighbourSearch(Path(), 1, 1, 2, TripletsParameters(margin=0.1, candidates=10))
     chosen = search._Chosen(anchors, np.array([0]), wanted)
-    chosen.hardest(0, np.array([[-0.4, -0.5, -0.54, -0.56, -0.9]], np.float32), np.arange(1, 6), 0)
+    cosines = np.array([[-0.4, -0.5, -0.54, -0.56, -0.9]], np.float32)
+    chosen.hardest(0, cosines, cosines, np.arange(1, 6), 0)
     result = chosen.result(np.arange(5))
     assert result["negatives"].tolist() == [[3]]
 
