@@ -169,6 +169,9 @@ class ModelParameters(Section):
         min_length=1,
         description="word vectors that words start from: word2vec, GloVe or paragram format; null: random",
     )
+    weighted_vectors: bool = Field(
+        False, description="give these vectors the encoder's initial_scale and weights by initial_frequency"
+    )
     sentencepiece_model: FilePath | None = Field(
         None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
     )
@@ -195,6 +198,8 @@ class ModelParameters(Section):
             raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors are of words, and the encoder reads none")
+        if self.weighted_vectors and self.vectors is None:
+            raise ValueError("weighted_vectors: give vectors")
         return self
 
 
