@@ -45,6 +45,15 @@ def test_every_table_of_the_papers_that_was_run_is_shown() -> None:
     assert {path.stem for path in FILES} & declared <= shown
 
 
+@pytest.mark.parametrize("description", pages.PAGES.values(), ids=lambda path: path.stem)
+def test_every_table_of_encoders_has_what_nobody_trained_beside_them(description: Path) -> None:
+    for entry in yaml.safe_load(description.read_text(encoding="utf-8"))["tables"]:
+        table = Table.model_validate(entry)
+        on_sets = any(str(name).startswith("sts") for name in [*table.columns, table.across])
+        among = {"metrics", "scorers"} & {*table.tasks} or "TF-IDF" in table.text
+        assert not on_sets or table.yardstick or among
+
+
 def test_findings_come_first_with_a_link_to_their_table() -> None:
     table = Table(
         title="Mega-batches, M",
