@@ -29,7 +29,7 @@ from benchmarks.lexicon import Usage
 from benchmarks.results import append
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.ingest_counts import IngestReport
+from paraforge.intake.bitext.ingested_shards import IngestReport
 from paraforge.intake.bitext.parameters import IngestParameters
 
 _CHUNK = 50_000

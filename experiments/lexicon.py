@@ -24,9 +24,8 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.correlation import spearman
 from paraforge.embeddings.evaluation.similarity.word_lists import Pair, correlate, read_similarity_list
-from paraforge.products.lexicon.evaluation import SCORES, agreement, lexicon_scores
+from paraforge.products.lexicon.evaluation import SCORES, agreement, lexicon_scores, read_reference_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
-from paraforge.products.lexicon.reference_lexicon import read_reference_lexicon
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 BANDS = (1, 10, 100, 1_000, 10_000, 1 << 62)

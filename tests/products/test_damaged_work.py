@@ -12,7 +12,7 @@ from paraforge.base.errors import Interrupted
 from paraforge.base.shards.resources import Resources
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
-from paraforge.products.triplets import cells, search
+from paraforge.products.triplets import preparation, search
 from tests.damage import DAMAGES, apply, flip
 from tests.products.triplets.corpora import mine, publish
 from tests.project import digests
@@ -30,7 +30,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make(request: pytest.FixtureRequest, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes a product in PLACE/out, with work in PLACE/work."""
     if request.param == "triplets":
-        monkeypatch.setattr(cells, "_ROWS_A_CELL", 30)
+        monkeypatch.setattr(preparation, "_ROWS_A_CELL", 30)
         monkeypatch.setattr(search, "ANCHORS_PER_JOB", 60)
         return lambda place: mine(corpus, place / "out", candidates=40, negatives=2) and None
     given = corpus

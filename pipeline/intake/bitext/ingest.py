@@ -13,17 +13,15 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
-from paraforge.intake.bitext.ingest_counts import (
+from paraforge.intake.bitext.ingested_shards import (
     IngestReport,
+    Part,
     ReadSource,
+    ShardPlan,
+    ShardResult,
     check_report,
     log_report,
     make_report,
-)
-from paraforge.intake.bitext.ingested_shards import (
-    Part,
-    ShardPlan,
-    ShardResult,
     plan_shards,
     rank_groups,
     write_shards,

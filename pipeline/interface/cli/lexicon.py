@@ -193,9 +193,8 @@ def compare(
     """
     from dataclasses import asdict
 
-    from paraforge.products.lexicon.evaluation import agreement
+    from paraforge.products.lexicon.evaluation import agreement, read_reference_lexicon
     from paraforge.products.lexicon.lookup import Lexicon
-    from paraforge.products.lexicon.reference_lexicon import read_reference_lexicon
 
     reference = read_reference_lexicon(ppdb)
     opened = Lexicon(lexicon)

@@ -1,14 +1,23 @@
-"""What triplets are on disk: `_triplets.json`, and files of triplets, of their lineage, and of all clusters.
+"""What triplets are on disk: `_triplets.json`, files of triplets, lineage and clusters, and the card.
 
 Readers of a directory of Parquet files pass over names that begin with an underscore: they find triplets
 alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import yaml
 
+from paraforge.base.files import write_whole
+from paraforge.base.markdown import code, escape, table
 from paraforge.base.shards.schema import COLUMNS
+from paraforge.base.yaml_text import read_yaml_text, yaml_text
+from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.manifest import TRAIN, describe_columns
 
 FORMAT = 1
 MANIFEST = "_triplets.json"
@@ -70,3 +79,81 @@ def schemas(negatives: int, lineage: Sequence[str], contradictions: bool = False
         _field("left_out", pa.string(), "why the pair gives no triplet; null if it does", nullable=True),
     ]
     return dict(zip(PARTS, map(pa.schema, (triplets, of_triplets, of_rows)), strict=True))
+
+
+_USE = """## Use
+
+```python
+from datasets import load_dataset
+triplets = load_dataset("parquet", data_files="triplets-*.parquet", split="train")
+# or load_dataset(PATH, split="train"), a directory or a name on the Hub; name="lineage", name="clusters"
+```"""
+
+
+def write_card(
+    directory: Path, manifest: Mapping[str, Any], corpus: Dataset, schemas: Mapping[str, pa.Schema]
+) -> None:
+    """Write `_README.md` and `.huggingface.yaml`.
+
+    manifest: what `_triplets.json` says. corpus: that the triplets were mined in. schemas: of the files.
+    """
+    names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
+    files = {
+        name: ({TRAIN: f"{part}-*.parquet"}, describe_columns(schemas[part]))
+        for name, part in zip(names, PARTS, strict=True)
+    }
+    of_files = configs(files)
+    title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
+    front = {
+        "pretty_name": title,
+        **_of_corpus(corpus.directory),
+        "size_categories": [size_category(manifest["triplets"])],
+        "task_categories": ["sentence-similarity", "feature-extraction"],
+        "tags": ["triplets", "hard-negatives", "sentence-transformers"],
+        **of_files,
+    }
+    metadata = yaml_text(front)
+    parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
+    for name, (patterns, columns) in files.items():
+        rows = [[c["name"], c["type"], c["description"]] for c in columns]
+        heading = "Columns" if name == "default" else f"Columns of {name}"
+        parts.append(f"## {heading}\n\n`{patterns[TRAIN]}`\n\n{table(['column', 'type', 'meaning'], rows)}")
+    body = "\n\n".join(parts)
+    write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
+    write_whole(directory / CONFIGS_NAME, yaml_text(of_files))
+
+
+def _of_corpus(directory: Path) -> dict[str, Any]:
+    """Licence and languages that the corpus' own card names; nothing where it has none that can be read."""
+    try:
+        text = (directory / CARD_NAME).read_text(encoding="utf-8")
+        found = read_yaml_text(text.split("---\n")[1])
+        return {name: found[name] for name in ("license", "language") if name in found}
+    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError):
+        return {}
+
+
+def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
+    parameters = manifest["parameters"]
+    signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
+    made = (
+        " Where a rule applies, the last one is the paraphrase with a changed meaning instead."
+        if parameters.get("contradictions")
+        else ""
+    )
+    return (
+        f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
+        f"other clusters of paraphrases ({parameters['strategy']}, cosine below {1 - parameters['margin']:g} "
+        f"times that of the paraphrase), by {code(manifest['encoder'])}.{made}{signature}"
+    )
+
+
+def _counts(manifest: Mapping[str, Any]) -> str:
+    rows = [["triplets", f"{manifest['triplets']:,}"]]
+    rows += [[f"left out: {reason}", f"{number:,}"] for reason, number in manifest["left_out"].items()]
+    rows += [
+        ["clusters of paraphrases", f"{manifest['clusters']:,}"],
+        ["pairs of the largest cluster", f"{manifest['largest_cluster']:,}"],
+    ]
+    text = f"Rows in = triplets + left out: {manifest['rows']:,}."
+    return f"## Counts\n\n{text}\n\n{table(['', 'pairs'], rows, right=[1])}"

@@ -26,13 +26,18 @@ from paraforge.corpus.publication.datasets import Dataset, open_published
 from paraforge.corpus.publication.manifest import KEPT
 from paraforge.corpus.scoring import general
 from paraforge.products.lexicon.encoding import write_npy
-from paraforge.products.triplets.card import write_card
-from paraforge.products.triplets.cells import cells_for, find_centroids, sampled_share
 from paraforge.products.triplets.encoder import fingerprint, open_encoder
-from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, schemas
+from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, schemas, write_card
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 from paraforge.products.triplets.pieces import LINKS, Piece, cut_corpus, part, read_array
-from paraforge.products.triplets.preparation import Preparation, prepare_piece, sample_piece
+from paraforge.products.triplets.preparation import (
+    Preparation,
+    cells_for,
+    find_centroids,
+    prepare_piece,
+    sample_piece,
+    sampled_share,
+)
 from paraforge.products.triplets.search import ANCHORS_PER_JOB, NeighbourSearch, search_anchors
 from paraforge.products.triplets.triplet_files import PIECES_PER_FILE, Assembly, gather, write_files
 

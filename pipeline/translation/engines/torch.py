@@ -278,8 +278,8 @@ class TorchTranslator:
         return [found.replaced(bad, again)]
 
     def _request(self, source: SourceTokens) -> Request:
-        from paraforge.translation.torch_search.scores import sentence_seed
         from paraforge.translation.torch_search.search import Request
+        from paraforge.translation.torch_search.selection import sentence_seed
 
         tokens = self._vocabulary.encode(source.tokens)
         return Request(

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Findings, Found, Harvest, to_host
-from paraforge.translation.torch_search.scores import force
-from paraforge.translation.torch_search.selection import choose, keep_finished
+from paraforge.translation.torch_search.selection import choose, force, keep_finished
 from paraforge.translation.torch_search.state import (
     Allocate,
     Rules,
@@ -20,7 +18,13 @@ from paraforge.translation.torch_search.state import (
     new_state,
     resized,
 )
-from paraforge.translation.torch_search.transformer import attention_kernels, decode_step, encode, masked
+from paraforge.translation.torch_search.transformer import (
+    Weights,
+    attention_kernels,
+    decode_step,
+    encode,
+    masked,
+)
 
 # A step: what it does, and whether a prefix is still being forced.
 Step = Callable[[SearchState, bool], None]

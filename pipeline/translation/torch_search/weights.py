@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.model_file import ModelFile, read_vocabulary
-from paraforge.translation.torch_search.layers import (
+from paraforge.translation.torch_search.transformer import (
     CrossAttention,
     DecoderLayer,
     Embedding,

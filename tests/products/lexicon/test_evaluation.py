@@ -8,11 +8,17 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList, correlate
-from paraforge.products.lexicon.evaluation import agreement, evaluate_lexicon, lexicon_scores, read_lists
+from paraforge.products.lexicon.evaluation import (
+    ReferenceLexicon,
+    agreement,
+    evaluate_lexicon,
+    lexicon_scores,
+    read_lists,
+    read_reference_lexicon,
+)
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.parameters import LexiconParameters
-from paraforge.products.lexicon.reference_lexicon import ReferenceLexicon, read_reference_lexicon
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 
 PAIRS = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]

@@ -17,11 +17,10 @@ from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
 from paraforge.products.lexicon import entries as module
-from paraforge.products.lexicon.evaluation import Lists, agreement, evaluate_lexicon
+from paraforge.products.lexicon.evaluation import Lists, ReferenceLexicon, agreement, evaluate_lexicon
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
-from paraforge.products.lexicon.reference_lexicon import ReferenceLexicon
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
 

@@ -37,9 +37,9 @@ def mine_and_die(corpus: Path, base: Path, finished: int) -> None:
         return done
 
     Path.replace = counted  # type: ignore[method-assign,assignment]
-    from paraforge.products.triplets import cells, search
+    from paraforge.products.triplets import preparation, search
 
-    cells._ROWS_A_CELL, search.ANCHORS_PER_JOB = 30, 60
+    preparation._ROWS_A_CELL, search.ANCHORS_PER_JOB = 30, 60
     mine(corpus, base / "out", **VALUES)
 
 

@@ -177,7 +177,7 @@ def test_the_bytes_depend_on_nothing_else(
     """With many cells; torch with one thread or two."""
     import torch
 
-    monkeypatch.setattr("paraforge.products.triplets.cells._ROWS_A_CELL", 20)
+    monkeypatch.setattr("paraforge.products.triplets.preparation._ROWS_A_CELL", 20)
     values: dict[str, Any] = {"candidates": 40, "strategy": strategy}
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -196,7 +196,7 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
     """And with so few candidates near, those from afar leave hardly a pair without a negative."""
     corpus = publish(tmp_path, rows=2000, per_file=500)
     whole = mine(corpus, tmp_path / "whole")
-    monkeypatch.setattr("paraforge.products.triplets.cells._ROWS_A_CELL", 40)
+    monkeypatch.setattr("paraforge.products.triplets.preparation._ROWS_A_CELL", 40)
     cells = mine(corpus, tmp_path / "cells", candidates=400)
     assert cells.triplets >= 0.98 * whole.triplets
     assert cells.negative_cosine > whole.negative_cosine - 0.01

@@ -5,7 +5,9 @@ import math
 import torch
 from torch.nn import functional
 
-from paraforge.translation.torch_search.layers import (
+from paraforge.translation.torch_search.search import Request, Search
+from paraforge.translation.torch_search.state import Rules
+from paraforge.translation.torch_search.transformer import (
     CrossAttention,
     DecoderLayer,
     Embedding,
@@ -15,10 +17,10 @@ from paraforge.translation.torch_search.layers import (
     Norm,
     SelfAttention,
     Weights,
+    decode_step,
+    encode,
+    masked,
 )
-from paraforge.translation.torch_search.search import Request, Search
-from paraforge.translation.torch_search.state import Rules
-from paraforge.translation.torch_search.transformer import decode_step, encode, masked
 
 START, PADDING, END = 0, 1, 2
 

@@ -10,9 +10,9 @@ from paraforge.translation.decoding.torch_device import device_of, prepare_threa
 from paraforge.translation.decoding.translator import Placement, VarietySettings
 from paraforge.translation.torch_search import graphs
 from paraforge.translation.torch_search.graphs import RecordedSteps
-from paraforge.translation.torch_search.layers import Weights
 from paraforge.translation.torch_search.results import Found
 from paraforge.translation.torch_search.search import Pace, Search
+from paraforge.translation.torch_search.transformer import Weights
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 
 PACE = Pace(look_every=2, keep=0.75, doubling=True, batch_sizes=(8, 24), source_multiple=8, room=4)

@@ -8,8 +8,8 @@ import torch
 
 from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.results import Found
-from paraforge.translation.torch_search.scores import best_candidates, force
 from paraforge.translation.torch_search.search import Pace, Request, Search
+from paraforge.translation.torch_search.selection import best_candidates, force
 from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 from tests.translation.torch_search.random_weights import random_weights, rules, sentences
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from paraforge.translation.decoding.translator import VarietySettings
 from paraforge.translation.torch_search.results import Found
-from paraforge.translation.torch_search.scores import draw, sentence_seed, uniform
 from paraforge.translation.torch_search.search import Pace, Request, Search
+from paraforge.translation.torch_search.selection import draw, sentence_seed, uniform
 from tests.translation.torch_search.random_weights import (
     END,
     all_hypotheses,
