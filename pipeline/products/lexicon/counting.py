@@ -188,7 +188,7 @@ def _count_dense(
     counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
     for file in files:
         of_piece = np.zeros(words, np.int64)
-        pair_table.count_row_increments(*read_ids(file), of_piece)
+        pair_table.count_row_increments(read_ids(file), of_piece)
         listed = _list_rows(block, of_piece[block.first : block.last], [file])
         pair_table.add_listed(*listed, block.first, counters)
     return pair_table.cells_of_counters(counters, block.first, block.last, minimum_pairs)
@@ -212,7 +212,7 @@ def _list_rows(
     entries = np.empty(int(increments.sum()), np.uint32)
     for file in files:
         check_interrupt()
-        pair_table.list_rows(*read_ids(file), block.first, block.last, ends, entries)
+        pair_table.list_rows(read_ids(file), block.first, block.last, ends, entries)
     return starts, ends, entries
 
 

@@ -195,14 +195,11 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
         write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
     remove_sealed(file_of(directory, "tokens", index))
     rows = np.zeros(words, np.int64)
-    pair_table.count_row_increments(*read_ids(ids_path), rows)
+    pair_table.count_row_increments(read_ids(ids_path), rows)
     return rows
 
 
-PairTable = tuple[pair_table.Offsets, pair_table.Words, pair_table.Offsets, pair_table.Words]
-
-
-def read_ids(path: Path) -> PairTable:
+def read_ids(path: Path) -> pair_table.PairTable:
     """A piece's pair table as :mod:`paraforge.products.lexicon.pair_table` has it, without copying."""
     table = read_arrow(path)
     reference, translation = (_list_arrays(table[name]) for name in SIDES)

@@ -33,6 +33,7 @@ DROPPED: Final = 0xFFFFFFFF
 Offsets = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
+PairTable = tuple[Offsets, Words, Offsets, Words]
 Cells = tuple[Words, Words, Words]
 """Rows, columns, and their counts (cells x COUNTERS)."""
 
@@ -64,66 +65,60 @@ def distinct_ranks(ids: npt.NDArray[np.int32], offsets: Counts, ranks: Words) ->
 
 
 @compiled
-def count_row_increments(
-    reference_offsets: Offsets,
-    references: Words,
-    translation_offsets: Offsets,
-    translations: Words,
-    rows: Counts,
-) -> None:
+def count_row_increments(table: PairTable, rows: Counts) -> None:
     """Add to `rows[u]` how many increments the pair table makes in row u."""
-    for pair in range(len(reference_offsets) - 1):
-        reference, reference_end = reference_offsets[pair], reference_offsets[pair + 1]
-        translation, translation_end = translation_offsets[pair], translation_offsets[pair + 1]
+    for pair in range(len(table[0]) - 1):
+        reference, translation = sentences(table, pair)
         before_reference = 0
         before_translation = 0
         shared = 0
         # Merge the two sides: at each word, the number of smaller ones on each side is known.
-        while reference < reference_end or translation < translation_end:
-            in_reference = reference < reference_end and (
-                translation == translation_end or references[reference] <= translations[translation]
+        while before_reference < len(reference) or before_translation < len(translation):
+            in_reference = before_reference < len(reference) and (
+                before_translation == len(translation)
+                or reference[before_reference] <= translation[before_translation]
             )
-            in_translation = translation < translation_end and (
-                reference == reference_end or translations[translation] <= references[reference]
+            in_translation = before_translation < len(translation) and (
+                before_reference == len(reference)
+                or translation[before_translation] <= reference[before_reference]
             )
-            if in_reference:
-                # as the reference's word: columns in the translation and in the reference
-                rows[references[reference]] += before_translation + before_reference
-            if in_translation:
-                rows[translations[translation]] += before_reference + before_translation
+            # as a side's word: columns in the translation and in the reference
+            columns = before_reference + before_translation
             if in_reference and in_translation:
-                rows[references[reference]] += shared
+                rows[reference[before_reference]] += shared
                 shared += 1
             if in_reference:
-                reference += 1
+                rows[reference[before_reference]] += columns
                 before_reference += 1
             if in_translation:
-                translation += 1
+                rows[translation[before_translation]] += columns
                 before_translation += 1
 
 
 @compiled
-def shared_words(
-    references: Words,
-    start: int,
-    end: int,
-    translations: Words,
-    other_start: int,
-    other_end: int,
-    result: Words,
-) -> int:
+def sentences(table: PairTable, pair: int) -> tuple[Words, Words]:
+    """The words of a pair's reference and translation."""
+    reference_offsets, references, translation_offsets, translations = table
+    return (
+        references[reference_offsets[pair] : reference_offsets[pair + 1]],
+        translations[translation_offsets[pair] : translation_offsets[pair + 1]],
+    )
+
+
+@compiled
+def shared_words(reference: Words, translation: Words, result: Words) -> int:
     """Write the words of both sentences to `result`, ascending; gives how many they are."""
-    found = 0
-    while start < end and other_start < other_end:
-        if references[start] < translations[other_start]:
-            start += 1
-        elif references[start] > translations[other_start]:
-            other_start += 1
+    found, here, there = 0, 0, 0
+    while here < len(reference) and there < len(translation):
+        if reference[here] < translation[there]:
+            here += 1
+        elif reference[here] > translation[there]:
+            there += 1
         else:
-            result[found] = references[start]
+            result[found] = reference[here]
             found += 1
-            start += 1
-            other_start += 1
+            here += 1
+            there += 1
     return found
 
 
@@ -177,70 +172,43 @@ def cells_of_counters(counters: Words, first: int, last: int, minimum: int) -> C
 
 @compiled
 def list_sentence(
-    own: Words,
-    own_start: int,
-    own_end: int,
-    other: Words,
-    other_start: int,
-    other_end: int,
-    other_kind: int,
-    own_kind: int,
-    first: int,
-    last: int,
-    ends: Counts,
-    entries: Words,
+    own: Words, other: Words, kind: int, first: int, last: int, ends: Counts, entries: Words
 ) -> None:
-    """List one sentence's words as rows: its other sentence's words, then its own, as columns. A kind that is
-    negative is not counted. The increments come behind `ends[row - first]`, which moves on."""
-    for position in range(own_end - 1, own_start - 1, -1):
+    """List one sentence's words as rows: its other sentence's words, as CROSS, then its own, as `kind`, as
+    columns. The increments come behind `ends[row - first]`, which moves on."""
+    for position in range(len(own) - 1, -1, -1):
         row = int(own[position])
         if row < first:
             break
         if row >= last:
             continue
         end = ends[row - first]
-        if other_kind >= 0:
-            column = other_start
-            while column < other_end and other[column] < row:
-                entries[end] = np.uint32(COUNTERS) * other[column] + np.uint32(other_kind)
-                end += 1
-                column += 1
-        if own_kind >= 0:
-            for column in range(own_start, position):
-                entries[end] = np.uint32(COUNTERS) * own[column] + np.uint32(own_kind)
-                end += 1
+        column = 0
+        while column < len(other) and other[column] < row:
+            entries[end] = np.uint32(COUNTERS) * other[column] + np.uint32(CROSS)
+            end += 1
+            column += 1
+        for column in range(position):
+            entries[end] = np.uint32(COUNTERS) * own[column] + np.uint32(kind)
+            end += 1
         ends[row - first] = end
 
 
 @compiled
-def list_rows(
-    reference_offsets: Offsets,
-    references: Words,
-    translation_offsets: Offsets,
-    translations: Words,
-    first: int,
-    last: int,
-    ends: Counts,
-    entries: Words,
-) -> None:
+def list_rows(table: PairTable, first: int, last: int, ends: Counts, entries: Words) -> None:
     """List the increments of rows first to last - 1; row u's are in `entries` up to `ends[u - first]`."""
-    shared = np.empty(longest(reference_offsets), np.uint32)
-    for pair in range(len(reference_offsets) - 1):
-        r0, r1 = reference_offsets[pair], reference_offsets[pair + 1]
-        t0, t1 = translation_offsets[pair], translation_offsets[pair + 1]
-        in_reference = r1 > r0 and references[r1 - 1] >= first
-        in_translation = t1 > t0 and translations[t1 - 1] >= first
+    shared = np.empty(longest(table[0]), np.uint32)
+    for pair in range(len(table[0]) - 1):
+        reference, translation = sentences(table, pair)
+        in_reference = len(reference) > 0 and reference[-1] >= first
+        in_translation = len(translation) > 0 and translation[-1] >= first
         if in_reference:
-            list_sentence(
-                references, r0, r1, translations, t0, t1, CROSS, REFERENCE, first, last, ends, entries
-            )
+            list_sentence(reference, translation, REFERENCE, first, last, ends, entries)
         if in_translation:
-            list_sentence(
-                translations, t0, t1, references, r0, r1, CROSS, TRANSLATION, first, last, ends, entries
-            )
+            list_sentence(translation, reference, TRANSLATION, first, last, ends, entries)
         if in_reference and in_translation:
-            both = shared_words(references, r0, r1, translations, t0, t1, shared)
-            list_sentence(shared, 0, both, shared, 0, 0, -1, BOTH, first, last, ends, entries)
+            both = shared[: shared_words(reference, translation, shared)]
+            list_sentence(both, both[:0], BOTH, first, last, ends, entries)
 
 
 @compiled

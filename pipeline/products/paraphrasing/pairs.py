@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge import versions
-from paraforge.base.errors import InputError
+from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import check_digests, hash_json, read_json, sha256_file, write_digests, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import template_of
@@ -39,11 +40,9 @@ from paraforge.products.paraphrasing.controls import (
     plain,
     tagged,
     tree_tags,
+    untagged,
 )
-from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.prepared_pairs import PairCounts, PreparedPairs
-
-logger = logging.getLogger(__name__)
+from paraforge.products.paraphrasing.parameters import ControlParameters, ParaphraserParameters
 
 _SIDES = ("reference", "translation")
 _COLUMNS = (*_SIDES, "paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
@@ -52,6 +51,48 @@ _RECORD = "prepared.json"
 _PARSES = "parses"
 # Pairs that the edges of buckets are computed from.
 _SAMPLED = 1_000_000
+
+
+@dataclass
+class PairCounts:
+    """What became of the corpus' pairs; the others add up to ``pairs``.
+
+    unusable: a side is blank, or both are the same. leaked: a side is a test sentence.
+    held_out: for validation. set_aside: a side is a held-out sentence, in another pair.
+    used: trained on, in both directions.
+    """
+
+    pairs: int = 0
+    unusable: int = 0
+    leaked: int = 0
+    held_out: int = 0
+    set_aside: int = 0
+    used: int = 0
+
+    def check(self) -> None:
+        """Raise IncompleteError unless the counts add up."""
+        parts = self.unusable + self.leaked + self.held_out + self.set_aside + self.used
+        if parts != self.pairs:
+            raise IncompleteError(f"{self.pairs} pairs in, {parts} accounted for: {asdict(self)}")
+
+
+@dataclass(frozen=True)
+class PreparedPairs:
+    """Shards to train on, what can be asked of the model, counts, and what a parse generator is trained on:
+    texts with templates, and parses; None where sources have no full parses."""
+
+    shards: ShardDirectory
+    controls: Controls
+    report: dict[str, Any] = field(default_factory=dict)
+    parses: ShardDirectory | None = None
+
+    def held_out_sources(self, count: int) -> list[str]:
+        """The first ``count`` held-out sources, without tags."""
+        tables = self.shards.tables(["source_text", "held_out"])
+        sources = (
+            text for table in tables for text in table.filter(table["held_out"])["source_text"].to_pylist()
+        )
+        return [untagged(source) for source in itertools.islice(sources, count)]
 
 
 def prepare_pairs(
@@ -91,7 +132,7 @@ def prepare_pairs(
         with replaced_directory(directory) as temporary:
             folders = [temporary, *([temporary / _PARSES] if controls.labels else [])]
             writers = [ShardWriter(folder, _SCHEMA) for folder in folders]
-            counts = _write(dataset, parameters, first, controls, parses, writers)
+            counts = first.write(controls, parses, writers)
             for writer in writers:
                 writer.close({"step": "paraphraser"})
             report = asdict(counts)
@@ -227,35 +268,27 @@ class _FirstPass:
             sorted(labels),
         )
 
-
-def _write(
-    dataset: Dataset,
-    parameters: ParaphraserParameters,
-    first: _FirstPass,
-    controls: Controls,
-    parses: Parses | None,
-    writers: Sequence[ShardWriter],
-) -> PairCounts:
-    """Write tagged pairs to the first writer, and to the second, if there is one, parses."""
-    counts = PairCounts()
-    with progress(total=dataset.rows, unit="pairs", description="tag") as bar:
-        for rows in first.rows(counts):
-            before = len(rows)
-            held = rows.keys[:, 0] <= first.last_held_out
-            touched = first.held_out.look_at(rows.sides()) & ~held
-            counts.held_out += int(held.sum())
-            counts.set_aside += int(touched.sum())
-            rows, held = rows.filter(~touched), held[~touched]
-            counts.used += int((~held).sum())
-            for backwards in (False, True):
-                tables = _tagged(rows, backwards, held, controls, parses, parameters)
-                for writer, table in zip(writers, tables, strict=False):
-                    writer.write(table)
-            bar.update(before)
-    counts.check()
-    if counts.used == 0:
-        raise InputError("no pair is left to train a paraphraser on", dataset.directory)
-    return counts
+    def write(self, controls: Controls, parses: Parses | None, writers: Sequence[ShardWriter]) -> PairCounts:
+        """Write tagged pairs to the first writer, and to the second, if there is one, parses."""
+        counts = PairCounts()
+        with progress(total=self._dataset.rows, unit="pairs", description="tag") as bar:
+            for rows in self.rows(counts):
+                before = len(rows)
+                held = rows.keys[:, 0] <= self.last_held_out
+                touched = self.held_out.look_at(rows.sides()) & ~held
+                counts.held_out += int(held.sum())
+                counts.set_aside += int(touched.sum())
+                rows, held = rows.filter(~touched), held[~touched]
+                counts.used += int((~held).sum())
+                for backwards in (False, True):
+                    tables = _tagged(rows, backwards, held, controls, parses, self._parameters.controls)
+                    for writer, table in zip(writers, tables, strict=False):
+                        writer.write(table)
+                bar.update(before)
+        counts.check()
+        if counts.used == 0:
+            raise InputError("no pair is left to train a paraphraser on", self._dataset.directory)
+        return counts
 
 
 def _tagged(
@@ -264,7 +297,7 @@ def _tagged(
     held_out: NDArray[np.bool_],
     controls: Controls,
     parses: Parses | None,
-    parameters: ParaphraserParameters,
+    settings: ControlParameters,
 ) -> tuple[pa.Table, pa.Table]:
     """Rows of one direction, each with the tags that it is not without; and those that have a template, each
     with its tags alone, and with the parse as target."""
@@ -272,7 +305,6 @@ def _tagged(
     values = rows.values()
     if backwards:
         values["length"] = 1.0 / values["length"]
-    settings = parameters.controls
 
     def without(tag: str) -> NDArray[np.bool_]:
         drawn = mixed(rows.keys[:, 1], f"{settings.seed} {source} {tag}")

@@ -25,6 +25,13 @@ _RUN = 32
 # Anchors and candidates whose cosines are computed at once: some megabytes.
 _ANCHORS, _CANDIDATES = 512, 2048
 Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+Similar = tuple[Floats, Floats, Numbers]
+"""Of anchors (rows) and candidates (columns) the cosines, and the highest of either side of an anchor's pair
+with either of a candidate's; the candidates' clusters."""
+Found = tuple[NDArray[np.float64], Numbers, Floats, Numbers, Numbers, NDArray[np.bool_]]
+"""Of anchors what candidates have to be below, and their clusters; cosines, places and clusters of what was
+found, (anchors, negatives), sorted by cosine; whether something was too similar."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class _Layout:
     """
 
     centroids: Floats
-    ends: dict[str, NDArray[np.int64]]
+    ends: dict[str, Numbers]
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +95,7 @@ class _Texts:
     and of anchors the cosine with the positive."""
 
     vectors: Floats
-    rows: NDArray[np.int64]
+    rows: Numbers
     positives: Floats
 
 
@@ -172,12 +179,12 @@ def _search_cell(
     for first in range(0, len(anchors.rows), _ANCHORS):
         block = _sides(anchors.vectors[first : first + _ANCHORS])
         if shuffled is not None:
-            chosen.any(first, *_similarities(block, candidates), of_candidates, shuffled)
+            chosen.any(first, _similar(block, candidates, of_candidates), shuffled)
             continue
         for start in range(0, len(texts.rows), _CANDIDATES):
             part_of = slice(start, start + _CANDIDATES)
-            similar = _similarities(block, [side[part_of] for side in candidates])
-            chosen.hardest(first, *similar, of_candidates[part_of], start)
+            sides = [side[part_of] for side in candidates]
+            chosen.hardest(first, _similar(block, sides, of_candidates[part_of]), start)
     return chosen.result(texts.rows)
 
 
@@ -188,19 +195,17 @@ def _sides(vectors: Floats) -> list[Any]:
     return [torch.from_numpy(np.ascontiguousarray(side)) for side in np.split(vectors, 2, axis=1)]
 
 
-def _similarities(anchors: Sequence[Any], candidates: Sequence[Any]) -> tuple[Floats, Floats]:
-    """Cosines of anchors with candidates, and the highest of either side of an anchor's pair with either of
-    a candidate's."""
+def _similar(anchors: Sequence[Any], candidates: Sequence[Any], clusters: Numbers) -> Similar:
     import torch
 
     cosines = [anchor @ candidate.T for anchor in anchors for candidate in candidates]
-    return cosines[0].numpy(), reduce(torch.maximum, cosines).numpy()
+    return cosines[0].numpy(), reduce(torch.maximum, cosines).numpy(), clusters
 
 
 class _Chosen:
     """The negatives of anchors, as more and more candidates have been looked at."""
 
-    def __init__(self, anchors: _Texts, clusters: NDArray[np.int64], search: NeighbourSearch) -> None:
+    def __init__(self, anchors: _Texts, clusters: Numbers, search: NeighbourSearch) -> None:
         self._anchors = anchors
         self._clusters = clusters
         shape = (len(anchors.rows), search.parameters.negatives)
@@ -213,7 +218,7 @@ class _Chosen:
         self._limits = positives - search.parameters.margin * np.abs(positives)
         self._seed = search.parameters.seed
 
-    def _of(self, first: int, rows: int) -> tuple[NDArray[Any], ...]:
+    def _of(self, first: int, rows: int) -> Found:
         part_of = slice(first, first + rows)
         return (
             self._limits[part_of],
@@ -224,27 +229,18 @@ class _Chosen:
             self._too_similar[part_of],
         )
 
-    def hardest(
-        self, first: int, cosines: Floats, highest: Floats, clusters: NDArray[np.int64], start: int
-    ) -> None:
+    def hardest(self, first: int, similar: Similar, start: int) -> None:
         """Keep the most similar of further candidates; ``start``: place of the first of them."""
-        keep_most_similar(cosines, highest, clusters, start, *self._of(first, len(cosines)))
+        keep_most_similar(similar, start, self._of(first, len(similar[0])))
 
-    def any(
-        self,
-        first: int,
-        cosines: Floats,
-        highest: Floats,
-        clusters: NDArray[np.int64],
-        order: NDArray[np.int64],
-    ) -> None:
+    def any(self, first: int, similar: Similar, order: Numbers) -> None:
         """Take the first allowed candidates in an order, from a place on that the anchor's row decides."""
-        rows = self._anchors.rows[first : first + len(cosines)]
+        rows = self._anchors.rows[first : first + len(similar[0])]
         drawn = mixed(rows.astype(np.uint64), f"negatives {self._seed}") % np.uint64(max(1, len(order)))
         begins = drawn.astype(np.int64)
-        take_allowed(cosines, highest, clusters, order, begins, *self._of(first, len(cosines)))
+        take_allowed(similar, order, begins, self._of(first, len(rows)))
 
-    def result(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def result(self, rows: Numbers) -> dict[str, NDArray[Any]]:
         """By name what a job writes; ``rows``: of the candidates."""
         complete = (self._places >= 0).all(1)
         why = np.where(self._too_similar, REASONS.index("margin"), REASONS.index("cluster"))
@@ -258,23 +254,11 @@ class _Chosen:
 
 
 @compiled
-def keep_most_similar(
-    cosines: Floats,
-    highest: Floats,
-    clusters: NDArray[np.int64],
-    start: int,
-    limits: NDArray[np.float64],
-    own: NDArray[np.int64],
-    best: Floats,
-    places: NDArray[np.int64],
-    found: NDArray[np.int64],
-    too_similar: NDArray[np.bool_],
-) -> None:
-    """Of each row's candidates (columns) keep the most similar ones whose ``highest`` is below its limit, of
-    different clusters and not of its own.
-
-    best, places (columns, counted from ``start``), found (clusters): (rows, negatives), sorted by cosine.
-    """
+def keep_most_similar(similar: Similar, start: int, kept: Found) -> None:
+    """Of each row's candidates (columns, counted from ``start``) keep the most similar ones that are below
+    its limit, of different clusters and not of its own."""
+    cosines, highest, clusters = similar
+    limits, own, best, places, found, too_similar = kept
     last = best.shape[1] - 1
     for row in range(cosines.shape[0]):
         least = best[row, last]
@@ -306,20 +290,10 @@ def keep_most_similar(
 
 
 @compiled
-def take_allowed(
-    cosines: Floats,
-    highest: Floats,
-    clusters: NDArray[np.int64],
-    order: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    limits: NDArray[np.float64],
-    own: NDArray[np.int64],
-    best: Floats,
-    places: NDArray[np.int64],
-    found: NDArray[np.int64],
-    too_similar: NDArray[np.bool_],
-) -> None:
+def take_allowed(similar: Similar, order: Numbers, begins: Numbers, kept: Found) -> None:
     """As :func:`keep_most_similar`, but the first allowed candidates in an order, from `begins` on."""
+    cosines, highest, clusters = similar
+    limits, own, best, places, found, too_similar = kept
     for row in range(cosines.shape[0]):
         filled = 0
         for step in range(len(order)):

@@ -49,9 +49,14 @@ def rows_of(blocks: Iterable[Block]) -> list[tuple[object, ...]]:
 Row = dict[str, Any]
 
 
-def tsv(path: Path | str, name: str = "a", **options: Any) -> dict[str, Any]:
+def tsv(path: Path | str | list[str], name: str = "a", **options: Any) -> dict[str, Any]:
     """A source of `ingest`: the reference, then the other side."""
-    source = {"name": name, "format": "tsv", "path": str(path), "columns": {"source_text": 1, "reference": 0}}
+    source = {
+        "name": name,
+        "format": "tsv",
+        "path": path if isinstance(path, list) else str(path),
+        "columns": {"source_text": 1, "reference": 0},
+    }
     return source | options
 
 

@@ -19,6 +19,7 @@ from paraforge.base.text.ragged import text_bytes
 from paraforge.intake.bitext.block import CODES, NAMES, Block
 from paraforge.intake.bitext.cleaning import clean
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
+from tests.intake.bitext.helpers import tsv
 
 FILES = {name: Path(f"{name}.txt") for name in ("source_text", "reference", "translation")}
 
@@ -217,12 +218,7 @@ def test_text_bytes(texts: list[str], start: int) -> None:
     assert [data[a:b].tobytes().decode() for a, b in itertools.pairwise(offsets)] == texts[start:]
 
 
-TSV: dict[str, Any] = {
-    "name": "a",
-    "format": "tsv",
-    "path": "a.tsv",
-    "columns": {"source_text": 1, "reference": 0},
-}
+TSV = tsv("a.tsv")
 
 
 def problems(*sources: dict[str, Any], **options: Any) -> str:
@@ -238,19 +234,9 @@ def problems(*sources: dict[str, Any], **options: Any) -> str:
         TSV | {"header": True, "columns": {"source_text": "cs_BKR", "reference": 2}},
         TSV | {"where": {"column": 0, "not_in": ["newstest2021"]}, "drop_rows": "rows.tsv"},
         {"name": "a", "format": "moses", "paths": {"source_text": "a.cs.gz", "reference": "a.en.gz"}},
-        {
-            "name": "a",
-            "format": "tmx",
-            "path": ["a.tmx"],
-            "columns": {"source_text": "cs", "reference": "en"},
-        },
-        {
-            "name": "a",
-            "format": "jsonl",
-            "path": "a",
-            "columns": {"source_text": "t.cs", "reference": "t.en"},
-        },
-        {"name": "a", "format": "parquet", "path": "a", "columns": {"source_text": "cs", "reference": "en"}},
+        TSV | {"format": "tmx", "path": ["a.tmx"], "columns": {"source_text": "cs", "reference": "en"}},
+        TSV | {"format": "jsonl", "columns": {"source_text": "t.cs", "reference": "t.en"}},
+        TSV | {"format": "parquet", "columns": {"source_text": "cs", "reference": "en"}},
         {"name": "a", "format": "sample"},
     ],
 )
@@ -269,14 +255,8 @@ def test_a_paraphrase_corpus() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {"columns": {"source_text": 1}},
-            "has the columns source_text; kind bitext has reference, source_text",
-        ),
-        (
-            {"columns": {"source_text": 1, "reference": "en"}},
-            "column 'en' is a name: that needs 'header: true'",
-        ),
+        ({"columns": {"source_text": 1}}, "has the columns source_text; kind bitext has reference, source"),
+        ({"columns": {"source_text": 1, "reference": "en"}}, "'en' is a name: that needs 'header: true'"),
         ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
         ({"where": {"column": 0}}, "exactly one of 'values' and 'not_in'"),
         ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
@@ -293,9 +273,6 @@ def test_not_allowed(change: dict[str, Any], said: str) -> None:
     assert said in problems(TSV | change)
 
 
-def test_names_are_unique() -> None:
-    assert "source name 'a' is used twice" in problems(TSV, TSV)
-
-
-def test_at_least_one_source() -> None:
+def test_sources_are_some_and_their_names_unique() -> None:
     assert "at least 1 item" in problems()
+    assert "source name 'a' is used twice" in problems(TSV, TSV)

@@ -73,6 +73,11 @@ def jsonl_rows(data: bytes) -> dict[int, tuple[str, str]]:
     return rows
 
 
+def jsonl_text() -> str:
+    pairs = [json.dumps({"cs": cs, "en": en}, ensure_ascii=n % 2 == 0) for n, cs, en in ROWS]
+    return "\n".join([*pairs, ""])
+
+
 def tmx_text() -> str:
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{escape(en)}</seg></tuv>'
@@ -120,36 +125,17 @@ class Format:
 
     name: str
     data: bytes
-    source: dict[str, Any]
+    columns: dict[str, int | str]
     expected: Callable[[bytes], dict[int, tuple[str, str]]]
     names_line: bool = True
 
 
+NAMED: dict[str, int | str] = {"source_text": "cs", "reference": "en"}
 FORMATS = [
-    Format(
-        "tsv", tsv_text().encode(), {"format": "tsv", "columns": {"source_text": 1, "reference": 2}}, tsv_rows
-    ),
-    Format(
-        "jsonl",
-        "".join(
-            json.dumps({"cs": cs, "en": en}, ensure_ascii=n % 2 == 0) + "\n" for n, cs, en in ROWS
-        ).encode(),
-        {"format": "jsonl", "columns": {"source_text": "cs", "reference": "en"}},
-        jsonl_rows,
-    ),
-    Format(
-        "tmx",
-        tmx_text().encode(),
-        {"format": "tmx", "columns": {"source_text": "cs", "reference": "en"}},
-        tmx_rows,
-    ),
-    Format(
-        "parquet",
-        parquet_data(),
-        {"format": "parquet", "columns": {"source_text": "cs", "reference": "en"}},
-        lambda data: {n: (cs, en) for n, cs, en in ROWS},
-        names_line=False,
-    ),
+    Format("tsv", tsv_text().encode(), {"source_text": 1, "reference": 2}, tsv_rows),
+    Format("jsonl", jsonl_text().encode(), NAMED, jsonl_rows),
+    Format("tmx", tmx_text().encode(), NAMED, tmx_rows),
+    Format("parquet", parquet_data(), NAMED, lambda data: {n: (cs, en) for n, cs, en in ROWS}, False),
 ]
 NASTY = [
     b"\0", b"\xff", b"\xc3", b"\r", b"\n", b"\r\n", b"\t", b'"', b"\\", b"&nbsp;", b"%x;", b"<seg>", b"</tu>",
@@ -179,13 +165,10 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return data or b"\n"
 
 
-def outcome(
-    path: Path, source: dict[str, Any], malformed: str
-) -> tuple[list[tuple[Any, ...]], InputError | None]:
+def outcome(path: Path, form: Format, malformed: str) -> tuple[list[tuple[Any, ...]], InputError | None]:
     """The rows that are read before the file ends or an error comes."""
-    parameters = IngestParameters.model_validate(
-        {"sources": [{"name": "a", "path": str(path), **source}], "cleaning": {"malformed": malformed}}
-    )
+    source = {"name": "a", "path": str(path), "format": form.name, "columns": form.columns}
+    parameters = IngestParameters.model_validate({"sources": [source], "cleaning": {"malformed": malformed}})
     (files,) = resolve(parameters, path.parent)
     rows: list[tuple[Any, ...]] = []
     try:
@@ -198,7 +181,7 @@ def outcome(
 
 def check(form: Format, path: Path, data: bytes, expected: dict[int, tuple[str, str]]) -> None:
     for malformed in ("error", "reject"):
-        rows, error = outcome(path, form.source, malformed)
+        rows, error = outcome(path, form, malformed)
         for line, cs, reference, reason in rows:
             if reason is None:
                 assert (cs, reference) == expected[line], (malformed, line)
@@ -233,7 +216,7 @@ def test_damaged_compressed_data(tmp_path: Path, suffix: str) -> None:
     for number in range(150):
         path = tmp_path / f"{number}.tsv{suffix}"
         path.write_bytes(damaged(packed, chance))
-        rows, error = outcome(path, form.source, "error")
+        rows, error = outcome(path, form, "error")
         assert (error is not None and str(error).startswith(str(path))) or rows == [
             (*row, None) for row in ROWS
         ]

@@ -14,21 +14,16 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 from paraforge.intake.bitext.parts import read_parts
 from paraforge.intake.bitext.sources import file_key, problems, read_file, read_row_numbers, resolve
-from tests.intake.bitext.helpers import rows_of, write
+from tests.intake.bitext.helpers import rows_of, tsv, write
 
 
 def parameters(*sources: dict[str, Any], **options: Any) -> IngestParameters:
     return IngestParameters.model_validate({"sources": list(sources), **options})
 
 
-def tsv(path: str | list[str], name: str = "a", **options: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "format": "tsv",
-        "path": path,
-        "columns": {"source_text": 1, "reference": 0},
-        **options,
-    }
+def moses(source_text: str, reference: str, name: str = "m") -> dict[str, Any]:
+    paths = {"source_text": source_text, "reference": reference}
+    return {"name": name, "format": "moses", "paths": paths}
 
 
 def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,26 +35,14 @@ def test_every_missing_file_in_one_message(tmp_path: Path, monkeypatch: pytest.M
         tsv("$NOT_SET/a.tsv", "three"),
         tsv("$NOT_SET/b.tsv", "four"),
         tsv(str(there), "five"),
-        {
-            "name": "six",
-            "format": "moses",
-            "paths": {"source_text": f"{tmp_path}/*.cs", "reference": str(there)},
-        },
+        moses(f"{tmp_path}/*.cs", str(there), "six"),
     )
     with pytest.raises(ConfigurationError) as raised:
         resolve(wanted, tmp_path / "work")
     assert len(raised.value.problems) == 4
     message = str(raised.value)
-    for part in (
-        "'one': ",
-        "no.tsv",
-        "'two': ",
-        "no_rows.tsv",
-        "NOT_SET is not set",
-        "three, four",
-        "'six': ",
-    ):
-        assert part in message
+    parts = ("'one': ", "no.tsv", "'two': ", "no_rows.tsv", "NOT_SET is not set", "three, four", "'six': ")
+    assert all(part in message for part in parts), message
     assert "five" not in message
     assert raised.value.exit_code == 2
 
@@ -74,8 +57,7 @@ def test_the_files_of_a_pattern_are_joined_in_order(tmp_path: Path) -> None:
 def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
     for name in ("x.cs.gz", "x.en.gz", "y.cs", "y.en"):
         write(tmp_path / name, f"{name}\n")
-    paths = {"source_text": f"{tmp_path}/*.cs*", "reference": f"{tmp_path}/*.en*"}
-    (source,) = resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
+    (source,) = resolve(parameters(moses(f"{tmp_path}/*.cs*", f"{tmp_path}/*.en*")), tmp_path)
     got = [rows_of(read_file(file, Cleaning())) for file in source.files]
     assert got == [[(1, "x.cs.gz", "x.en.gz", None)], [(1, "y.cs", "y.en", None)]]
 
@@ -90,9 +72,8 @@ def test_parallel_patterns_are_paired_by_name(tmp_path: Path) -> None:
 def test_patterns_that_do_not_pair(tmp_path: Path, names: list[str], problem: str) -> None:
     for name in names:
         write(tmp_path / name, "a\n")
-    paths = {"source_text": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"}
     with pytest.raises(ConfigurationError, match=problem):
-        resolve(parameters({"name": "m", "format": "moses", "paths": paths}), tmp_path)
+        resolve(parameters(moses(f"{tmp_path}/*.cs", f"{tmp_path}/*.en")), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,11 @@ def test_row_increments_are_what_counting_makes(pairs: list[tuple[set[int], set[
                 expected[u] += {u, v} <= reference
                 expected[u] += {u, v} <= translation
                 expected[u] += {u, v} <= reference & translation
-    references, reference_offsets = _flat([sorted(pair[0]) for pair in pairs], np.uint32)
-    translations, translation_offsets = _flat([sorted(pair[1]) for pair in pairs], np.uint32)
+    sides = [_flat([sorted(pair[side]) for pair in pairs], np.uint32) for side in (0, 1)]
+    (references, starts), (translations, others) = sides
     rows = np.zeros(10, np.int64)
-    pair_table.count_row_increments(
-        reference_offsets.astype(np.int32),
-        references,
-        translation_offsets.astype(np.int32),
-        translations,
-        rows,
-    )
+    table = (starts.astype(np.int32), references, others.astype(np.int32), translations)
+    pair_table.count_row_increments(table, rows)
     assert rows.tolist() == expected
 
 

@@ -11,9 +11,8 @@ from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.publication.datasets import open_published, published_tables
-from paraforge.products.paraphrasing.pairs import prepare_pairs
+from paraforge.products.paraphrasing.pairs import PreparedPairs, prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.prepared_pairs import PreparedPairs
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import Countdown

@@ -1,6 +1,7 @@
 """A trained paraphraser in use: from Python and from the command line."""
 
 import gzip
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,46 +133,20 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "empty").mkdir()
     model = str(root / "model")
     monkeypatch.setenv("PATH", str(tmp_path))
+    of_model = {
+        "--template '(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
+        "--template '(S (PP) (VP))'": "has not learnt the template (S (PP) (VP)). Nearest: (S (",
+        "--overlap -1.5": "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0.0 to 1.0",
+        "--search sample --temperature inf": "temperature is inf: Input should be a finite",
+        "--search diverse --diversity inf": "diversity is inf: Input should be a finite",
+        "--like Go. --parser link-grammar": "needs the program link-parser",
+        "--like Go. --parser earley": "no parser is called 'earley'",
+        "--search random": "--search random: there are beam, diverse, sample",
+    }
     cases = {
         ("--model", str(tmp_path / "empty")): "not a paraphraser: there is no controls.json in it",
         ("--model", str(tmp_path / "absent")): "no such model",
-        (
-            "--model",
-            model,
-            "--template",
-            "(S (NP",
-        ): "the template '(S (NP' does not parse: a bracket is not closed",
-        (
-            "--model",
-            model,
-            "--template",
-            "(S (PP) (VP))",
-        ): "has not learnt the template (S (PP) (VP)). Nearest: (S (",
-        (
-            "--model",
-            model,
-            "--overlap",
-            "-1.5",
-        ): "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0.0 to 1.0",
-        (
-            "--model",
-            model,
-            "--search",
-            "sample",
-            "--temperature",
-            "inf",
-        ): "temperature is inf: Input should be a finite",
-        (
-            "--model",
-            model,
-            "--search",
-            "diverse",
-            "--diversity",
-            "inf",
-        ): "diversity is inf: Input should be a finite",
-        ("--model", model, "--like", "Go.", "--parser", "link-grammar"): "needs the program link-parser",
-        ("--model", model, "--like", "Go.", "--parser", "earley"): "no parser is called 'earley'",
-        ("--model", model, "--search", "random"): "--search random: there are beam, diverse, sample",
+        **{("--model", model, *shlex.split(options)): message for options, message in of_model.items()},
     }
     for arguments, message in cases.items():
         with pytest.raises(ParaforgeError) as raised:

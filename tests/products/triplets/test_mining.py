@@ -210,7 +210,7 @@ def test_cosines_below_zero() -> None:
     wanted = search.NeighbourSearch(Path(), 1, 1, 2, TripletsParameters(margin=0.1, candidates=10))
     chosen = search._Chosen(anchors, np.array([0]), wanted)
     cosines = np.array([[-0.4, -0.5, -0.54, -0.56, -0.9]], np.float32)
-    chosen.hardest(0, cosines, cosines, np.arange(1, 6), 0)
+    chosen.hardest(0, (cosines, cosines, np.arange(1, 6)), 0)
     result = chosen.result(np.arange(5))
     assert result["negatives"].tolist() == [[3]]
 
