@@ -14,16 +14,11 @@ from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from paraforge.products.triplets import preparation, search
 from tests.damage import DAMAGES, apply, flip
-from tests.products.triplets.corpora import mine, publish
+from tests.products.triplets.corpora import mine
 from tests.project import digests
 
 Make = Callable[[Path], None]
 OTHERS = [damage for damage in DAMAGES if damage is not flip]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return publish(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(params=["lexicon", "lexicon of text", "triplets"])

@@ -51,13 +51,9 @@ Row = dict[str, Any]
 
 def tsv(path: Path | str | list[str], name: str = "a", **options: Any) -> dict[str, Any]:
     """A source of `ingest`: the reference, then the other side."""
-    source = {
-        "name": name,
-        "format": "tsv",
-        "path": path if isinstance(path, list) else str(path),
-        "columns": {"source_text": 1, "reference": 0},
-    }
-    return source | options
+    columns = {"source_text": 1, "reference": 0}
+    given = path if isinstance(path, list) else str(path)
+    return {"name": name, "format": "tsv", "path": given, "columns": columns, **options}
 
 
 def run(

@@ -1,9 +1,12 @@
 """The stage paraphraser: training once, both architectures, a ready model, and none."""
 
 import shutil
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -15,14 +18,19 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.products.paraphrasing.controls import Controls, tree_of_tags, tree_tags
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
-from paraforge.products.paraphrasing.stage import ParaphraserReport, build_paraphraser
+from paraforge.products.paraphrasing.stage import (
+    ParaphraserReport,
+    build_paraphraser,
+    control_curve,
+    measured,
+)
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.training import stage as nmt_stage
 from tests.corpus.selection.published import publish_pairs
 from tests.products.paraphrasing.test_pairs import pairs_of
-from tests.project import digests
+from tests.project import ROOT, digests, kill, start
 from tests.translation.training.test_stage import files
 
 TINY: dict[str, Any] = {
@@ -250,3 +258,88 @@ def test_none(root: Path, tmp_path: Path) -> None:
 def test_parameters_that_are_refused(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ParaphraserParameters.model_validate(content)
+
+
+SOURCES = ["the dog runs in the park", "a cat sleeps on the mat", "one two"]
+# Three of a dog, dog and runs are shared; of the other nothing.
+OUTPUTS = {"low": ["a dog runs", "one", ""], "high": SOURCES}
+
+
+def test_measured() -> None:
+    found = measured(SOURCES, OUTPUTS["low"])
+    np.testing.assert_allclose(found["overlap"], [2 / 3, 0, np.nan], rtol=1e-6)
+    np.testing.assert_allclose(found["length"], [3 / 6, 1 / 6, np.nan])
+    assert 0 <= found["similarity"][1] < found["similarity"][0] < 1
+    assert np.isnan(found["similarity"][2])
+    assert measured(SOURCES, SOURCES)["similarity"] == pytest.approx([1, 1, 1], abs=0.01)
+    assert {name: len(values) for name, values in measured([], []).items()} == dict.fromkeys(found, 0)
+
+
+class Pretended(Paraphraser):
+    """Gives the outputs of a bucket of overlap; of the lowest without control."""
+
+    def __init__(self, controls: Controls) -> None:
+        self.controls = controls
+        self.asked: list[dict[str, Any]] = []
+
+    def paraphrase(self, texts: Any, **asked: Any) -> list[list[str]]:
+        self.asked.append(asked)
+        return [[text] if text else [] for text in OUTPUTS["high" if asked.get("overlap") == "2" else "low"]]
+
+
+def test_the_curve() -> None:
+    model = Pretended(Controls({"overlap": [0.5], "similarity": [0.3, 0.6]}))
+    rows = control_curve(model, SOURCES)
+    assert [tuple(row["asked"].values()) for row in rows] == [
+        (None, None),
+        (1, None),
+        (2, None),
+        (1, 3),
+        (2, 3),
+    ]
+    assert [row["overlap"] for row in rows] == [0.3333, 0.3333, 1, 0.3333, 1]
+    assert [row["length"] for row in rows][:3] == [0.3333, 0.3333, 1]
+    # of the lowest bucket one output has more overlap than 0.5, and a blank one has none
+    assert [row["missed"] for row in rows] == [None, 0.6667, 0, 0.6667, 0]
+    assert [asked.get("similarity") for asked in model.asked] == [None, None, None, "3", "3"]
+    assert len(control_curve(Pretended(Controls()), SOURCES)) == 1
+
+
+# Below the stage's work directory; each appears in turn.
+PLACES = (
+    "pairs-*/prepared.json",
+    "*/checkpoints/*",
+    "*/model/model.json",
+    "*/parse_generator/parts/*",
+    "*/parse_generator/model/model.json",
+)
+RUN = """
+import sys
+from pathlib import Path
+from tests.products.paraphrasing.test_stage import build
+root, place = map(Path, sys.argv[1:])
+build(root, place, templates={"parser": str(root / "trees.tsv"), "parses": "full"})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, rows=400)
+    sentences = sorted({row[side] for row in pairs_of(tmp_path) for side in SIDES})
+    trees = "".join(f"{text}\t{TREES[number % 3]}\n" for number, text in enumerate(sentences))
+    (tmp_path / "trees.tsv").write_text(trees, encoding="utf-8")
+    killed = 0
+    for place in [*PLACES, None]:
+        process = start(
+            "python", "-c", RUN, str(tmp_path), str(tmp_path / "killed"), cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None:
+            if place and any((tmp_path / "killed" / "work" / "paraphraser").glob(place)):
+                kill(process)  # and the training process
+                killed += 1
+            time.sleep(0.02)
+        assert place or process.returncode == 0
+    assert killed == len(PLACES)
+    build(tmp_path, tmp_path / "whole", templates={"parser": str(tmp_path / "trees.tsv"), "parses": "full"})
+    assert digests(tmp_path / "killed" / "model") == digests(tmp_path / "whole" / "model")

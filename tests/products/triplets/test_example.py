@@ -9,14 +9,9 @@ import pytest
 
 from examples.fine_tune import fine_tune
 from paraforge.products.loading import open_model
-from tests.products.triplets.corpora import mine, publish, read
+from tests.products.triplets.corpora import mine, read
 
 WORDS = ["[UNK]", "the", "a", "dog", "cat", "man", "sees", "looks", "at", "house", "home", "old", "ancient"]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return publish(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture

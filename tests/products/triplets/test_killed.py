@@ -9,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.products.triplets.corpora import mine, publish
+from tests.products.triplets.corpora import mine
 from tests.project import digests
 
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
 )
 VALUES: dict[str, Any] = {"candidates": 40, "negatives": 2}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return publish(tmp_path_factory.mktemp("corpus"))
 
 
 def mine_and_die(corpus: Path, base: Path, finished: int) -> None:

@@ -21,11 +21,6 @@ from tests.products.triplets.corpora import mine, oracle, pairs, publish, read, 
 from tests.project import digests
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return publish(tmp_path_factory.mktemp("corpus"))
-
-
 @pytest.fixture(params=["together", "in parts"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in parts":

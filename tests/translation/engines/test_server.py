@@ -13,15 +13,18 @@ from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from tests.translation.decoding.remote.fake_server import (
+    EXPECTED,
     KEY,
+    SENTENCES,
     FakeServer,
     Json,
     Reply,
     choice,
     completion,
+    texts,
+    translate,
     translated,
 )
-from tests.translation.engines.helpers import EXPECTED, SENTENCES, texts, translate
 
 pytest.importorskip("openai")
 

@@ -20,14 +20,17 @@ from paraforge.translation.decoding.finished_batches import kept_batches
 from paraforge.translation.decoding.remote import client
 from paraforge.translation.decoding.remote.settings import Server
 from tests.translation.decoding.remote.fake_server import (
+    EXPECTED,
     KEY,
+    SENTENCES,
     FakeServer,
     Json,
     Reply,
+    texts,
+    translate,
     translated,
     translation_of,
 )
-from tests.translation.engines.helpers import EXPECTED, SENTENCES, texts, translate
 
 pytest.importorskip("openai")
 NEVER = Reply(seconds=math.inf)
