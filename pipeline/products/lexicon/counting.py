@@ -164,8 +164,20 @@ def count_block(
     """Count a block's rows over all pieces and write its cells to ``path``; gives the number of cells."""
     if path.is_file():
         return 0
-    count = _count_dense if block.dense else _count_sparse
-    rows, columns, counts = count(block, increments, files, words, minimum_pairs)
+    if block.dense:
+        cells = pair_table.triangle(block.last) - pair_table.triangle(block.first)
+        counters = np.zeros(COUNTERS * cells, np.uint32)
+        for file in files:
+            of_piece = np.zeros(words, np.int64)
+            pair_table.count_row_increments(read_ids(file), of_piece)
+            listed = _list_rows(block, of_piece[block.first : block.last], [file])
+            pair_table.add_listed(*listed, block.first, counters)
+        found = pair_table.cells_of_counters(counters, block.first, block.last, minimum_pairs)
+    else:
+        scratch = np.zeros(COUNTERS * words, np.uint32)
+        listed = _list_rows(block, increments, files)
+        found = pair_table.cells_of_listed(*listed, scratch, block.first, minimum_pairs)
+    rows, columns, counts = found
     table = pa.table(
         [
             rows,
@@ -179,28 +191,6 @@ def count_block(
     )
     write_arrow(table, path)
     return len(rows)
-
-
-def _count_dense(
-    block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
-) -> pair_table.Cells:
-    cells = pair_table.triangle(block.last) - pair_table.triangle(block.first)
-    counters = np.zeros(pair_table.COUNTERS * cells, np.uint32)
-    for file in files:
-        of_piece = np.zeros(words, np.int64)
-        pair_table.count_row_increments(read_ids(file), of_piece)
-        listed = _list_rows(block, of_piece[block.first : block.last], [file])
-        pair_table.add_listed(*listed, block.first, counters)
-    return pair_table.cells_of_counters(counters, block.first, block.last, minimum_pairs)
-
-
-def _count_sparse(
-    block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path], words: int, minimum_pairs: int
-) -> pair_table.Cells:
-    scratch = np.zeros(pair_table.COUNTERS * words, np.uint32)
-    return pair_table.cells_of_listed(
-        *_list_rows(block, increments, files), scratch, block.first, minimum_pairs
-    )
 
 
 def _list_rows(
