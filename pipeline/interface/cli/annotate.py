@@ -10,10 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from paraforge.base.logs import counted
+from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, listening
 from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
-from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
-from paraforge.interface.cli.settings import group
-from paraforge.interface.cli.spelling import SPREADSHEET
+from paraforge.interface.cli.settings import SPREADSHEET, group
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.settings import DEVICE_HELP
 
 if TYPE_CHECKING:
     from paraforge.embeddings.fine_tuning.transfer import Variant

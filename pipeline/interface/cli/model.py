@@ -89,7 +89,7 @@ def show(
     """
     import json
 
-    from paraforge.translation.models.showing import describe
+    from paraforge.translation.models.model import describe
 
     description = describe(model)
     if as_json:

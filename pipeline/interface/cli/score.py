@@ -11,7 +11,7 @@ import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.logs import counted
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.settings import DEVICE_HELP
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters

@@ -6,8 +6,7 @@ from typing import Any
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import checked, options_of
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.settings import DEVICE_HELP, checked, options_of
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
 

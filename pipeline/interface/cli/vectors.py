@@ -1,12 +1,13 @@
-"""``embed``, ``similarity``, ``neighbours`` and ``negatives``: a trained model in use."""
+"""``embed``, ``similarity``, ``neighbours``, ``negatives`` and ``export``: a trained model in use."""
 
 import json
+from enum import Enum
 from pathlib import Path
 
 import typer
 
 from paraforge.base.logs import counted
-from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES
+from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES
 
 _MODEL = typer.Argument(
     help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
@@ -68,7 +69,7 @@ def similarity(
     """
     from paraforge.base.files import text_output
     from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.inference.similarity import cosines_of_files, cosines_of_table
+    from paraforge.embeddings.inference.neighbours import cosines_of_files, cosines_of_table
     from paraforge.interface.cli.outputs import check_output_file, text_lines
     from paraforge.interface.cli.settings import column_pair, quiet_pipe
     from paraforge.products.loading import load_fixed
@@ -144,7 +145,7 @@ def negatives(
 
     from paraforge.base.errors import ConfigurationError
     from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.inference.negatives import chosen_negatives
+    from paraforge.embeddings.inference.neighbours import chosen_negatives
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.interface.cli.train import files_and_corpora
     from paraforge.products.loading import load_fixed
@@ -163,3 +164,54 @@ def negatives(
         typer.echo(f"{one.left}\n  {one.cosine:.4f}  its other side  {one.right}")
         for size, (text, cosine) in one.negatives.items():
             typer.echo(f"  {cosine:.4f}  M = {size:<10}  {text}")
+
+
+class _Format(str, Enum):
+    sentence_transformers = "sentence-transformers"
+    word2vec = "word2vec"
+    safetensors = "safetensors"
+
+
+class _Precision(str, Enum):
+    float32 = "float32"
+    int8 = "int8"
+    binary = "binary"
+
+
+def export(
+    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory, or the word2vec text file"),
+    format: _Format = typer.Option(..., help="what to write"),
+    precision: _Precision = typer.Option(
+        _Precision.float32, help="of vectors of units, with --format safetensors"
+    ),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Export a trained model.
+
+    sentence-transformers: a directory that SentenceTransformer(OUTPUT) loads, with the same vectors. A Word
+    model, or several side by side or added (word+word), needs nothing else; other models need Paraforge
+    installed and trust_remote_code=True.
+    word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card;
+    with --precision int8 a quarter as large, binary 1/28.
+
+    \b
+    Examples:
+      paraforge export models/embeddings/word exported --format sentence-transformers
+      paraforge export models/embeddings/word vectors.txt --format word2vec
+    """
+    from paraforge.embeddings.inference.export import export_model
+    from paraforge.interface.cli.outputs import (
+        SENTENCE_TRANSFORMER,
+        TRAINED_MODEL,
+        check_output_directory,
+        check_output_file,
+        text_lines,
+    )
+
+    if format is not _Format.word2vec:
+        check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)
+    else:
+        check_output_file(output, force, text_lines("a word2vec text file", r"\d+ \d+"))
+    export_model(model, output, format.value, precision.value)
+    typer.echo(f"{output}: {format.value}", err=True)

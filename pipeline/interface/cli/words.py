@@ -44,8 +44,7 @@ def sif(
       paraforge evaluate models/sif --sts sts
     """
     from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.evaluation.baselines.fitting import fit_sif
-    from paraforge.embeddings.evaluation.baselines.sif import describe_average, save_sif
+    from paraforge.embeddings.evaluation.baselines.sif import describe_average, fit_sif, save_sif
     from paraforge.interface.cli.outputs import SIF, check_output_directory
     from paraforge.products.loading import open_word_vectors
 

@@ -17,7 +17,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory, write_shard
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
-from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.stage.population import Population, blocks
 
 _LEAST_BLOCKS = 5

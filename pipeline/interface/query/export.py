@@ -11,8 +11,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import text_output
 from paraforge.base.progress import progress
 from paraforge.corpus.publication.datasets import Dataset, published_tables
+from paraforge.interface.query.database import Rows
 from paraforge.interface.query.output import safe_text, write_text
-from paraforge.interface.query.statement import Rows
 
 TextFormat = Literal["paranmt", "jsonl"]
 PARANMT: tuple[str, ...] = ("reference", "translation", "paraphrase_score")

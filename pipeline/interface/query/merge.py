@@ -18,8 +18,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.groups import GroupRanker
-from paraforge.base.shards.keys import text_keys
-from paraforge.base.shards.lineage import LINEAGE
+from paraforge.base.shards.lineage import LINEAGE, text_keys
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import replaced_directories

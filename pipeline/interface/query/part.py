@@ -28,10 +28,9 @@ from paraforge.corpus.publication.signature import with_condition
 from paraforge.corpus.publication.statistics import Statistics, describe
 from paraforge.corpus.selection.fate import Counts, add_counts
 from paraforge.corpus.selection.reasons import OUTSIDE
-from paraforge.interface.query.database import fetch, open_database, rows_of
+from paraforge.interface.query.database import Rows, fetch, open_database, rows_of
 from paraforge.interface.query.drawn_pairs import check_condition
 from paraforge.interface.query.output import PARQUET, write_rows
-from paraforge.interface.query.statement import Rows
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,8 +15,7 @@ from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.project.files import installed_versions
-from paraforge.interface.project.stages import value_at
-from paraforge.interface.project.upgrade import project_findings
+from paraforge.interface.project.upgrade import project_findings, value_at
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run

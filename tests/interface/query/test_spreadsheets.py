@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis.strategies import characters, text
 
 from paraforge.base.errors import InputError
+from paraforge.interface.query.database import Rows
 from paraforge.interface.query.output import write_text
-from paraforge.interface.query.statement import Rows
 from tests.here import run_command
 from tests.interface.query.test_query import ask
 
