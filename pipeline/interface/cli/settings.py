@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -93,8 +94,11 @@ def _option(name: str, defaults: BaseModel, path: list[str]) -> inspect.Paramete
         kind = list[str]
     # A flag without its opposite, which typer would add.
     spelled = [f"--{name.replace('_', '-')}"] if kind is bool else []
-    description = (field.description or "").replace("null", "not given")
-    default = typer.Option(getattr(owner, path[-1]), *spelled, help=description, metavar=choices)
+    value = getattr(owner, path[-1])
+    # An option that has a value cannot be left null.
+    absent = ("null", "not given") if value is None else (r"; null .*", "")
+    description = re.sub(*absent, field.description or "")
+    default = typer.Option(value, *spelled, help=description, metavar=choices)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 

@@ -21,8 +21,6 @@ from paraforge.interface.cli.settings import checked as checked_values
 from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from paraforge.products.paraphrasing.paraphraser import Search
     from paraforge.translation.decoding.translator import Translator
     from paraforge.translation.stage.calibration.loss import Check
@@ -194,7 +192,6 @@ def paraphrase(
       paraforge paraphrase news.txt out.tsv --model models/paraphraser --nbest 5 --search diverse
       echo "A man rides a horse." | paraforge paraphrase - - --model models/paraphraser | cut -f4
     """
-    from paraforge.interface.cli.translate import translate_file
     from paraforge.products.paraphrasing.paraphraser import Paraphraser
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
