@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,6 @@ def listening(
     """
 
     def announce(address: str) -> None:
-        import webbrowser
 
         from paraforge.interface.web.security import is_loopback
 

@@ -7,7 +7,17 @@ import typer
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import DIGESTS, check_digests, read_json
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.interface.cli.outputs import (
+    CORPUS_PART,
+    GROUPS,
+    MERGED_CORPUS,
+    FileKind,
+    check_output_directory,
+    check_output_file,
+    text_lines,
+)
 from paraforge.translation.models.model import MODEL_FILE, check_files
 
 
@@ -61,16 +71,7 @@ def export_corpus(
       paraforge export-corpus data/corpus --columns reference,translation --format csv -o pairs
       paraforge export-corpus data/corpus --groups -o data/groups
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.cli.outputs import (
-        CORPUS_PART,
-        GROUPS,
-        FileKind,
-        check_output_directory,
-        check_output_file,
-        text_lines,
-    )
     from paraforge.interface.query.export import export_text, text_format
     from paraforge.interface.query.output import check_spreadsheet
     from paraforge.interface.query.part import FORMATS, export_part
@@ -145,9 +146,7 @@ def merge(
       paraforge merge first/data/corpus second/data/corpus -o data/merged
       paraforge merge news/corpus dialogue/corpus captions/corpus --name "Three domains" -o three
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.cli.outputs import MERGED_CORPUS, check_output_directory
     from paraforge.interface.query.merge import merge_corpora
 
     if len(corpora) < 2:
@@ -182,7 +181,6 @@ def push(
       paraforge push data/corpus me/my-corpus --dry-run
       paraforge push data/corpus me/my-corpus --private
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.interface.query.push import plan_push
     from paraforge.interface.query.push import push as upload
 
@@ -220,7 +218,6 @@ def verify(
       paraforge verify data/corpus
       paraforge verify published/v1 models/nmt
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.resources import available_cores
     from paraforge.corpus.publication.verification import counterpart
     from paraforge.corpus.publication.verification import verify as check

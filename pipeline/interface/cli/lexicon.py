@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.outputs import LEXICON as KIND
 from paraforge.interface.cli.outputs import check_output_directory
 from paraforge.interface.cli.settings import checked, group, options_of
@@ -55,8 +58,6 @@ def extract(
       paraforge lexicon extract data/translated my-lexicon --aligned data/scored
       paraforge lexicon extract pairs.tsv.gz my-lexicon --all-scores --minimum-pairs 2 --smooth-all
     """
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.base.shards.resources import Resources
     from paraforge.products.lexicon.extraction import extract_lexicon
 
     check_output_directory(output, force, KIND)
@@ -166,7 +167,6 @@ def compare(
     Example:
       paraforge lexicon compare data/lexicon ppdb-2.0-xxxl-lexical.gz -w laughed -w respectful
     """
-    from dataclasses import asdict
 
     from paraforge.products.lexicon.evaluation import agreement
     from paraforge.products.lexicon.lookup import Lexicon

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import write_whole
 from paraforge.base.logs import counted
+from paraforge.interface.cli.outputs import FileKind, check_output_file
 
 if TYPE_CHECKING:
     from paraforge.interface.configuration.choices import Configured
@@ -40,7 +45,6 @@ def init(
       paraforge init my --bitext a.cs.gz a.en.gz         your bitext: its lines and languages are checked
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
-    from paraforge.base.errors import InputError
     from paraforge.interface.project.creation import look_at, make_project
 
     if upgrade:
@@ -110,9 +114,6 @@ def configure(
       paraforge configure --reset                              back to the embedded sample
       paraforge configure --groups                             what there is to choose from
     """
-    from paraforge.base.errors import ConfigurationError
-    from paraforge.base.files import write_whole
-    from paraforge.interface.cli.outputs import FileKind, check_output_file
     from paraforge.interface.configuration.checks import check_files as check
     from paraforge.interface.configuration.choices import reconfigure
     from paraforge.interface.configuration.composition import choices, configs_directory
@@ -187,8 +188,6 @@ def doctor(
     Exits with 1 if something that every corpus needs is broken; optional things that are missing are
     only named.
     """
-    import dataclasses
-    import json
 
     if install_fairseq:
         from paraforge.translation.models.fairseq_installation import install_fairseq as install

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.errors import InputError
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
     ALLOW_HOST,
@@ -19,6 +21,7 @@ from paraforge.interface.cli.console import (
     rendered,
     text_width,
 )
+from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
 from paraforge.interface.cli.settings import SPREADSHEET
 
 if TYPE_CHECKING:
@@ -58,11 +61,9 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
-    import sys
 
     from paraforge.corpus.publication.datasets import neighbours, open_published
     from paraforge.corpus.publication.manifest import KEPT
-    from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.interface.query.database import open_database, run_statement
     from paraforge.interface.query.output import (
         TABLE,
@@ -128,7 +129,6 @@ def sample(
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
     from paraforge.interface.query.database import Rows
     from paraforge.interface.query.drawn_pairs import parse_band, sample_pairs
     from paraforge.interface.query.output import (
@@ -228,7 +228,6 @@ def browse(
     from paraforge.interface.web.serving import require_packages, serve_app
 
     require_packages()
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.corpus.publication.datasets import open_publication
     from paraforge.interface.browse.browser import Browser
     from paraforge.interface.browse.prepared import prepare

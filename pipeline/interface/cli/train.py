@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.base.logs import counted
+from paraforge.base.interrupts import graceful_interrupts
+from paraforge.base.logs import configure_logging, counted
+from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
+from paraforge.interface.cli.outputs import DECODERS, TRAINED_MODEL, check_output_directory
 from paraforge.interface.cli.settings import (
     DEVELOPMENT,
     DEVICE_HELP,
@@ -73,13 +77,8 @@ def train(
       paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
-    from paraforge.base.devices import chosen_device
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.base.logs import configure_logging
-    from paraforge.base.shards.resources import Resources
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.embeddings.trainer.train_model import train_model
-    from paraforge.interface.cli.outputs import TRAINED_MODEL, check_output_directory
 
     if len(inputs) < 2:
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
@@ -222,13 +221,8 @@ def train_decoders(
           --development sts/2017.track5.en-en.tsv --evaluate-every 500 --patience 5
       paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
     """
-    from paraforge.base.devices import chosen_device
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.base.logs import configure_logging
-    from paraforge.base.shards.resources import Resources
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.embeddings.unrolling.train_decoders import train_decoders as train
-    from paraforge.interface.cli.outputs import DECODERS, check_output_directory
 
     if len(inputs) < 2:
         raise ConfigurationError(["SENTENCES... OUTPUT: give at least one file, and the directory"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import typer
 
 from paraforge.base.errors import ConfigurationError
+from paraforge.base.interrupts import graceful_interrupts
+from paraforge.base.shards.resources import available_cores
+from paraforge.interface.cli.outputs import check_output_file, text_lines
 from paraforge.interface.cli.settings import (
     DEVICE_HELP,
     SENTENCES,
@@ -79,7 +82,6 @@ def translate(
       paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from paraforge.base.shards.resources import available_cores
     from paraforge.translation.decoding.finished_batches import KeptAnswers
     from paraforge.translation.decoding.translator import Placement
     from paraforge.translation.engines import is_model_free, is_remote, open_translator
@@ -119,8 +121,6 @@ def translate_file(
 ) -> None:
     """Translate a file or a pipe with the translator that ``prepare`` opens, which also gets, and may change,
     the sentences. ``doing`` is what the progress display says."""
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.interface.cli.outputs import check_output_file, text_lines
     from paraforge.translation.stage.text_file import read_sentences, translate_lines
 
     lines = text_lines("translations", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True)
@@ -133,7 +133,6 @@ def translate_file(
 
 
 def _check(given: str) -> Check:
-    from typing import get_args
 
     from paraforge.translation.stage.calibration.loss import Check
 
