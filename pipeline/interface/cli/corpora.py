@@ -72,9 +72,8 @@ def export_corpus(
       paraforge export-corpus data/corpus --groups -o data/groups
     """
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.query.export import export_text, text_format
     from paraforge.interface.query.output import check_spreadsheet
-    from paraforge.interface.query.part import FORMATS, export_part
+    from paraforge.interface.query.part import FORMATS, export_part, export_text, text_format
 
     if (output is None) == (directory is None):
         raise InputError("one output is wanted", remedy="Give a file, or --output DIR.")

@@ -61,7 +61,7 @@ def plan(
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.misalignment import warn_of_misaligned_sources
+    from paraforge.interface.planning.measurement import warn_of_misaligned_sources
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, summed, tidied
     from paraforge.interface.planning.table import plan_json, plan_text, total_text
     from paraforge.interface.project.files import check_versions

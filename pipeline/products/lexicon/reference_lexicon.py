@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paraforge.base.errors import InputError
-from paraforge.base.text import ppdb
+from paraforge.base.text import pair_blocks
 from paraforge.base.text.lines import finite_number, numbered_lines
 
 Pair = tuple[str, str]
@@ -49,7 +49,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
     form: str | None = None
     for number, text in numbered_lines(path):
         if form is None:
-            form = "ppdb" if ppdb.SEPARATOR in text else "list"
+            form = "ppdb" if pair_blocks.SEPARATOR in text else "list"
         if form == "ppdb":
             pair, score = _ppdb_entry(text, path, number)
         else:
@@ -63,7 +63,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
 
 
 def _ppdb_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]:
-    entry = ppdb.parse_entry(ppdb.split_fields(text))
+    entry = pair_blocks.parse_entry(pair_blocks.split_fields(text))
     if entry is None or not entry.phrase or not entry.paraphrase:
         raise InputError(
             "a PPDB entry is expected: [LHS] ||| phrase ||| paraphrase ||| features ||| ...", path, number

@@ -13,8 +13,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
 from paraforge.corpus.columns import schema_of
 from paraforge.intake.sample_bitext import generate
-from paraforge.interface.planning.measurement import estimate, measure
-from paraforge.interface.planning.misalignment import warn_of_misaligned_sources
+from paraforge.interface.planning.measurement import estimate, measure, warn_of_misaligned_sources
 from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
 from paraforge.translation.stage.population import survey
 from tests.corpus.scoring.test_lexical import Row, bitext, shifted

@@ -21,8 +21,8 @@ from paraforge.corpus.publication.datasets import open_published
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.interface.query.database import Rows
-from paraforge.interface.query.export import _three_columns
 from paraforge.interface.query.output import write_text
+from paraforge.interface.query.part import _three_columns
 from tests.here import run_command
 from tests.interface.query.test_query import ask
 from tests.project import ROOT
