@@ -1,14 +1,12 @@
 """Tensors and training states on disk: safetensors and JSON, never a pickle; whole or not at all; tables also
-in fewer bits. Runs in the work directory: one that was killed is resumed, one that is finished is not done
-again."""
+in fewer bits."""
 
 import logging
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,15 +17,12 @@ from paraforge.base.files import (
     DIGESTS,
     atomic_path,
     check_digests,
-    read_json,
     read_json_or_none,
     remove_directory,
     sync_directory,
-    write_csv,
     write_digests,
     write_json,
 )
-from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +30,6 @@ FORMAT = 1
 _STATE = "state.json"
 _TENSORS = "tensors.safetensors"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-Store = TypeVar("Store")
-
-
-MODEL = "model"
-"""The model's directory, in that of its training."""
-_REPORT = "report.json"
-_KEY_DIGITS = 40
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -212,97 +200,3 @@ def restored(numbers: Tensor, scales: Tensor, dimension: int) -> Tensor:
         bits = np.unpackbits(numbers.numpy(), axis=1)[:, :dimension]
         numbers = torch.from_numpy(2 * bits.astype(np.int8) - 1)
     return numbers * scales[:, None]
-
-
-def run_once(
-    kind: str,
-    key: str,
-    root: Path,
-    output: Path,
-    *,
-    train: Callable[[Path], dict[str, Any]],
-    open_model: Callable[[Path], object],
-    scratch: Sequence[str],
-) -> dict[str, Any]:
-    """Train in `root`/KIND/KEY, where a killed run is resumed, and put the model at `output`, which is
-    replaced as a whole; returns the report. A run that is finished there is reused.
-
-    key: hash of all that the result depends on.
-    train: trains in a directory, leaves the model in its `MODEL`, and returns the report, fit for JSON.
-    open_model: raises InputError where there is no whole model.
-    scratch: what is removed when the model is finished.
-
-    Raises:
-        InputError: `output` cannot be written, which is found out before hours of training.
-        WorkLockedError: another process runs the same training. And what `train` raises.
-    """
-    _check_place(output)
-    work = WorkDirectory(f"{kind}/{key[:_KEY_DIGITS]}", root)
-    with work.lock():
-        model, report = work.path / MODEL, work.path / _REPORT
-        if report.is_file() and _is_whole(work.path, open_model):
-            logger.info("this model has been trained before: taken from %s", work.path)
-        else:
-            found = train(work.path)
-            write_digests(model)
-            write_json(report, found)
-            write_digests(work.path, [_REPORT, f"{MODEL}/{DIGESTS}"])
-            for name in scratch:
-                remove_directory(work.path / name)
-        with replaced_directory(output) as temporary:
-            for file in sorted(model.iterdir()):
-                link_or_copy(file, temporary / file.name)
-        return read_json(report)
-
-
-def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
-    """What an earlier, killed run left in a directory where it is whole, otherwise what `build` makes there
-    of the data."""
-    try:
-        if not check_digests(directory):
-            return open_()
-    except InputError:  # missing, or not whole
-        pass
-    store = build()
-    write_digests(directory)
-    return store
-
-
-def write_curve(path: Path, over: str, counted: str, history: Iterable[Mapping[str, Any]]) -> None:
-    """Write the loss and the development score of each entry of a history as CSV.
-
-    over: name of the first column, which has the entries' `counted`: how far the training was.
-    """
-    rows = [
-        {
-            over: entry[counted],
-            "epoch": entry["epoch"],
-            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
-            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
-        }
-        for entry in history
-    ]
-    write_csv(path, [over, "epoch", "loss", "development_pearson"], rows)
-
-
-def _check_place(output: Path) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", output) from error
-
-
-def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
-    """Whether report and model are as they were written."""
-    try:
-        problems = [problem for one in (place, place / MODEL) for problem in check_digests(one)]
-        if not problems:
-            read_json(place / _REPORT)
-            open_model(place / MODEL)
-    except InputError as error:
-        problems = [error]
-    for problem in problems:
-        logger.warning("%s. It is trained again", problem)
-    return not problems

@@ -25,7 +25,7 @@ from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import TRAINED_ON_NAME, WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
-from paraforge.embeddings.learning.checkpoint import MODEL, open_or_build, run_once
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ParagramParameters
 from paraforge.versions import PARAGRAM

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
-from paraforge.embeddings.learning.checkpoint import open_or_build
 from paraforge.embeddings.learning.id_sequences import map_array
+from paraforge.embeddings.learning.runs import open_or_build
 from paraforge.embeddings.trainer.pair_store import PairStore
 
 BLOCK = 1 << 12

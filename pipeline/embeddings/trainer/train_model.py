@@ -26,8 +26,8 @@ from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.comparing import Model
 from paraforge.embeddings.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
-from paraforge.embeddings.learning.checkpoint import MODEL, open_or_build, run_once, write_curve
 from paraforge.embeddings.learning.loop import Trainer
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors, weighted_table

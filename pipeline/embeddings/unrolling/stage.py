@@ -10,7 +10,7 @@ from paraforge.base.devices import chosen_device
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.paths import expand
-from paraforge.embeddings.learning.checkpoint import write_curve
+from paraforge.embeddings.learning.runs import write_curve
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
 from paraforge.embeddings.unrolling.sentences import References, RunningText, SentenceFile

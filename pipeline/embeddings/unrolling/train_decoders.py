@@ -18,7 +18,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import Compared, score
-from paraforge.embeddings.learning.checkpoint import MODEL, open_or_build, run_once
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.train_model import found_by, reproducible
 from paraforge.embeddings.unrolling.model import DecoderModel
