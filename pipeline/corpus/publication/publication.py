@@ -298,6 +298,7 @@ class _Publication:
             publication=publication,
             verdict=self.selected.get("verdict") or {},
             wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,
+            group_score=self.parameters.group_score,
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(

@@ -132,6 +132,12 @@ def merge(
     rename: bool = typer.Option(
         False, "--rename", help="call a source that an earlier corpus has, too, SOURCE.2, SOURCE.3, ..."
     ),
+    group_score: float | None = typer.Option(
+        None,
+        min=0,
+        max=1,
+        help="score from which a translation makes a group; by default the corpora's highest",
+    ),
     force: bool = typer.Option(False, "--force", help="replace DIR"),
 ) -> None:
     """Write the pairs of several published corpora as one corpus, with manifest and card.
@@ -152,7 +158,9 @@ def merge(
         raise InputError("one corpus", corpora[0], remedy="Name two or more.")
     check_output_directory(output, force, MERGED_CORPUS)
     with graceful_interrupts():
-        merged = merge_corpora([open_published(corpus) for corpus in corpora], output, name, rename)
+        merged = merge_corpora(
+            [open_published(corpus) for corpus in corpora], output, name, rename, group_score
+        )
     said = [counted(merged.manifest.rows, "pair"), f"{merged.repeated:,} in an earlier corpus, too"]
     if merged.moved:
         said.append(f"{merged.moved:,} moved to a split, as they share a sentence with it")

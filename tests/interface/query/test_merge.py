@@ -157,6 +157,41 @@ def test_groups_are_found_over_all(merged: Path) -> None:
     assert len({row["group"] for row in rows}) == len(numbers)
 
 
+@pytest.mark.parametrize(
+    ("scores", "options", "expected"),
+    [
+        ((0.6, 0.6), (), 0.6),
+        ((0.6, 0.9), (), 0.9),
+        ((0.6, 0.9), ("--group-score", "0.5"), 0.5),
+        ((None, 0.7), (), 0.7),
+        ((None, None), (), None),
+        ((None, None), ("--group-score", "0.7"), 0.7),
+    ],
+)
+def test_groups_are_of_the_score_that_the_corpora_say(
+    scores: tuple[float | None, ...],
+    options: tuple[str, ...],
+    expected: float | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for number, score in enumerate(scores):
+        table = named(related_pairs(400, seed=7), f"source{number}")
+        publish_pairs(tmp_path / str(number), table=table.slice(300 * number, 300), group_score=score)
+    with caplog.at_level(logging.WARNING):
+        run(*(tmp_path / str(number) / "corpus" for number in range(2)), "-o", tmp_path / "out", *options)
+    rows = rows_of(tmp_path / "out")
+    run_command("export-corpus", tmp_path / "out", "--where", "true", "-o", tmp_path / "part")
+    assert read_manifest(tmp_path / "out").group_score == expected
+    assert read_manifest(tmp_path / "part").group_score == expected
+    assert ("is taken; --group-score" in caplog.text) == (scores == (0.6, 0.9) and not options)
+    keys = [
+        [plain(r["reference"])] + [plain(r["translation"])] * (r["paraphrase_score"] >= (expected or 0))
+        for r in rows
+    ]
+    assert [row.get("group") for row in rows] == (joined(keys) if expected else [None] * len(rows))
+
+
 def test_what_is_held_out_stays_held_out(corpora: list[Path], merged: Path) -> None:
     found, before = by_split(merged), by_split(corpora[2])
     held = [identity(splits["validation"] + splits["test"]) for splits in (before, found)]
