@@ -53,7 +53,8 @@ def query(
     """Ask a published corpus in SQL (DuckDB).
 
     Views: corpus (the pairs of the directory that is named), rejected (rejected and failed pairs) and
-    lexicon, where these are next to it. DESCRIBE corpus lists the columns. See docs/query.md.
+    lexicon, where these are next to it; of shards such as data/scored corpus alone. DESCRIBE corpus lists the
+    columns. See docs/query.md.
 
     \b
     Examples:
@@ -62,7 +63,7 @@ def query(
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
 
-    from paraforge.corpus.publication.datasets import neighbours, open_published
+    from paraforge.corpus.publication.datasets import neighbours, open_published, open_shards
     from paraforge.corpus.publication.manifest import KEPT
     from paraforge.interface.query.database import open_database, run_statement
     from paraforge.interface.query.output import (
@@ -76,8 +77,9 @@ def query(
     kind = chosen_format(form, output)
     check_spreadsheet(kind, spreadsheet)
     check_output_file(output, force)
-    named = open_published(corpus)
-    views, missing = neighbours(named)
+    shards = open_shards(corpus)
+    named = shards or open_published(corpus)
+    views, missing = ({}, {}) if shards else neighbours(named)
     views[KEPT] = named  # also where rejected pairs are named
     text = sys.stdin.read() if sql == "-" else sql
     with open_database(

@@ -90,7 +90,8 @@ def open_database(
                 for name, dataset in views.items():
                     _create_view(connection, name, dataset)
             if not allow_files:
-                files = [str(path) for dataset in views.values() for path in dataset.files]
+                listed = [files for dataset in views.values() for files in (dataset.files, *dataset.aligned)]
+                files = [str(path) for files in listed for path in files]
                 _lock(connection, files)
             with _interruptible(connection):
                 yield connection
@@ -159,9 +160,8 @@ def identifier(name: str) -> str:
 def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset) -> None:
     if dataset.files:
         columns = ", ".join(identifier(column) for column in dataset.schema.names)
-        connection.execute(
-            f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {rows_of(dataset.files)}"
-        )
+        found = " POSITIONAL JOIN ".join(map(rows_of, (dataset.files, *dataset.aligned)))
+        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {found}")
         return
     # No file, no rows: the columns are known from the manifest.
     empty: pa.Table = dataset.schema.remove_metadata().empty_table()
