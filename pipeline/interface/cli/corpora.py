@@ -37,8 +37,8 @@ def export_corpus(
         help="of a file paranmt or jsonl, by default what its name says, or paranmt; of a directory parquet "
         "(default), jsonl, csv or tsv",
     ),
-    columns: str = typer.Option(
-        "", "--columns", help="of jsonl and of a directory, e.g. reference,translation; all by default"
+    columns: list[str] = typer.Option(
+        [], "--columns", help="of jsonl and of a directory, e.g. reference,translation; all by default"
     ),
     groups: bool = typer.Option(
         False, "--groups", help="of a directory, a row for each group of pairs that say the same"
@@ -90,7 +90,7 @@ def export_corpus(
             err=True,
         )
         return
-    names = [name.strip() for name in columns.split(",") if name.strip()]
+    names = [name.strip() for name in ",".join(columns).split(",") if name.strip()]
     if directory is not None:
         kind = form or FORMATS[0]
         if kind not in FORMATS:

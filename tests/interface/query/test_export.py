@@ -64,6 +64,8 @@ def test_json_lines_have_every_column_and_value(corpus: Path, tmp_path: Path) ->
         assert line["reference"] == row["reference"] and line["source"] == row["source"]
         assert line["paraphrase_score"] == pytest.approx(row["paraphrase_score"], abs=1e-7)
     some = run(corpus, "-", "--format", "jsonl", "--columns", "translation, line").splitlines()
+    each = run(corpus, "-", "--format", "jsonl", "--columns", "translation", "--columns", "line").splitlines()
+    assert each == some
     assert [list(json.loads(line)) for line in some] == [["translation", "line"]] * len(rows)
 
 
