@@ -86,7 +86,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     except OverrideParseException as error:
         raise InputError(
             f"cannot be read: {error.override.lstrip('+')}",
-            remedy="Close every bracket, and put text with other characters than letters of English, digits and "
+            remedy="Close every bracket, and put text with other characters than English letters, digits and "
             '-._/ in quotation marks: [{name: "můj"}].',
         ) from error
     except (HydraException, OmegaConfBaseException, TypeError) as error:
