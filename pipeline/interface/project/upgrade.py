@@ -23,6 +23,7 @@ from paraforge.interface.project.files import (
 )
 
 _READS = "it reads what "
+_HELD_OUT = Path("data/held_out")
 
 
 def reasons(project: Path, content: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -49,6 +50,10 @@ def reasons(project: Path, content: Mapping[str, Any] | None = None) -> dict[str
         if reason is not None:
             found[name] = reason
             made |= dict.fromkeys(_paths_of(stage, "outs", "metrics", "plots"), name)
+            before = ran.get(name, {}).get("params", {}).get(PARAMETERS.name)
+            split = any(value_at(one, "publish.splits") for one in (content, before))
+            if not split and str(_HELD_OUT) in outs:
+                made.pop(_HELD_OUT, None)  # it was empty and is
     return found
 
 
