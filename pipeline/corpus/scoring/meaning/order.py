@@ -95,7 +95,7 @@ def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) ->
 
 @compiled
 def _agents(words: Any, properties: Any, to_other: Any) -> int:
-    """How often a word behind `by` is, on the other side, before the one before it: who did it, of a passive."""
+    """How often a word behind `by` is, there, before the one before it: who did it, of a passive."""
     count = 0
     for i in range(1, len(words)):
         k = i + 1
@@ -169,7 +169,7 @@ def _beside(words: Any, properties: Any, to_other: Any, size: int, before: Any, 
 @compiled
 def _replaced(
     a: Any, b: Any, properties: Any, to_b: Any, to_a: Any, room: Any, vectors: Any, dimension: int
-) -> tuple[float, int]:
+) -> tuple[Any, int]:
     """Of words that stand between other words than they do on the other side: how alike, 0 to 1, what is in
     their place there and what is in the other's place here are, at most; and how many such words."""
     n, m = len(a), len(b)
@@ -203,7 +203,7 @@ def _replaced(
                 elif to_b[k] < 0 and to_a[h] < 0:
                     best = max(best, _cosine(a[k], b[h], vectors, dimension))
         most = max(most, best)
-        count += best > _ALIKE
+        count += int(best > _ALIKE)
     return most, count
 
 
