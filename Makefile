@@ -85,5 +85,5 @@ pictures: setup
 	python scripts/take_pictures.py .
 
 clean:
-	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/lexicon \
+	rm -rf data/ingested data/translated data/scored data/selected data/corpus data/rejected data/held_out data/lexicon \
 		data/statistics models/nmt models/paragram models/embeddings work logs

@@ -19,8 +19,7 @@ from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.simulation import SimulatedCluster, expected
 from paraforge.base.shards.store import read_parquet, shard_name, write_shard
-from paraforge.translation.memory.hypotheses import HYPOTHESES, REMEMBERED, stored_keys
-from paraforge.translation.memory.memory import open_set
+from paraforge.translation.memory.memory import HYPOTHESES, REMEMBERED, open_set, stored_keys
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage.ordered_hypotheses import assemble
 

@@ -10,7 +10,7 @@ import typer
 
 from experiments.pairs import paraphrases
 from paraforge.base.files import write_json
-from paraforge.embeddings.inference.negatives import chosen_negatives
+from paraforge.embeddings.inference.neighbours import chosen_negatives
 from paraforge.products.loading import load
 
 SIZES = (1, 20, 40)

@@ -54,8 +54,8 @@ _OF_RULES: Final = {
     "number": 0.5,
     "antonym": 0.8,
     "person": 0.6,
-    "name": 0.5,
-    "exchange": 1.0,
+    "name": 0.8,
+    "exchange": 1.5,
     "denial": 0.4,
     "other word": 0.2,
 }

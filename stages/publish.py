@@ -17,6 +17,7 @@ def main() -> None:
         selected=Path("data/selected"),
         corpus=Path("data/corpus"),
         rejected=Path("data/rejected"),
+        held_out=Path("data/held_out"),
         resources=parameters.resources,
     )
     write_plots(report.statistics, Path("plots"))

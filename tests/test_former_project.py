@@ -12,8 +12,7 @@ from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.interface.project import files
 from paraforge.interface.project.files import VERSIONS, installed_versions
-from paraforge.interface.project.stages import reasons, what_runs
-from paraforge.interface.project.upgrade import upgrade
+from paraforge.interface.project.upgrade import reasons, upgrade, what_runs
 from tests.project import ROOT
 from tests.test_projects import FORMER
 

@@ -18,13 +18,12 @@ from paraforge import versions
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
 from paraforge.intake.sample_bitext import generate
 from paraforge.interface.cli.annotate import DATABASE
-from paraforge.interface.cli.init import init
+from paraforge.interface.cli.project import init
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
 from paraforge.interface.project.creation import look_at
 from paraforge.interface.project.files import VERSIONS, check_versions, read_versions
-from paraforge.interface.project.stages import reasons
-from paraforge.interface.project.upgrade import project_findings, upgrade
+from paraforge.interface.project.upgrade import project_findings, reasons, upgrade
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, digests, run

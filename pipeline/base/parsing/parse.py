@@ -16,7 +16,7 @@ from paraforge.base.files import hash_json, remove_directory
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import skeleton
 from paraforge.base.parsing.parser import open_parser
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.step import Step, run_step

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -17,7 +17,15 @@ RUNNING: Final = Path(".dvc") / "tmp" / "rwlock"
 _MD5: Final = re.compile(r"[0-9a-f]{32}(\.dir)?")
 _SECONDS_OF_WRITING: Final = 0.2
 _STAGE_FIELDS: Final = frozenset({"cmd", "deps", "params", "outs"})
-_FIELDS: Final = frozenset({"path", "hash", "md5", "size", "nfiles", "isexec"})
+_FIELDS: Final = {
+    **dict.fromkeys(("path", "relpath", "hash", "md5", "etag", "version_id"), str),
+    "size": int,
+    "nfiles": int,
+    "isexec": bool,
+    "cloud": dict,
+    "files": list,
+}
+"""Of an output; those of remotes that keep versions have the last two."""
 
 
 def repair(project: Path = Path()) -> list[tuple[Path, Path]]:
@@ -50,25 +58,28 @@ def _looks_whole(lock: Path) -> bool:
             return False
         for stage in content.get("stages", {}).values():
             entries = [*stage.get("deps", []), *stage.get("outs", [])]
-            named = all(isinstance(entry["path"], str) for entry in entries)
-            typed = all(
-                isinstance(entry.get("hash", ""), str) and _MD5.fullmatch(entry.get("md5", "0" * 32))
-                for entry in entries
-            )
-            flagged = all(isinstance(entry.get("isexec", True), bool) for entry in entries)
-            sized = all(isinstance(entry.get(key, 0), int) for entry in entries for key in ("size", "nfiles"))
             known = all(isinstance(values, dict) for values in stage.get("params", {}).values())
-            if not (
-                isinstance(stage["cmd"], (str, list)) and named and typed and flagged and sized and known
-            ):
+            whole = all(_is_whole(entry, "path") for entry in entries)
+            if not (isinstance(stage["cmd"], (str, list)) and known and whole):
                 return False
-            if not all(_FIELDS.issuperset(entry) for entry in entries) or not _STAGE_FIELDS.issuperset(stage):
+            if not _STAGE_FIELDS.issuperset(stage):
                 return False
     except FileNotFoundError:
         return True
     except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
         return False
     return set(content) <= {"schema", "stages"}
+
+
+def _is_whole(entry: dict[str, Any], *required: str) -> bool:
+    return (
+        all(name in entry for name in required)
+        and all(isinstance(value, _FIELDS[name]) for name, value in entry.items())
+        and _MD5.fullmatch(entry.get("md5", "0" * 32)) is not None
+        and len(entry.get("etag", "...")) >= 3
+        and all(_is_whole(file, "relpath") for file in entry.get("files", []))
+        and all(_is_whole(version) for version in entry.get("cloud", {}).values())
+    )
 
 
 def damaged(project: Path = Path()) -> dict[Path, str]:

@@ -17,12 +17,11 @@ from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError, 
 from paraforge.base.interrupts import stop_requested
 from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
-from paraforge.base.shards.copies import TransferError, copied
+from paraforge.base.shards.copies import TransferError, copied, sending
 from paraforge.base.shards.disk import Disk, JobFiles, announced, on_shared_disk
 from paraforge.base.shards.libraries import Versions, check_worker, installed
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.sender import sending
 
 if TYPE_CHECKING:
     from distributed import Client

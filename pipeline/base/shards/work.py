@@ -1,7 +1,9 @@
-"""The work directory: finished shards under the hash of what made them, and one writer at a time."""
+"""The work directory: finished shards under the hash of what made them, and one writer at a
+time; what a stopped run has done of a shard."""
 
 import ctypes
 import glob
+import hashlib
 import json
 import os
 import re
@@ -10,6 +12,7 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +32,13 @@ from paraforge.base.files import (
     sync_directory,
     temporary_name,
     write_json,
+    write_whole,
 )
-from paraforge.base.shards.begun import SUFFIX, read_begun
 from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
 
+# Format 1 kept failures of sentences that a lost engine had never looked at.
+_FORMAT = 2
+SUFFIX = ".unfinished"
 WORK = Path("work")
 LOCK_NAME = "lock"
 CURRENT_NAME = "current.json"
@@ -42,6 +48,32 @@ _LIBRARIES = b"paraforge.libraries"
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 # A temporary directory of another host is abandoned when nothing has been added to it for so long.
 _ABANDONED_SECONDS = 7 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Begun:
+    """libraries: versions by name. content: what the step keeps of its shard, by a key of its own."""
+
+    libraries: dict[str, str]
+    content: dict[str, Any]
+
+
+def read_begun(path: Path) -> Begun | None:
+    """What is in a file; None if it is missing, damaged, or of an earlier format."""
+    try:
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest.decode() != hashlib.sha256(content).hexdigest():
+            return None
+        found = json.loads(content)
+        return Begun(found["libraries"], found["content"]) if found["format"] == _FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_begun(path: Path, begun: Begun) -> None:
+    """Write a file, whole or not at all."""
+    content = json.dumps({"format": _FORMAT, "libraries": begun.libraries, "content": begun.content}).encode()
+    write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 class WorkDirectory:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.schema import SCHEMA_VERSION
-from paraforge.base.shards.store import open_parquet
+from paraforge.base.shards.store import INDEX_NAME, ShardDirectory, ShardView, open_parquet
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.manifest import (
     KEPT,
@@ -37,7 +37,8 @@ class Dataset:
     files: absolute paths, in order; none where the dataset is empty and has no file.
     rows: rows of all files, as the manifest says.
     schema: columns as the manifest says.
-    manifest: of a published corpus; None of a lexicon.
+    manifest: of a published corpus; None of a lexicon and of shards.
+    aligned: files with more columns of the same rows, a list for each directory; of shards alone.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Dataset:
     rows: int
     schema: pa.Schema
     manifest: Manifest | None = None
+    aligned: tuple[list[Path], ...] = ()
 
     @property
     def splits(self) -> dict[str, Dataset]:
@@ -109,6 +111,20 @@ def open_published(directory: Path) -> Dataset:
     files = [_whole(directory, file.path, file.bytes) for file in manifest.files]
     schema = pa.schema([(column["name"], _type(column["type"])) for column in manifest.columns])
     return Dataset(manifest.content, directory, files, manifest.rows, schema, manifest)
+
+
+def open_shards(directory: Path) -> Dataset | None:
+    """Open shards of the pipeline such as ``data/scored``, with the columns that are in directories of their
+    own; None where there are no shards, or published ones. Raises InputError: they are not aligned, or a file
+    is missing or cut off."""
+    has_index = (directory / INDEX_NAME).is_file()
+    if not has_index or ShardDirectory(directory).description.get("step") == "publish":
+        return None
+    view = ShardView(directory)
+    files = [[_whole(one.path, record.file, None) for record in one.records] for one in view.directories]
+    fields = {field.name: field for one in view.directories for field in one.schema}
+    schema = pa.schema(list(fields.values()))
+    return Dataset(KEPT, directory, files[0], view.total_rows, schema, aligned=tuple(files[1:]))
 
 
 def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -61,6 +61,7 @@ class Manifest:
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
     wrong_pairs: the file of wrong pairs; None where there is none, as next to the rejected pairs.
     part_of: the name of the corpus that this was exported from; empty where it was published.
+    group_score: see ``publish.group_score``; None without groups, and in older corpora.
     """
 
     content: str
@@ -77,6 +78,7 @@ class Manifest:
     wrong_pairs: PublishedFile | None = None
     part_of: str = ""
     pivots: dict[str, Counts] = field(default_factory=dict)
+    group_score: float | None = None
     version: str = __version__
     schema_version: int = SCHEMA_VERSION
 
@@ -125,6 +127,8 @@ class Manifest:
             value["part_of"] = self.part_of
         if self.pivots:
             value["pivots"] = _as_dicts(self.pivots)
+        if self.group_score is not None:
+            value["group_score"] = self.group_score
         value["sha256"] = hash_json(value)
         return value
 
@@ -164,6 +168,7 @@ def read_manifest(directory: Path) -> Manifest:
             wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
             part_of=str(value.get("part_of", "")),
             pivots=_from_dicts(value.get("pivots") or {}),
+            group_score=value.get("group_score"),
             version=str(value["paraforge"]),
             schema_version=int(value["schema_version"]),
         )

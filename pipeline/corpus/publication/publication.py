@@ -24,6 +24,8 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directories
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.card import write_description
 from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping
+from paraforge.corpus.publication.held_out import HELD_OUT
+from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
@@ -90,14 +92,16 @@ def publish(
     corpus: Path,
     rejected: Path,
     resources: Resources,
+    held_out: Path | None = None,
 ) -> PublishReport:
-    """Write both datasets; each directory is replaced as a whole.
+    """Write both datasets and the pairs that are held out; each directory is replaced as a whole.
 
     parameters: name, licences, file size.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
     selected: what selection wrote for them, ``data/selected``.
     corpus, rejected: where to publish kept pairs, and those rejected or failed.
     resources: threads, and the work directory that holds the lock.
+    held_out: where the sentences of the splits go, too, for stages that train on other text.
 
     Raises:
         InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
@@ -117,8 +121,9 @@ def publish(
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         grouping = find_grouping(view, parameters, scratch, workers)
-        kept_directory, rejected_directory = stack.enter_context(replaced_directories(corpus, rejected))
-        directories = {KEPT: kept_directory, REJECTED: rejected_directory}
+        outputs = {KEPT: corpus, REJECTED: rejected, **({HELD_OUT: held_out} if held_out else {})}
+        places = stack.enter_context(replaced_directories(*outputs.values()))
+        directories = dict(zip(outputs, places, strict=True))
         publication = _Publication(parameters, view, directories, workers, grouping)
         kept, refused, statistics = publication.run()
     if not statistics.counts.kept:
@@ -186,6 +191,8 @@ class _Publication:
             ShardWriter(self.directories[KEPT], self.schema, self.parameters.rows_per_file, stem=name)
             for name in self.grouping.names
         ]
+        sentences = self.directories.get(HELD_OUT)
+        held = ShardWriter(sentences, HELD_OUT_SCHEMA) if sentences else None
         written = []
         with progress(total=self.view.total_rows, unit="pairs", description=STEP) as bar:
             for plan, done in zip(
@@ -194,6 +201,8 @@ class _Publication:
                 bar.update(sum(self.view.rows[index] for index in plan.shards))
                 for place, rows in done.held_out:
                     splits[place].write(rows)
+                    if held:
+                        held.write(rows)
                 done.held_out.clear()
                 written.append(done)
         statistics = merge((one.statistics for one in written), self.parameters.examples)
@@ -208,6 +217,8 @@ class _Publication:
             for record in split.close():
                 kept.append(record)
                 sizes[f"{KEPT}/{record.file}"] = (split.directory / record.file).stat().st_size
+        if held:
+            held.close({"step": HELD_OUT})
         refused = [record for one in written for record in one.refused]
         publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
         return (
@@ -287,6 +298,7 @@ class _Publication:
             publication=publication,
             verdict=self.selected.get("verdict") or {},
             wrong_pairs=self._copy_wrong_pairs(directory) if content == KEPT else None,
+            group_score=self.parameters.group_score,
         )
         if manifest.rows != manifest.expected_rows:
             raise IncompleteError(

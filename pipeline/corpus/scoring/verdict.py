@@ -142,7 +142,9 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
         return {}
     right, wrong, weights = _columns(made, CONTRADICTION)
     separation = _separation(-right, -wrong, weights)
-    if separation is None:
+    own, _, own_weights = _columns(other_rows(wrong_pairs), CONTRADICTION)
+    # Where all references are one, no pair has another row's translation.
+    if separation is None or np.isnan(own).all():
         return {}
     maximum = maximum_of(wrong_pairs)
     found = {
@@ -152,7 +154,6 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
         "found": _share(wrong > wrong.dtype.type(maximum), weights),
     }
     if chosen is not None:
-        own, _, own_weights = _columns(other_rows(wrong_pairs), CONTRADICTION)
         found["chosen"] = chosen
         found["chosen_found"] = _share(wrong > wrong.dtype.type(chosen), weights)
         found["chosen_lost"] = _share(own > own.dtype.type(chosen), own_weights)

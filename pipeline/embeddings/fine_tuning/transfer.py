@@ -18,7 +18,7 @@ from paraforge.base.progress import Progress, progress
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.correlation import mean, pearson, spearman
 from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel
-from paraforge.embeddings.evaluation.transfer.classification import fold_examples, held_out_examples
+from paraforge.embeddings.evaluation.transfer.evaluate import fold_examples, held_out_examples
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import held_out_pairs
 from paraforge.embeddings.evaluation.transfer.scores import TransferScore, transfer_score

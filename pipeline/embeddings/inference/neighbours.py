@@ -1,24 +1,31 @@
-"""Nearest neighbours of words and sentences by cosine, among a vocabulary or the lines of a file."""
+"""Nearest neighbours of words and sentences by cosine, similarities of pairs in files, and the negatives that
+mega-batches of different sizes give the same pairs (ParaNMT-50M, Table 7)."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.lines import lists_of_lines
 from paraforge.base.text.normalisation import normalise
-from paraforge.embeddings.evaluation.similarity.comparing import Model
+from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
+from paraforge.embeddings.evaluation.similarity.comparing import Model, SentenceEmbedder
 from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
 
 logger = logging.getLogger(__name__)
 
 _BLOCK = 8192
+Cosines = npt.NDArray[np.float32]
+_PAIRS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -109,3 +116,104 @@ def _keys(texts: Iterable[str]) -> list[str]:
 def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+
+
+def cosines_of_table(model: Model, path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Cosines]:
+    """Similarities of two columns of a TSV, plain or compressed, in order; InputError as `read_pair_file`."""
+    if not path.is_file():
+        raise InputError("no such file", path)
+    for block in read_pair_file(path, "tsv", columns):
+        yield model.similarity(block.left, block.right)
+        check_interrupt()
+
+
+def cosines_of_files(model: Model, first: Path, second: Path) -> Iterator[Cosines]:
+    """Similarities of the lines at the same place of two files; InputError where one is missing or has more
+    lines."""
+    nothing: list[str] = []
+    for left, right in zip_longest(_batches(first), _batches(second), fillvalue=nothing):
+        if len(left) != len(right):
+            shorter = first if len(left) < len(right) else second
+            raise InputError("has fewer lines than the other file", shorter)
+        yield model.similarity(left, right)
+        check_interrupt()
+
+
+def _batches(path: Path) -> Iterator[list[str]]:
+    """The lines in lists of equal length, whatever the blocks they were read in."""
+    lines = chain.from_iterable(block for _, block in lists_of_lines(path))
+    while batch := list(islice(lines, _PAIRS_AT_ONCE)):
+        yield batch
+
+
+@dataclass(frozen=True)
+class ChosenNegatives:
+    """A pair, its cosine, and for each M the negative of its left side with that one's cosine."""
+
+    left: str
+    right: str
+    cosine: float
+    negatives: dict[int, tuple[str, float]]
+
+
+def chosen_negatives(
+    model: SentenceEmbedder,
+    blocks: Iterable[PairBlock],
+    sizes: Sequence[int] = (1, 20, 40),
+    *,
+    batch_size: int = 100,
+    count: int = 3,
+    seed: int = 1,
+) -> list[ChosenNegatives]:
+    """Draw mini-batches of pairs at random, and choose MAX's negatives of the first ones from the first M.
+
+    model: the encoder, as it is now. sizes: M, mini-batches of a mega-batch. count: pairs of the first
+        mini-batch that are shown. A text identical to a side of the pair is not a negative of it.
+
+    Raises InputError: fewer pairs than the largest mega-batch has.
+    """
+    wanted = max(sizes) * batch_size
+    pairs = _drawn(blocks, wanted, np.random.default_rng(seed))
+    if len(pairs) < wanted:
+        raise InputError(
+            f"{len(pairs):,} pairs, and a mega-batch of {max(sizes)} times {batch_size} has {wanted:,}",
+            remedy="Give more pairs, or a smaller --mega-batch or --batch-size.",
+        )
+    texts = [text for side in zip(*pairs, strict=True) for text in side]
+    vectors = torch.from_numpy(np.asarray(model.encode(texts)))
+    cosines = torch.nn.functional.normalize(vectors, dim=1)
+    identity = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
+    shown = range(min(count, batch_size))
+    found: list[dict[int, tuple[str, float]]] = [{} for _ in shown]
+    for size in sizes:
+        check_interrupt()
+        last = size * batch_size
+        places = np.concatenate([np.arange(last), np.arange(wanted, wanted + last)])
+        chosen = choose_negatives(
+            vectors[places], last, two_sided=False, forbidden=ForbiddenCandidates(last, identity[places])
+        )
+        for number in shown:
+            if (negative := int(chosen[number])) >= 0:
+                place = int(places[negative])
+                found[number][size] = texts[place], float(cosines[number] @ cosines[place])
+    return [
+        ChosenNegatives(*pairs[number], float(cosines[number] @ cosines[wanted + number]), found[number])
+        for number in shown
+    ]
+
+
+def _drawn(blocks: Iterable[PairBlock], wanted: int, generator: np.random.Generator) -> list[tuple[str, str]]:
+    """So many pairs at random, in random order, in memory that does not grow with the blocks."""
+    kept = PairBlock(pa.array([], pa.string()), pa.array([], pa.string()))
+    keys = np.empty(0)
+    for block in blocks:
+        check_interrupt()
+        keys = np.concatenate([keys, generator.random(len(block))])
+        sides = [
+            pa.concat_arrays([pa.array(side, pa.string()) for side in both])
+            for both in ((kept.left, block.left), (kept.right, block.right))
+        ]
+        order = np.argsort(keys, kind="stable")[:wanted]
+        keys = keys[order]
+        kept = PairBlock(*(side.take(pa.array(order)) for side in sides))
+    return list(zip(kept.left.to_pylist(), kept.right.to_pylist(), strict=True))

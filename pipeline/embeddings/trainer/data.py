@@ -40,6 +40,7 @@ class TrainingData:
     """Where pairs and judgements come from.
 
     corpora: published corpora (`data/corpus`) or directories of shards (`data/translated`).
+    reserved: corpora of which nothing is trained on, not even from elsewhere what they hold out.
     development: STS files or directories that choose the epoch.
     test_sets: those that a trained model is evaluated on.
     foreign: sets whose sentences may not be trained on either.
@@ -53,6 +54,7 @@ class TrainingData:
     test_sets: Sequence[str] = ()
     foreign: Sequence[str] = ()
     drop_leaked: bool = True
+    reserved: Sequence[Path] = ()
 
     @cached_property
     def sets_by_role(self) -> dict[str, list[SentencePairs]]:
@@ -112,7 +114,7 @@ class TrainingData:
         """What corpora hold out of training, named CORPUS (SPLIT)."""
         return [
             replace(split, name=f"{corpus} ({name})")
-            for corpus in self.corpora
+            for corpus in (*self.corpora, *self.reserved)
             if _is_published(corpus)
             for name, split in open_published(corpus).splits.items()
             if name != TRAIN

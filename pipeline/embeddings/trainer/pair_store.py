@@ -201,7 +201,8 @@ def build_pair_store(
     if not pairs:
         raise InputError(
             f"no pair to train on: {seen:,} read, none with text on both sides",
-            remedy="Look at the pairs' files and columns.",
+            remedy="Look at the pairs' files and columns; where a corpus has no pairs, 'paraforge summary' "
+            "says why.",
         )
     described = {builder.units.name: builder.finish(limits) for builder in builders}
     write_json(

@@ -98,6 +98,7 @@ def train_named_model(
         parameters.development,
         parameters.test_sets,
         drop_leaked=parameters.drop_leaked,
+        reserved=[] if parameters.corpus_pairs else [corpus],
     )
     device = chosen_device(resources.devices[0])
     report = train_model(parameters.models[name], data, output, resources, device=device, description=name)

@@ -4,7 +4,7 @@ block."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, get_args
@@ -19,6 +19,7 @@ from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.compression import compression_of, refuse_binary
 from paraforge.base.text.lines import Reading, line_blocks
+from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.intake.bitext.block import CODES, Block, reason_codes
 from paraforge.intake.bitext.readers.tsv import read_separated
 
@@ -59,10 +60,12 @@ class SentenceBlock:
 
     sentences: string array (pyarrow) without nulls; some may be blank.
     documents: int64, the number of each one's document, ascending; no two files share a document.
+    held_out: how many more there were, which are left out.
     """
 
     sentences: Any
     documents: npt.NDArray[np.int64]
+    held_out: int = 0
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -89,7 +92,8 @@ def read_sentences(files: Sequence[RunningText]) -> Iterator[SentenceBlock]:
         for block in file.blocks():
             if len(block):
                 after = first + int(block.documents[-1]) + 1
-                yield SentenceBlock(block.sentences, block.documents + first)
+            if len(block) or block.held_out:
+                yield replace(block, documents=block.documents + first)
         first = after
 
 
@@ -216,3 +220,24 @@ class References:
                 self.directory,
                 remedy="Correct decoders.sources in params.yaml.",
             )
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Running text without the sentences that a corpus holds out; a document ends at each."""
+
+    text: RunningText
+    held_out: HeldOut
+
+    def identity(self) -> Any:
+        """What the text depends on, fit for JSON."""
+        return [self.text.identity(), self.held_out.digest]
+
+    def blocks(self) -> Iterator[SentenceBlock]:
+        """The sentences that are left."""
+        before = 0
+        for block in self.text.blocks():
+            held = self.held_out.holds(block.sentences)
+            documents = block.documents + before + np.cumsum(held, dtype=np.int64)
+            before += int(held.sum())
+            yield SentenceBlock(block.sentences.filter(pa.array(~held)), documents[~held], int(held.sum()))

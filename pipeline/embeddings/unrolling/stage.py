@@ -10,19 +10,27 @@ from paraforge.base.devices import chosen_device
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.paths import expand
+from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.embeddings.learning.runs import write_curve
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
-from paraforge.embeddings.unrolling.sentences import References, RunningText, SentenceFile
+from paraforge.embeddings.unrolling.sentences import References, Remaining, RunningText, SentenceFile
 
 if TYPE_CHECKING:
     from paraforge.embeddings.unrolling.train_decoders import DecodersReport
 
 
 def build_decoders(
-    parameters: DecodersStageParameters, ingested: Path, output: Path, resources: Resources, curve: Path
+    parameters: DecodersStageParameters,
+    ingested: Path,
+    output: Path,
+    resources: Resources,
+    curve: Path,
+    held_out: HeldOut | None = None,
 ) -> DecodersReport | None:
     """Make ``output`` (``models/decoders``) as the parameters say; the training curve goes to ``curve``.
+
+    held_out: sentences that are left out; a document ends at each.
 
     Without text to train on, ``output`` is an empty directory, and the report None.
 
@@ -34,6 +42,8 @@ def build_decoders(
     ]
     if parameters.sources:
         text.append(References(ingested, tuple(parameters.sources)))
+    if held_out:
+        text = [Remaining(one, held_out) for one in text]
     report = None
     if text:
         from paraforge.embeddings.unrolling.train_decoders import train_decoders

@@ -15,6 +15,7 @@ import torch
 from paraforge.base.devices import check_device, torch_threads
 from paraforge.base.files import hash_json
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import Compared, score
@@ -84,7 +85,7 @@ class DecodersReport:
     """What a training gave.
 
     signature: one line on the data and the version.
-    triples: in the files. seen: in all epochs. sentences: with words; skipped: without.
+    triples: in the files. seen: in all epochs. sentences: with words; skipped: without; held_out: left out.
     sentences_per_second: triples a second of the last process that trained.
     best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
         test sets, by name. readings: Pearson of the years by reading, see `scores_by_reading`.
@@ -109,6 +110,7 @@ class DecodersReport:
     sets: dict[str, dict[str, Any]]
     years: dict[str, dict[str, Any]]
     readings: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    held_out: int = 0
 
 
 def train_decoders(
@@ -160,11 +162,12 @@ def train_decoders(
             ),
         )
         logger.info(
-            "%s triples of %s sentences in %s documents, %s words",
+            "%s triples of %s sentences in %s documents, %s words%s",
             f"{len(store):,}",
             f"{store.sentences:,}",
             f"{store.documents:,}",
             f"{len(store.vocabulary):,}",
+            f"; {counted(store.held_out, 'sentence')} held out" if store.held_out else "",
         )
         network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
         model = DecoderModel(network, parameters, store.vocabulary)
@@ -191,11 +194,15 @@ def train_decoders(
             sentences=store.sentences,
             documents=store.documents,
             skipped=store.skipped,
+            held_out=store.held_out,
             seen=record.seen,
             sentences_per_second=trainer.rate,
             **found,
         )
-        DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
+        about = reproducible(report)
+        if not report.held_out:
+            del about["held_out"]
+        DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
         return asdict(report)
 
     report = run_once(

@@ -53,7 +53,7 @@ class TripleBatch:
 class TripleStore:
     """Sentences as ids, and which of them have a neighbour on both sides, in one directory.
 
-    sentences: how many there are. skipped: sentences without a word, which were left out.
+    sentences: how many there are. skipped: sentences without a word, which were left out. held_out: others.
     documents: how many there are. fingerprint: hash of ids, triples and vocabulary. vocabulary: the words.
     """
 
@@ -67,7 +67,7 @@ class TripleStore:
                 raise InputError(f"format {index['format']}, not {FORMAT}", path)
             self._triples = int(index["triples"])
             self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
-            self.documents = int(index["documents"])
+            self.documents, self.held_out = int(index["documents"]), int(index.get("held_out", 0))
             described = dict(index["words"])
         self.directory = directory
         self.fingerprint = hash_json(index)
@@ -106,6 +106,7 @@ def build_triple_store(
     try:
         with progress(total=None, unit="sentences", description="read") as shown:
             for block in blocks:
+                writer.held_out += block.held_out
                 for first in range(0, len(block), _BLOCK_ROWS):
                     check_interrupt()
                     texts = block.sentences.slice(first, _BLOCK_ROWS)
@@ -126,7 +127,7 @@ def build_triple_store(
 
 class _Writer:
     def __init__(self, directory: Path, maximum_length: int) -> None:
-        self.sentences = self.skipped = self.triples = self.documents = 0
+        self.sentences = self.skipped = self.triples = self.documents = self.held_out = 0
         self._directory = directory
         self._maximum_length = maximum_length
         self._units = Words()
@@ -183,6 +184,7 @@ class _Writer:
                 "sentences": self.sentences,
                 "skipped": self.skipped,
                 "documents": self.documents,
+                **({"held_out": self.held_out} if self.held_out else {}),
                 "sha256": self._digest.hexdigest(),
                 "words": words,
                 "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),

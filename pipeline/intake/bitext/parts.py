@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, sha256_file
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.schema import COLUMNS, tables_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 from paraforge.base.errors import require
 from paraforge.corpus.statistics.counts import BANDS
 from paraforge.interface.annotation.store import AnnotationStore, Answer
-from paraforge.interface.query.statement import Rows
+from paraforge.interface.query.database import Rows
 
 GRADES = (1, 2, 3)
 

@@ -19,8 +19,7 @@ from paraforge.interface.annotation.store import (
     Annotator,
     Answer,
 )
-from paraforge.interface.web.app import Page, make_app, problem_page
-from paraforge.interface.web.security import HostPolicy
+from paraforge.interface.web.security import HostPolicy, Page, make_app, problem_page
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from paraforge.interface.browse.histogram import handle_step
 from paraforge.interface.browse.rules import parameters_of, section_text
 from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
 from paraforge.interface.query.output import safe_text
-from paraforge.interface.web.app import Page, make_app
-from paraforge.interface.web.security import HostPolicy, same_origin
+from paraforge.interface.web.security import HostPolicy, Page, make_app, same_origin
 
 
 def create_app(browser: Browser, policy: HostPolicy) -> Flask:

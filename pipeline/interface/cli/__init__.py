@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
-from paraforge.interface.cli.spelling import name_values
+from paraforge.interface.cli.settings import name_values
 from paraforge.versions import __version__
 
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
@@ -66,8 +66,13 @@ SECTIONS = {
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
-    **dict.fromkeys(("embed", "similarity", "neighbours", "negatives"), "vectors"),
+    **dict.fromkeys(("sample", "browse"), "query"),
+    **dict.fromkeys(("export-corpus", "merge", "push", "verify"), "corpora"),
+    **dict.fromkeys(("embed", "similarity", "neighbours", "negatives", "export"), "vectors"),
     **dict.fromkeys(("sif", "fit-words", "expand"), "words"),
+    **dict.fromkeys(("init", "configure", "doctor"), "project"),
+    "paraphrase": "translate",
+    "train-decoders": "train",
 }
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, listening, on_terminal, rendered
 from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
-from paraforge.interface.cli.pages import ALLOW_HOST, HOST, OPEN, listening
-from paraforge.interface.cli.settings import group
-from paraforge.interface.cli.spelling import SPREADSHEET
+from paraforge.interface.cli.settings import SPREADSHEET, group
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +71,6 @@ def serve(
       paraforge annotate data/corpus -n 20 --seed 7 -d pilot.sqlite
       paraforge annotate serve -d pilot.sqlite --port 9000
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.corpus.statistics.counts import BANDS
     from paraforge.interface.annotation.store import open_evaluation
     from paraforge.interface.web.serving import require_packages, serve_app
@@ -117,7 +117,6 @@ def report(
     """
     from paraforge.interface.annotation.results import TABLE_SCHEMA, build_report, table_rows
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.cli.console import on_terminal, rendered
     from paraforge.interface.query.output import TABLE, chosen_format, write_rows
 
     kind = chosen_format(form, output)
@@ -151,7 +150,6 @@ def export(
       paraforge annotate export -o answers.tsv
       paraforge annotate export pilot.sqlite -o answers.parquet
     """
-    from paraforge.base.errors import InputError
     from paraforge.interface.annotation.results import ANSWER_SCHEMA, answer_rows
     from paraforge.interface.annotation.store import AnnotationStore
     from paraforge.interface.query.output import TABLE, check_spreadsheet, chosen_format, write_rows

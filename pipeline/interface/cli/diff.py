@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
+from paraforge.interface.cli.console import on_terminal, rendered
+from paraforge.interface.cli.outputs import check_output_file, json_object, text_lines, write_or_print
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,10 +43,6 @@ def diff(
       paraforge diff yesterday/corpus data/corpus
       paraforge diff yesterday/corpus data/corpus -f json -o changes.json
     """
-    from paraforge.base.errors import InputError
-    from paraforge.base.files import write_json
-    from paraforge.interface.cli.console import on_terminal, rendered
-    from paraforge.interface.cli.outputs import check_output_file, json_object, text_lines, write_or_print
     from paraforge.interface.query.diff import as_dict, compare, open_side
 
     if form not in ("text", "json"):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.base.files import write_json
+from paraforge.base.interrupts import graceful_interrupts
+from paraforge.interface.cli.outputs import check_output_file, json_object
+from paraforge.interface.cli.settings import DEVICE_HELP
 
 if TYPE_CHECKING:
     from paraforge.embeddings.fine_tuning.transfer import Variant
@@ -107,13 +111,9 @@ def evaluate(
       paraforge evaluate jaccard --sts sts
       paraforge evaluate decoders/small@unrolled:2 --sts sts --baseline decoders/small@context
     """
-    import json
     from functools import partial
 
-    from paraforge.base.files import write_json
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.embeddings.evaluation.evaluate import evaluate as run
-    from paraforge.interface.cli.outputs import check_output_file, json_object
     from paraforge.products.loading import open_model
 
     check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.outputs import LEXICON as KIND
 from paraforge.interface.cli.outputs import check_output_directory
-from paraforge.interface.cli.settings import group
+from paraforge.interface.cli.settings import checked, group, options_of
+from paraforge.products.lexicon.parameters import LexiconParameters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,28 +29,19 @@ LEXICON = Path("data/lexicon")
 
 
 @app.command()
+@options_of(
+    LexiconParameters,
+    *("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),
+    *("smoothing", "pseudo_count", "smooth_all", "classes", "spacy_model"),
+)
 def extract(
+    values: dict[str, Any],
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory, Parquet file or TSV"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
         [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
     ),
-    minimum_score: float = typer.Option(0.35, help="least paraphrase score of a pair"),
     all_scores: bool = typer.Option(False, "--all-scores", help="count all pairs, scored or not"),
-    maximum_tokens: int = typer.Option(30, help="most tokens of a side"),
-    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry"),
-    maximum_paraphrases: int | None = typer.Option(None, help="entries kept for a word; all by default"),
-    smoothing: str = typer.Option(
-        "shrinkage", help="for words never in one sentence: shrinkage, pseudo_count, independence, none"
-    ),
-    pseudo_count: float = typer.Option(1.0, help="strength of the smoothing, in sentences"),
-    smooth_all: bool = typer.Option(
-        False, "--smooth-all", help="smooth every ordinary PMI: better on a small corpus"
-    ),
-    classes: str = typer.Option(
-        "words", help="words, lemmas, words_and_tags or lemmas_and_tags (needs the extra classes)"
-    ),
-    spacy_model: str = typer.Option("en_core_web_sm", help="spaCy pipeline that gives the tags"),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
     force: bool = typer.Option(False, "--force", help="replace the output directory"),
@@ -63,31 +58,12 @@ def extract(
       paraforge lexicon extract data/translated my-lexicon --aligned data/scored
       paraforge lexicon extract pairs.tsv.gz my-lexicon --all-scores --minimum-pairs 2 --smooth-all
     """
-    from pydantic import ValidationError
-
-    from paraforge.base.errors import ConfigurationError
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.base.shards.resources import Resources
     from paraforge.products.lexicon.extraction import extract_lexicon
-    from paraforge.products.lexicon.parameters import LexiconParameters
 
     check_output_directory(output, force, KIND)
-    values = {
-        "filters": {"minimum_score": None if all_scores else minimum_score, "maximum_tokens": maximum_tokens},
-        "minimum_pairs": minimum_pairs,
-        "smoothing": smoothing,
-        "pseudo_count": pseudo_count,
-        "smooth_all": smooth_all,
-        "maximum_paraphrases": maximum_paraphrases,
-        "classes": classes,
-        "spacy_model": spacy_model,
-    }
-    try:
-        parameters = LexiconParameters.model_validate(values)
-    except ValidationError as error:
-        raise ConfigurationError(
-            [f"--{str(p['loc'][-1]).replace('_', '-')} {p['input']}: {p['msg']}" for p in error.errors()]
-        ) from error
+    if all_scores:
+        values["filters"]["minimum_score"] = None
+    parameters = checked(LexiconParameters, values)
     with graceful_interrupts():
         inputs = [input_path, *aligned]
         report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
@@ -191,7 +167,6 @@ def compare(
     Example:
       paraforge lexicon compare data/lexicon ppdb-2.0-xxxl-lexical.gz -w laughed -w respectful
     """
-    from dataclasses import asdict
 
     from paraforge.products.lexicon.evaluation import agreement, read_reference_lexicon
     from paraforge.products.lexicon.lookup import Lexicon

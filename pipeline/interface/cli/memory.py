@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import size
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.interface.cli.outputs import check_output_file, table
 from paraforge.interface.cli.settings import group
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ def list_command(memory: Path | None = _MEMORY) -> None:
     Example:
       paraforge memory list
     """
-    from paraforge.base.files import size
     from paraforge.translation.memory.inventory import contents
 
     root = memory_directory(memory)
@@ -71,7 +72,6 @@ def export_command(
       paraforge memory export translations.parquet
       paraforge memory export translations.parquet --name 3fa9c1d2
     """
-    from paraforge.interface.cli.outputs import check_output_file, table
     from paraforge.translation.memory.files import export_set
 
     kind = table("exported translations", "parquet", ["sentence", "hypotheses", "scores", "model", "options"])

@@ -1,12 +1,15 @@
 """``paraforge model``: import a ready translation model, check one, and show any model."""
 
+import json
 from pathlib import Path
 from shlex import quote
 
 import typer
 
+from paraforge.base.errors import IncompleteError
 from paraforge.base.interrupts import graceful_interrupts
-from paraforge.interface.cli.settings import checked, group
+from paraforge.interface.cli.outputs import TRANSLATION_MODEL, check_output_directory
+from paraforge.interface.cli.settings import checked, column_pair, group
 
 app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
 
@@ -45,7 +48,6 @@ def import_command(
       paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
       paraforge model import checkpoints/checkpoint_best.pt models/cs-en
     """
-    from paraforge.interface.cli.outputs import TRANSLATION_MODEL, check_output_directory
     from paraforge.translation.models.importing import import_model
 
     check_output_directory(destination, force, TRANSLATION_MODEL)
@@ -87,9 +89,8 @@ def show(
       paraforge model show models/nmt
       paraforge model show models/embeddings/word --json
     """
-    import json
 
-    from paraforge.translation.models.showing import describe
+    from paraforge.translation.models.model import describe
 
     description = describe(model)
     if as_json:
@@ -128,7 +129,6 @@ def check(
       paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
       paraforge model check models/nmt --compute-type int8 --bitext data/ingested
     """
-    from paraforge.base.errors import IncompleteError
     from paraforge.translation.decoding.translator import DecodingOptions, Placement
     from paraforge.translation.engines import open_translator
     from paraforge.translation.models.importers.ctranslate2 import check_embeddings
@@ -153,7 +153,6 @@ def check(
         return
 
     from paraforge.base.shards.resources import available_cores
-    from paraforge.interface.cli.settings import column_pair
     from paraforge.translation.stage.calibration.check import loss_on_bitext
 
     pair = column_pair(columns)

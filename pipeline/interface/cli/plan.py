@@ -1,8 +1,12 @@
 """``paraforge plan``: what a translation will take, before it is begun."""
 
+import json
 from pathlib import Path
 
 import typer
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.interrupts import graceful_interrupts
 
 _MOST_DEVICES = 100_000
 
@@ -53,14 +57,11 @@ def plan(
       paraforge plan translation=server translate.server.model=NAME --input-price 0.15 --output-price 0.6
       paraforge plan --json > plan.json
     """
-    import json
 
-    from paraforge.base.errors import ConfigurationError
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.misalignment import warn_of_misaligned_sources
+    from paraforge.interface.planning.measurement import warn_of_misaligned_sources
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, summed, tidied
     from paraforge.interface.planning.table import plan_json, plan_text, total_text
     from paraforge.interface.project.files import check_versions

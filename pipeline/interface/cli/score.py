@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.interface.cli.outputs import check_output_file, table
+from paraforge.interface.cli.settings import DEVICE_HELP
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -79,8 +82,6 @@ def score(
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
-    from paraforge.base.devices import chosen_device
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.resources import available_cores
     from paraforge.base.text.paths import require_regular
     from paraforge.base.word_vectors.vectors import table_directory
@@ -91,7 +92,6 @@ def score(
     from paraforge.corpus.selection.marking import Marking
     from paraforge.corpus.selection.reasons import explain_filters
     from paraforge.corpus.selection.thresholds import MAIN_SCORE
-    from paraforge.interface.cli.outputs import check_output_file, table
     from paraforge.interface.query.output import TABLE, chosen_format, parquet_as
     from paraforge.products.loading import load_fixed
 

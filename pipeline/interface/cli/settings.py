@@ -1,14 +1,16 @@
-"""What commands share: options of parameters, ``--set KEY=VALUE``, ``--columns``, what is said of wrong ones,
-and scores."""
+"""What commands share: one spelling of an option, options of parameters, ``--set KEY=VALUE``, ``--columns``,
+what is said of wrong ones, and scores."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
@@ -20,6 +22,21 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Parameters = TypeVar("Parameters", bound=BaseModel)
+
+
+DEVICE_HELP = "where the model runs: cpu, cuda, cuda:1, ...; auto is a GPU where there is one"
+
+SPREADSHEET = typer.Option(
+    False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+)
+SENTENCES = typer.Argument(
+    metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
+)
+TRANSLATIONS = typer.Argument(
+    metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
+)
+DEVELOPMENT = typer.Option([], help="STS file or directory that chooses the model among its evaluations")
+TEST_SETS = typer.Option([], "--test", help="STS file or directory to evaluate on at the end")
 
 
 def group(text: str, **options: Any) -> typer.Typer:
@@ -77,8 +94,11 @@ def _option(name: str, defaults: BaseModel, path: list[str]) -> inspect.Paramete
         kind = list[str]
     # A flag without its opposite, which typer would add.
     spelled = [f"--{name.replace('_', '-')}"] if kind is bool else []
-    description = (field.description or "").replace("null", "not given")
-    default = typer.Option(getattr(owner, path[-1]), *spelled, help=description, metavar=choices)
+    value = getattr(owner, path[-1])
+    # An option that has a value cannot be left null.
+    absent = ("null", "not given") if value is None else (r"; null .*", "")
+    description = re.sub(*absent, field.description or "")
+    default = typer.Option(value, *spelled, help=description, metavar=choices)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
@@ -164,3 +184,28 @@ def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]
         )
         for name, score in years.items()
     ]
+
+
+def name_values(command: Any) -> None:
+    """Give every argument and option of a command, or of the commands of a group, a name for its value.
+
+    Names are in capitals: what the parameter was given, otherwise the argument's name or the option's type.
+    """
+    for inner in getattr(command, "commands", {}).values():
+        name_values(inner)
+    for parameter in command.params:
+        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            argument = parameter.param_type_name == "argument"
+            parameter.metavar = parameter.name.upper() if argument else _metavar(parameter)
+
+
+def _metavar(option: Any) -> str:
+    # Of an older typer the option has a type of click, with a name.
+    kind = option.type_descriptor.annotation if hasattr(option, "type_descriptor") else option.type
+    name = (kind.__name__ if isinstance(kind, type) else str(getattr(kind, "name", kind))).lower()
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(choice.value) for choice in kind)
+    for metavar, words in {"PATH": ("path",), "N": ("int",), "X": ("float",)}.items():
+        if any(word in name for word in words):
+            return metavar
+    return "TEXT"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paraforge.interface.cli.console import on_terminal, rendered
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -31,7 +33,6 @@ def summary(
       paraforge summary ~/another-project | less
     """
     from paraforge.corpus.publication.summary import load_summary
-    from paraforge.interface.cli.console import on_terminal, rendered
 
     gathered = load_summary(project)
     typer.echo(rendered(lambda console: show(gathered, console), on_terminal(), PLAIN_WIDTH))

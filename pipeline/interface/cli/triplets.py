@@ -5,9 +5,13 @@ from typing import Any
 
 import typer
 
+from paraforge.base.devices import check_device
+from paraforge.base.errors import InputError
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import checked, options_of
-from paraforge.interface.cli.spelling import DEVICE_HELP
+from paraforge.base.shards.resources import Resources
+from paraforge.interface.cli.outputs import TRIPLETS, check_output_directory
+from paraforge.interface.cli.settings import DEVICE_HELP, checked, options_of
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
 
@@ -41,11 +45,6 @@ def triplets(
       paraforge triplets data/corpus triplets --encoder models/embeddings/word --negatives 5
       paraforge triplets data/corpus triplets --encoder all-MiniLM-L6-v2 --margin 0.1 --force
     """
-    from paraforge.base.devices import check_device
-    from paraforge.base.errors import InputError
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.base.shards.resources import Resources
-    from paraforge.interface.cli.outputs import TRIPLETS, check_output_directory
     from paraforge.products.triplets.mining import mine_triplets
 
     check_output_directory(output, force, TRIPLETS)

@@ -1,12 +1,27 @@
-"""``embed``, ``similarity``, ``neighbours`` and ``negatives``: a trained model in use."""
+"""``embed``, ``similarity``, ``neighbours``, ``negatives`` and ``export``: a trained model in use."""
 
 import json
+from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
 
 import typer
 
+from paraforge.base.devices import chosen_device
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.files import text_output
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.spelling import DEVICE_HELP, SENTENCES
+from paraforge.interface.cli.outputs import (
+    SENTENCE_TRANSFORMER,
+    TRAINED_MODEL,
+    check_output_directory,
+    check_output_file,
+    numpy_array,
+    table,
+    text_lines,
+)
+from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES, column_pair, quiet_pipe
 
 _MODEL = typer.Argument(
     help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
@@ -32,11 +47,8 @@ def embed(
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
       paraforge embed decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
-    from paraforge.base.devices import chosen_device
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.base.shards.resources import available_cores
     from paraforge.embeddings.inference.embed import embed_file
-    from paraforge.interface.cli.outputs import check_output_file, numpy_array, table
     from paraforge.products.loading import load_fixed
 
     kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
@@ -66,11 +78,7 @@ def similarity(
       paraforge similarity models/embeddings/word references.txt hypotheses.txt -o cosines.txt
       paraforge similarity decoders/bow-gru@unrolled:2 pairs.tsv
     """
-    from paraforge.base.files import text_output
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.inference.similarity import cosines_of_files, cosines_of_table
-    from paraforge.interface.cli.outputs import check_output_file, text_lines
-    from paraforge.interface.cli.settings import column_pair, quiet_pipe
+    from paraforge.embeddings.inference.neighbours import cosines_of_files, cosines_of_table
     from paraforge.products.loading import load_fixed
 
     check_output_file(output, force, text_lines("numbers, one per line", r"-?\d+\.\d{6}", repeated=True))
@@ -101,9 +109,7 @@ def neighbours(
       paraforge neighbours models/embeddings/word laughed respectful
       paraforge neighbours models/embeddings/word "A man is playing a guitar." --among captions.txt.gz
     """
-    from dataclasses import asdict
 
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.embeddings.inference.neighbours import neighbours as find
     from paraforge.products.loading import load_fixed
 
@@ -140,11 +146,8 @@ def negatives(
       paraforge negatives models/embeddings/word data/corpus
       paraforge negatives models/embeddings/word pairs.tsv.gz --mega-batch 1,5,20 -n 10
     """
-    from dataclasses import asdict
 
-    from paraforge.base.errors import ConfigurationError
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.inference.negatives import chosen_negatives
+    from paraforge.embeddings.inference.neighbours import chosen_negatives
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.interface.cli.train import files_and_corpora
     from paraforge.products.loading import load_fixed
@@ -163,3 +166,47 @@ def negatives(
         typer.echo(f"{one.left}\n  {one.cosine:.4f}  its other side  {one.right}")
         for size, (text, cosine) in one.negatives.items():
             typer.echo(f"  {cosine:.4f}  M = {size:<10}  {text}")
+
+
+class _Format(str, Enum):
+    sentence_transformers = "sentence-transformers"
+    word2vec = "word2vec"
+    safetensors = "safetensors"
+
+
+class _Precision(str, Enum):
+    float32 = "float32"
+    int8 = "int8"
+    binary = "binary"
+
+
+def export(
+    model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory, or the word2vec text file"),
+    format: _Format = typer.Option(..., help="what to write"),
+    precision: _Precision = typer.Option(
+        _Precision.float32, help="of vectors of units, with --format safetensors"
+    ),
+    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+) -> None:
+    """Export a trained model.
+
+    sentence-transformers: a directory that SentenceTransformer(OUTPUT) loads, with the same vectors. A Word
+    model, or several side by side or added (word+word), needs nothing else; other models need Paraforge
+    installed and trust_remote_code=True.
+    word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card;
+    with --precision int8 a quarter as large, binary 1/28.
+
+    \b
+    Examples:
+      paraforge export models/embeddings/word exported --format sentence-transformers
+      paraforge export models/embeddings/word vectors.txt --format word2vec
+    """
+    from paraforge.embeddings.inference.export import export_model
+
+    if format is not _Format.word2vec:
+        check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)
+    else:
+        check_output_file(output, force, text_lines("a word2vec text file", r"\d+ \d+"))
+    export_model(model, output, format.value, precision.value)
+    typer.echo(f"{output}: {format.value}", err=True)

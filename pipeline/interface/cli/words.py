@@ -4,7 +4,16 @@ from pathlib import Path
 
 import typer
 
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
+from paraforge.interface.cli.outputs import (
+    DECODERS,
+    SIF,
+    check_output_directory,
+    check_output_file,
+    text_lines,
+)
 
 _VECTORS = typer.Argument(
     help="word vectors: a file (word2vec, GloVe, paragram), a table's directory, a trained Word model"
@@ -43,10 +52,7 @@ def sif(
       paraforge sif models/embeddings/word models/sif-r --weights none
       paraforge evaluate models/sif --sts sts
     """
-    from paraforge.base.interrupts import graceful_interrupts
-    from paraforge.embeddings.evaluation.baselines.fitting import fit_sif
-    from paraforge.embeddings.evaluation.baselines.sif import describe_average, save_sif
-    from paraforge.interface.cli.outputs import SIF, check_output_directory
+    from paraforge.embeddings.evaluation.baselines.sif import describe_average, fit_sif, save_sif
     from paraforge.products.loading import open_word_vectors
 
     check_output_directory(output, force, SIF)
@@ -76,11 +82,8 @@ def fit_words(
       paraforge fit-words models/embeddings/word fitted.txt --synonyms ppdb.txt --antonyms antonyms.txt \\
           --without SimLex-999.txt
     """
-    from paraforge.base.errors import ConfigurationError
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.embeddings.evaluation.similarity.word_lists import read_similarity_lists
     from paraforge.embeddings.learning.counter_fitting import counter_fit, read_word_pairs
-    from paraforge.interface.cli.outputs import check_output_file, text_lines
     from paraforge.products.loading import open_word_vectors
 
     if not synonyms and not antonyms:
@@ -113,10 +116,8 @@ def expand(
       paraforge expand decoders/small glove.840B.300d.txt decoders/large
       paraforge evaluate decoders/large@context --sts sts --baseline decoders/small@context
     """
-    from paraforge.base.interrupts import graceful_interrupts
     from paraforge.embeddings.unrolling.model import DecoderModel
     from paraforge.embeddings.unrolling.model import expand as expanded
-    from paraforge.interface.cli.outputs import DECODERS, check_output_directory
     from paraforge.products.loading import open_word_vectors
 
     check_output_directory(output, force, DECODERS)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from paraforge.base.errors import InputError
 from paraforge.base.files import size
 from paraforge.base.logs import counted
 from paraforge.interface.cli.memory import memory_directory
@@ -75,7 +76,6 @@ def prune(
       paraforge work prune
       paraforge work prune --step translate-sentences --unfinished
     """
-    from paraforge.base.errors import InputError
     from paraforge.base.shards.inventory import prune as remove
     from paraforge.translation.memory.inventory import contents
     from paraforge.translation.memory.inventory import prune as prune_set

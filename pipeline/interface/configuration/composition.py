@@ -48,7 +48,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
-    from hydra.errors import HydraException
+    from hydra.errors import HydraException, OverrideParseException
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
@@ -83,6 +83,12 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             str(error).splitlines()[0],
             remedy="${...} stands for another key; an environment variable is written $NAME, without braces.",
         ) from error
+    except OverrideParseException as error:
+        raise InputError(
+            f"cannot be read: {error.override.lstrip('+')}",
+            remedy="Close every bracket, and put text with other characters than English letters, digits and "
+            '-._/ in quotation marks: [{name: "můj"}].',
+        ) from error
     except (HydraException, OmegaConfBaseException, TypeError) as error:
         available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
         raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
@@ -102,7 +108,7 @@ def _override_filter(composed: Any, override: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
-    parsed = OverridesParser.create().parse_override(override)
+    (parsed,) = OverridesParser.create().parse_overrides([override])
     if not parsed.is_delete():
         OmegaConf.update(composed, parsed.key_or_group, parsed.value(), merge=False, force_add=True)
         return

@@ -12,7 +12,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, remove_directory, write_json
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.interface.planning.forecast import Facts, step_seconds

@@ -1,6 +1,8 @@
-"""A DuckDB database in memory that has views of a published corpus and can reach nothing else."""
+"""A DuckDB database in memory that has views of a published corpus and can reach nothing else, and one SQL
+statement of the user on it: looked over, run, and its rows as they come."""
 
 # ruff: noqa: S608 - names and paths are quoted
+
 from __future__ import annotations
 
 import logging
@@ -11,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ from paraforge.corpus.publication.datasets import Dataset
 if TYPE_CHECKING:
     import duckdb
 
+
 logger = logging.getLogger(__name__)
 
 # A reader decodes a row group a thread: more threads only cost memory.
@@ -34,6 +38,9 @@ _CLOSING = 2.0
 _GLOB = frozenset("*?[")
 # Columns with the name of a word of SQL, where they are not quoted.
 _BARE_WORD = re.compile(r'(?<!")\b(group(?!\s+by\b)|pivot(?!\s*\(|\s+\w+\s+on\b))\b(?!")', re.IGNORECASE)
+# Also a row group of a Parquet file that is written.
+ROWS_AT_ONCE = 50_000
+_EXPLAIN = re.compile(r"^\s*EXPLAIN\s+(ANALYZE\s+)?(?!\()", re.IGNORECASE)
 
 
 @contextmanager
@@ -83,7 +90,8 @@ def open_database(
                 for name, dataset in views.items():
                     _create_view(connection, name, dataset)
             if not allow_files:
-                files = [str(path) for dataset in views.values() for path in dataset.files]
+                listed = [files for dataset in views.values() for files in (dataset.files, *dataset.aligned)]
+                files = [str(path) for files in listed for path in files]
                 _lock(connection, files)
             with _interruptible(connection):
                 yield connection
@@ -152,9 +160,8 @@ def identifier(name: str) -> str:
 def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset) -> None:
     if dataset.files:
         columns = ", ".join(identifier(column) for column in dataset.schema.names)
-        connection.execute(
-            f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {rows_of(dataset.files)}"
-        )
+        found = " POSITIONAL JOIN ".join(map(rows_of, (dataset.files, *dataset.aligned)))
+        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {columns} FROM {found}")
         return
     # No file, no rows: the columns are known from the manifest.
     empty: pa.Table = dataset.schema.remove_metadata().empty_table()
@@ -225,3 +232,105 @@ def arrow_reader(relation: Any, rows: int = 50_000) -> pa.RecordBatchReader:
     # The method has had another name before DuckDB 1.4.
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return read(rows)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a result; ``batches`` can be gone through once."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+def run_statement(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    *,
+    allow_files: bool = False,
+    views: Mapping[str, Dataset] | None = None,
+    missing: Mapping[str, str] | None = None,
+) -> Rows:
+    """Run one statement and give its rows as they are computed.
+
+    connection: see :func:`paraforge.interface.query.database.open_database`.
+    sql: a query; with ``allow_files`` any single statement.
+    views, missing: which views there are, and why others are not, for the messages.
+
+    Raises InputError: the statement is wrong, is more than one, or is none that only reads.
+    """
+    remedy = _remedy(sql, views or {}, missing or {})
+    with explained():
+        statements = connection.extract_statements(sql)
+    # DuckDB 1 makes several of one PIVOT, and then says the text of none.
+    if len(statements) != 1 and (not statements or any(one.query for one in statements)):
+        message = "there is no statement" if not statements else f"{len(statements)} statements"
+        raise InputError(message, remedy="Give one query, e.g. SELECT count(*) FROM corpus.")
+    if not allow_files:
+        _check_reads(connection, sql)
+    with explained(remedy):
+        relation = connection.sql(sql)
+        if relation is None:
+            # A statement without rows, such as COPY.
+            return Rows(pa.schema([]), iter(()))
+        reader = arrow_reader(relation, ROWS_AT_ONCE)
+    names = _distinct(reader.schema.names)
+    schema = pa.schema([field.with_name(name) for name, field in zip(names, reader.schema, strict=True)])
+    return Rows(schema, (batch.rename_columns(names) for batch in _batches(reader)))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of columns, a repeated one with a number: JSON and Parquet would lose the others."""
+    found: list[str] = []
+    for name in names:
+        number, distinct = 0, name
+        while distinct in found:
+            number += 1
+            distinct = f"{name}_{number}"
+        found.append(distinct)
+    return found
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        try:
+            with explained():
+                batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (pa.ArrowException, OSError) as error:
+            if is_interruption(error):
+                raise Interrupted("interrupted") from error
+            # What DuckDB raises while rows are read comes wrapped by Arrow.
+            raise InputError(
+                f"the query failed: {str(error).strip()}",
+                remedy="'paraforge verify' says whether a file is damaged.",
+            ) from error
+        yield batch
+
+
+def _check_reads(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuse what is no query: the database could not do harm outside, but its own files are the corpus."""
+    import duckdb
+
+    with explained():
+        *made, last = connection.extract_statements(sql)
+        kind = duckdb.StatementType.MULTI if made else last.type
+        explain = kind == duckdb.StatementType.EXPLAIN
+        if explain:
+            inner = connection.extract_statements(_EXPLAIN.sub("", sql, count=1))
+            kind = inner[0].type if len(inner) == 1 else kind
+    pivot = kind == duckdb.StatementType.MULTI and re.match(r"\s*(FROM|PIVOT|SELECT|WITH)\b", sql, re.I)
+    if kind != duckdb.StatementType.SELECT and not pivot:
+        raise InputError(
+            f"not a query but {kind.name.replace('_', ' ')}",
+            remedy="Give a SELECT; results are written with --output FILE. "
+            "With --allow-files any statement is run.",
+        )
+
+
+def _remedy(sql: str, views: Mapping[str, Dataset], missing: Mapping[str, str]) -> str | None:
+    """What to say after an error in the statement: a view that is not there, or what there is."""
+    for name, why in missing.items():
+        if re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE):
+            return f"There is no view '{name}': {why}"
+    return f"Views: {', '.join(views)}. 'DESCRIBE corpus' lists its columns." if views else None

@@ -18,8 +18,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.groups import GroupRanker
-from paraforge.base.shards.keys import text_keys
-from paraforge.base.shards.lineage import LINEAGE
+from paraforge.base.shards.lineage import LINEAGE, text_keys
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import replaced_directories
@@ -37,6 +36,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics, count_lineage, describe
 from paraforge.corpus.selection.reasons import REPEATED
 from paraforge.interface.query.merged_manifest import (
+    merged_group_score,
     merged_manifest,
     merged_parameters,
     source_names,
@@ -58,7 +58,13 @@ class Merged:
     moved: int
 
 
-def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rename: bool = False) -> Merged:
+def merge_corpora(
+    corpora: Sequence[Dataset],
+    output: Path,
+    name: str = "",
+    rename: bool = False,
+    group_score: float | None = None,
+) -> Merged:
     """Write the pairs of two or more corpora, in their order, into a directory, with manifest and card.
 
     A pair whose sentences, but for case, punctuation and spaces, an earlier corpus has is left out and
@@ -68,24 +74,26 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     output: the directory, which is replaced as a whole. name: of the corpus; by default the others' names.
     rename: call a source that an earlier corpus has, too, ``SOURCE.2`` (``.3``, ...). Otherwise a row of
         both that has other sentences is an error.
+    group_score: see ``publish.group_score``; by default the highest of the corpora.
 
     Memory grows by 10 bytes per pair; the disk of the output has some 200 while it runs.
 
     Raises InputError: rejected pairs, columns of other types, rows of one name that differ, a damaged file.
     """
     manifests = [kept_pairs(corpus, TEXT_COLUMNS) for corpus in corpora]
-    schema = _schema(corpora)
     warn_of_differences(corpora, manifests)
+    score = merged_group_score(corpora, manifests) if group_score is None else group_score
+    schema = _schema(corpora, () if score is None else (GROUP,))
     names = source_names(manifests) if rename else [{} for _ in corpora]
     starts = list(accumulate((corpus.rows for corpus in corpora), initial=0))
     with replaced_directories(output) as (directory,):
         scratch = directory / "scratch"
         repeated = _repeated(corpora, names, starts, scratch)
         splits = _splits(corpora, starts, scratch)
-        groups = _groups(corpora, starts, ~repeated, scratch) if GROUP in schema.names else None
+        groups = None if score is None else _groups(corpora, starts, ~repeated, score, scratch)
         parameters = merged_parameters(corpora, manifests, names, name)
         files, statistics = _write(corpora, names, schema, repeated, splits, groups, directory, parameters)
-        manifest = merged_manifest(manifests, names, files, statistics, schema, parameters)
+        manifest = merged_manifest(manifests, names, files, statistics, schema, parameters, score)
         if manifest.rows != manifest.expected_rows or manifest.rows + int(repeated.sum()) != starts[-1]:
             raise IncompleteError(f"merge: {manifest.rows:,} rows of {manifest.expected_rows:,} were written")
         remove_directory(scratch)
@@ -93,9 +101,9 @@ def merge_corpora(corpora: Sequence[Dataset], output: Path, name: str = "", rena
     return Merged(manifest, int(repeated.sum()), int(((splits.place != splits.before) & ~repeated).sum()))
 
 
-def _schema(corpora: Sequence[Dataset]) -> pa.Schema:
-    """All columns of all, in the order of the project."""
-    found: dict[str, tuple[pa.Field, Path]] = {}
+def _schema(corpora: Sequence[Dataset], made: Sequence[str] = ()) -> pa.Schema:
+    """All columns of all, and others that are made, in the order of the project."""
+    found: dict[str, tuple[pa.Field, Path]] = {name: (COLUMNS[name], Path()) for name in made}
     for corpus in corpora:
         for column in corpus.schema:
             known, path = found.setdefault(column.name, (column, corpus.directory))
@@ -195,11 +203,10 @@ def _splits(corpora: Sequence[Dataset], starts: Sequence[int], scratch: Path) ->
 
 
 def _groups(
-    corpora: Sequence[Dataset], starts: Sequence[int], kept: NDArray[np.bool_], scratch: Path
+    corpora: Sequence[Dataset], starts: Sequence[int], kept: NDArray[np.bool_], score: float, scratch: Path
 ) -> Rows:
     """The group of each row that is kept, as they would be published."""
     columns = [*TEXT_COLUMNS, "paraphrase_score"]
-    score = PublishParameters().group_score
 
     def keys() -> Iterator[NDArray[np.uint64]]:
         start = 0

@@ -10,6 +10,7 @@ from paraforge.base.files import hash_json
 from paraforge.base.markdown import clip
 from paraforge.corpus.publication.card import card_parameters
 from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.groups import GROUP
 from paraforge.corpus.publication.manifest import KEPT, MERGE, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.statistics import Statistics
@@ -57,6 +58,22 @@ def warn_of_differences(corpora: Sequence[Dataset], manifests: Sequence[Manifest
             )
 
 
+def merged_group_score(corpora: Sequence[Dataset], manifests: Sequence[Manifest]) -> float | None:
+    """From which paraphrase score on a translation joins pairs: the highest of the corpora with groups, which
+    is said where they differ; None without any."""
+    default = PublishParameters().group_score
+    found = {
+        corpus.directory: default if manifest.group_score is None else manifest.group_score
+        for corpus, manifest in zip(corpora, manifests, strict=True)
+        if GROUP in corpus.schema.names
+    }
+    scores = sorted({score for score in found.values() if score is not None})
+    if len(scores) > 1:
+        listed = ", ".join(f"{score:g} in {directory}" for directory, score in found.items())
+        logger.warning("groups of %s: %g is taken; --group-score sets another", listed, scores[-1])
+    return scores[-1] if scores else None
+
+
 def merged_manifest(
     manifests: Sequence[Manifest],
     names: Sequence[dict[str, str]],
@@ -64,6 +81,7 @@ def merged_manifest(
     statistics: Statistics,
     schema: pa.Schema,
     parameters: PublishParameters,
+    group_score: float | None,
 ) -> Manifest:
     """The manifest: counts add up, steps that all went through alike are kept, the others stand with their
     corpus."""
@@ -102,6 +120,7 @@ def merged_manifest(
         columns=describe_columns(schema),
         steps={**shared, MERGE: {"corpora": corpora}},
         licences=parameters.licences,
+        group_score=group_score,
     )
 
 

@@ -23,7 +23,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, remove, text_output, unfinished_paths
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.shards.work import temporary_beside
-from paraforge.interface.query.statement import ROWS_AT_ONCE, Rows
+from paraforge.interface.query.database import ROWS_AT_ONCE, Rows
 
 if TYPE_CHECKING:
     from rich.console import Console

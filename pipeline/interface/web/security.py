@@ -1,4 +1,5 @@
-"""What keeps other web pages away from a local server: Host check, same-origin posts, tokens, headers.
+"""What keeps other web pages away from a local server: Host check, same-origin posts, tokens, headers,
+and the application that every local page begins as: protected, with the shared frame, style and error page.
 
 A page on the internet can make a browser send requests to this server. The Host header has such a page's
 own name when it was rebound to this address; Origin and Sec-Fetch-Site show where a form was; and the token
@@ -12,7 +13,9 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from flask import Flask, Request, Response, abort, g, request
+from flask import Blueprint, Flask, Request, Response, abort, g, render_template, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as WerkzeugResponse
 
 COOKIE = "paraforge_page"
 FIELD = "token"
@@ -26,6 +29,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+LARGEST_REQUEST = 64 * 1024
+Page = str | Response | WerkzeugResponse | tuple[str, int]
 
 
 def is_loopback(host: str) -> bool:
@@ -112,3 +117,30 @@ def protect(app: Flask, policy: HostPolicy) -> None:
     @app.context_processor
     def _token() -> dict[str, str]:
         return {"token": g.get("token", "")}
+
+
+def make_app(package: str, policy: HostPolicy) -> Flask:
+    """An application with the templates and static files of ``package`` and the shared ones.
+
+    package: ``__name__`` of a module of the package. policy: which Host headers are answered.
+    """
+    app = Flask(package)
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.register_blueprint(
+        Blueprint(
+            "pages", __name__, static_folder="static", static_url_path="/pages", template_folder="templates"
+        )
+    )
+    protect(app, policy)
+
+    @app.errorhandler(HTTPException)
+    def problem(error: HTTPException) -> Page:
+        return problem_page(error.name, error.description or ""), error.code or 500
+
+    return app
+
+
+def problem_page(title: str, description: str) -> str:
+    """A page that says what went wrong."""
+    return render_template("problem.html", title=title, description=description)

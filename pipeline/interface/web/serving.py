@@ -53,8 +53,7 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
     MissingPackageError: the extra ``annotate`` is not installed.
     """
     waitress = require("waitress", EXTRA)
-    from paraforge.interface.web.app import LARGEST_REQUEST
-    from paraforge.interface.web.security import HostPolicy
+    from paraforge.interface.web.security import LARGEST_REQUEST, HostPolicy
 
     host, port = at.host, at.port
     app = make(HostPolicy(host, at.allowed))

@@ -27,6 +27,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.scheduler import Jobs
+from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon import pair_table
 from paraforge.products.lexicon.encoding import (
     CountedWords,
@@ -39,7 +40,7 @@ from paraforge.products.lexicon.encoding import (
     read_ids,
     write_arrow,
 )
-from paraforge.products.lexicon.pair_sources import REASONS, PairSource
+from paraforge.products.lexicon.pair_sources import PairSource, reasons
 from paraforge.products.lexicon.pair_table import COUNTERS
 from paraforge.products.lexicon.parameters import LexiconParameters
 
@@ -84,6 +85,7 @@ def count_pairs(
     memory: int,
     jobs: Jobs,
     allow_empty: bool = False,
+    held_out: HeldOut | None = None,
 ) -> PairCounts:
     """Count a corpus.
 
@@ -91,21 +93,23 @@ def count_pairs(
     directory: where unfinished work is kept; on a disk that all workers see.
     memory: bytes that one job may take for counters. jobs: where to run.
     allow_empty: whether it is no error if no pair is left to be counted.
+    held_out: sentences whose pairs are not counted.
 
     Raises InputError: no pair is left to be counted, or there are too many.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    dropped = dict.fromkeys(REASONS, 0)
+    dropped = dict.fromkeys(reasons(held_out), 0)
     pairs, minimum_pairs = 0, parameters.minimum_pairs
     sizes = [piece.rows for piece in source.pieces]
     arguments = [
-        (piece, index, source.columns, parameters, directory) for index, piece in enumerate(source.pieces)
+        (piece, index, source.columns, parameters, directory, held_out)
+        for index, piece in enumerate(source.pieces)
     ]
     for _, report in jobs.run(
         encode_piece, arguments, description="lexicon: words", unit="pairs", sizes=sizes
     ):
         pairs += report["counted"]
-        for reason in REASONS:
+        for reason in dropped:
             dropped[reason] += report[reason]
     if not pairs:
         if not allow_empty:

@@ -14,6 +14,7 @@ from paraforge.base.files import read_json_or_none
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.sealed import remove_sealed, sealed_path, write_sealed_json
 from paraforge.base.text.idf import sentence_counts
+from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon import pair_table
 from paraforge.products.lexicon.classes import build_classifier
 from paraforge.products.lexicon.pair_sources import Piece, select_pairs
@@ -82,14 +83,19 @@ def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> P
 
 
 def encode_piece(
-    piece: Piece, index: int, columns: tuple[str, ...], parameters: LexiconParameters, directory: Path
+    piece: Piece,
+    index: int,
+    columns: tuple[str, ...],
+    parameters: LexiconParameters,
+    directory: Path,
+    held_out: HeldOut | None = None,
 ) -> dict[str, int]:
     """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
     piece that is done already is not done again."""
     report_path = file_of(directory, "report", index, "json")
     if done := read_json_or_none(report_path):
         return done
-    selected = select_pairs(piece.read(columns), parameters.filters)
+    selected = select_pairs(piece.read(columns), parameters.filters, held_out)
     classify = build_classifier(parameters.classes, parameters.language, parameters.spacy_model)
     sides = classify(selected.references, selected.translations)
     vocabulary = sides[0].vocabulary

@@ -16,6 +16,7 @@ from paraforge.base.sealed import can_resume
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.corpus.publication.lexicon_layout import FORMAT, MANIFEST, WORDS
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
 from paraforge.products.lexicon.entries import assemble, write_words
@@ -46,6 +47,7 @@ def extract_lexicon(
     parameters: LexiconParameters,
     resources: Resources,
     allow_empty: bool = False,
+    held_out: HeldOut | None = None,
 ) -> LexiconReport:
     """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
 
@@ -65,6 +67,7 @@ def extract_lexicon(
         counted = {
             "version": versions.LEXICON,
             "input": source.fingerprint,
+            **({"held_out": held_out.digest} if held_out else {}),
             "parameters": parameters.model_dump(
                 mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}
             ),
@@ -78,7 +81,7 @@ def extract_lexicon(
 
             def extract() -> tuple[PairCounts, npt.NDArray[np.int64], int]:
                 memory = job_memory(resources)
-                counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty)
+                counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
                 with replaced_directory(output.resolve()) as temporary:
                     files, degrees = assemble(counts, parameters, directory, temporary, jobs)
                     write_words(counts.vocabulary, degrees, temporary / WORDS)

@@ -1,8 +1,8 @@
 """Where the pairs to be counted come from, in pieces that can be read on their own.
 
-Row-aligned shard directories of the pipeline, a directory of Parquet files (a published corpus), one Parquet
-file, or text with one pair a line: reference, translation and, if there is one, the paraphrase score, tab
-between them (the form of the released ParaNMT-50M), plain or compressed.
+Row-aligned shard directories of the pipeline, a published corpus (its split for training), a directory of
+Parquet files, one Parquet file, or text with one pair a line: reference, translation and, if there is one,
+the paraphrase score, tab between them (the form of the released ParaNMT-50M), plain or compressed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +30,9 @@ from paraforge.base.shards.store import (
 from paraforge.base.text.compression import open_bytes, refuse_binary
 from paraforge.base.text.lines import Reading
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
+from paraforge.corpus.publication.datasets import open_published
+from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
+from paraforge.corpus.publication.manifest import MANIFEST_NAME
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.readers.tsv import read_separated
 from paraforge.products.lexicon.parameters import LexiconFilters
@@ -57,7 +60,12 @@ _NO_SCORE = "no paraphrase scores, and pairs below a score are to be left out"
 _SCORE_REMEDY = "Score the pairs, or count all of them (minimum_score: null, or --all-scores)."
 
 REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
-"""Why a pair is not counted, in the order of asking."""
+"""Why a pair is not counted, in the order of asking; `reasons` has another where sentences are held out."""
+
+
+def reasons(held_out: HeldOut | None) -> tuple[str, ...]:
+    """Why a pair may not be counted."""
+    return (*REASONS, HELD_OUT) if held_out else REASONS
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,8 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
         )
     path = inputs[0]
     if path.is_dir():
+        if (path / MANIFEST_NAME).is_file():
+            return _parquet_files(open_published(path).training.files, filters)
         files = sorted(path.glob("*.parquet")) or sorted(path.glob("*/*.parquet"))
         if not files:
             raise InputError("no Parquet files in this directory", path)
@@ -230,9 +240,9 @@ def _text_columns(path: Path) -> dict[str, int | str]:
     return columns if tabs == 1 else {**columns, "score": 2}
 
 
-def select_pairs(table: pa.Table, filters: LexiconFilters) -> Selected:
+def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:
     """The pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
-    dropped = dict.fromkeys(REASONS, 0)
+    dropped = dict.fromkeys(reasons(held_out), 0)
     rows = table.num_rows
     keep = np.ones(rows, dtype=bool)
 
@@ -257,6 +267,8 @@ def select_pairs(table: pa.Table, filters: LexiconFilters) -> Selected:
     for name in ("reference_tokens", "translation_tokens"):
         if name in names:
             drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
+    if held_out:
+        drop(HELD_OUT, np.logical_or(*(held_out.holds(table[name]) for name in TEXT_COLUMNS)))
     # Arrow cannot filter strings of every layout.
     texts = [table[name].cast(pa.large_string()) for name in TEXT_COLUMNS]
     kept = pa.table(texts, list(TEXT_COLUMNS)).filter(pa.array(keep))

@@ -22,8 +22,7 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.parsing.parser import open_parser, parser_names
 from paraforge.base.progress import progress
-from paraforge.base.shards.keys import text_keys
-from paraforge.base.shards.lineage import mixed
+from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory

@@ -13,8 +13,8 @@ from typing import Any
 
 from paraforge.base.errors import ParaforgeError
 from paraforge.base.files import hash_json, remove_directory
-from paraforge.base.shards.begun import Begun, read_begun, write_begun
 from paraforge.base.shards.scheduler import report_rows
+from paraforge.base.shards.work import Begun, read_begun, write_begun
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis, Translator
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from paraforge.base.files import (
 )
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
@@ -63,7 +63,7 @@ class DistinctSentences:
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Sentences x 2, mapped: the halves of each sentence's key (see
-        :mod:`paraforge.base.shards.keys`)."""
+        :mod:`paraforge.base.shards.lineage`)."""
         return mapped_array(self.path / "keys.bin", "<u8").reshape(-1, 2)
 
     @property

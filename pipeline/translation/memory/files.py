@@ -22,8 +22,7 @@ from paraforge.base.text.normalisation import without_controls
 from paraforge.intake.bitext.cleaning import as_ingested
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis, is_runaway
 from paraforge.translation.engines.imported import NAME as IMPORTED
-from paraforge.translation.memory.hypotheses import HypothesisRows
-from paraforge.translation.memory.memory import MemorySet, open_set
+from paraforge.translation.memory.memory import HypothesisRows, MemorySet, open_set
 
 _SET = b"paraforge.translations"
 _BLOCK = 20_000

@@ -5,12 +5,15 @@ of options; a set only ever grows. It has *segments*, Parquet files, and *entrie
 each name the segments of one run. A run claims the next number by making a file that must not exist yet, so
 several may add at the same time, from several hosts, without a lock. Where two entries have a sentence, the
 earlier one counts: what is known never changes.
+
+Hypotheses are columns: what a row of the corpus gets, and what is remembered of a sentence.
 """
 
 import contextlib
 import errno
 import json
 import logging
+import math
 import os
 import time
 import uuid
@@ -25,12 +28,31 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError, check_format
 from paraforge.base.files import hash_json, read_json, read_json_or_none, sync_directory, write_json
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_threads
+from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import read_parquet, write_shard
-from paraforge.translation.memory.hypotheses import REMEMBERED
+from paraforge.translation.decoding.translator import Hypotheses
 
 logger = logging.getLogger(__name__)
 
+# What a hypothesis adds to a row.
+HYPOTHESIS_COLUMNS = (
+    "translation",
+    "translation_score",
+    "rank",
+    "source_truncated",
+    "output_truncated",
+    "empty_output",
+    "non_finite",
+    "runaway",
+    "failed",
+)
+HYPOTHESES = pa.schema([COLUMNS[name].remove_metadata() for name in HYPOTHESIS_COLUMNS])
+# One row a hypothesis; key and text of a sentence are in its first row alone.
+REMEMBERED = pa.schema(
+    [pa.field("key", pa.binary(16)), COLUMNS["source_text"].remove_metadata(), *HYPOTHESES]
+)
 SET_NAME = "set.json"
 # Sentences of a segment: what is lost with a damaged one, and read to find a sentence of it.
 SEGMENT_SENTENCES = 50_000
@@ -39,6 +61,69 @@ _FORMAT = 1
 # An entry may be read while another host is writing it.
 _READINGS, _PAUSE = 5, 0.1
 _LIBRARIES = "paraforge.libraries"
+
+
+class HypothesisRows:
+    """Collects results as columns.
+
+    heads: the first row of each sentence.
+    """
+
+    def __init__(self) -> None:
+        self.heads: list[int] = []
+        self._columns: dict[str, list[Any]] = {name: [] for name in HYPOTHESES.names}
+
+    @property
+    def sentences(self) -> int:
+        """Sentences that were added."""
+        return len(self.heads)
+
+    def add(self, result: Hypotheses) -> None:
+        """Add a sentence: one row a hypothesis, one row without text if there is none."""
+        self.heads.append(len(self._columns["rank"]))
+        failed = result.failed
+        if not result.hypotheses and failed is None:
+            failed = "the engine found no hypothesis"
+        for rank, hypothesis in enumerate(result.hypotheses):
+            self._row(
+                hypothesis.text,
+                None if math.isnan(hypothesis.score) else hypothesis.score,
+                rank,
+                result.source_truncated,
+                hypothesis.output_truncated,
+                hypothesis.empty,
+                hypothesis.non_finite,
+                hypothesis.runaway,
+                None,
+            )
+        if failed is not None:
+            self._row(None, None, 0, result.source_truncated, False, False, False, False, failed)
+
+    def _row(self, *values: Any) -> None:
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+
+    def hypotheses(self) -> pa.Table:
+        """The rows, in the order of sentences and ranks."""
+        columns = [pa.array(self._columns[field.name], field.type) for field in HYPOTHESES]
+        return pa.table(columns, schema=HYPOTHESES)
+
+    def table(self, texts: pa.Array) -> pa.Table:
+        """The rows with the key and text of their sentence: the columns of :data:`REMEMBERED`.
+
+        texts: the sentences that were added, in their order.
+        """
+        places = np.full(len(self._columns["rank"]), -1)
+        places[self.heads] = np.arange(len(self.heads))
+        taken = pa.array(places, mask=places < 0)
+        hypotheses = self.hypotheses().columns
+        return pa.table([stored_keys(texts).take(taken), texts.take(taken), *hypotheses], schema=REMEMBERED)
+
+
+def stored_keys(texts: pa.Array) -> pa.Array:
+    """The key of each text as 16 bytes (see :mod:`paraforge.base.shards.lineage`)."""
+    digests = text_keys(texts).astype(">u8").tobytes()
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(digests)])
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.importers.ctranslate2 import Languages, language_affixes, last_line
-from paraforge.translation.models.languages import language_token, language_tokens
 from paraforge.translation.models.subwords import (
     Subwords,
     copy_subwords,
     find_subwords,
+    language_token,
+    language_tokens,
     open_subwords,
     subwords_file,
 )

@@ -22,7 +22,7 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.ragged import ranges, text_bytes
 from paraforge.intake.bitext.cleaning import composed
 from paraforge.translation.memory.distinct import mapped_array
-from paraforge.translation.memory.hypotheses import HYPOTHESES, HYPOTHESIS_COLUMNS
+from paraforge.translation.memory.memory import HYPOTHESES, HYPOTHESIS_COLUMNS
 from paraforge.translation.memory.recall import Recalled
 from paraforge.translation.stage.remembering import Remembered
 from paraforge.translation.stage.sentences import EngineChoice

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import remove_directory
+from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.libraries import merged
-from paraforge.base.shards.queries import run_query
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (

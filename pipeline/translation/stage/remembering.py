@@ -13,17 +13,15 @@ import pyarrow.parquet as pq
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory
 from paraforge.base.sealed import is_whole, remove_sealed, write_sealed_json
-from paraforge.base.shards.begun import SUFFIX
 from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, check_bytes, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
-from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.base.shards.work import SUFFIX, WorkDirectory, replaced_directory
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.memory.distinct import DistinctSentences
-from paraforge.translation.memory.hypotheses import HypothesisRows
 from paraforge.translation.memory.inventory import note_run, note_use
-from paraforge.translation.memory.memory import MemorySet, Segment, open_set
+from paraforge.translation.memory.memory import HypothesisRows, MemorySet, Segment, open_set
 from paraforge.translation.memory.recall import Recalled, recall
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.sentences import SET_METADATA, EngineChoice, Workplace, sentences_step

@@ -26,7 +26,7 @@ from paraforge.translation.engines import (
     open_translator,
     recorded_settings,
 )
-from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.models.model import TranslationModel, open_model
 from paraforge.translation.models.subwords import libraries as subword_libraries
 from paraforge.versions import TRANSLATE

@@ -17,7 +17,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import check_digests, read_json, remove_directory, write_digests, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.store import ShardDirectory, read_parquet
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.training.parameters import NmtParameters

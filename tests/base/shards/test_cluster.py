@@ -1,5 +1,10 @@
-"""Schedulers that are not there, or not there any more."""
+"""Schedulers that are not there, or not there any more. Clusters that speak TLS: the right certificate
+computes, no or another one is refused in words."""
 
+import logging
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +13,14 @@ import pytest
 from distributed import CancelledError, Status
 from distributed.comm import CommClosedError
 from distributed.nanny import WorkerProcess
+from pydantic import ValidationError
 
-from paraforge.base.errors import IncompleteError
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards import cluster
 from paraforge.base.shards.cluster import connect, is_numbered, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 
 
 @pytest.mark.parametrize("kind", [CancelledError, CommClosedError])
@@ -79,3 +88,108 @@ def test_a_worker_that_dies_while_it_starts_is_started_again_or_a_clear_error(
             with refused, connect(Resources(), workers=2):
                 pass
     assert list(tmp_path.iterdir())
+
+
+def certificates(directory: Path) -> dict[str, str]:
+    """An authority, and a certificate that it signed, by the commands of docs/scaling.md."""
+    directory.mkdir()
+    for command in (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=authority -keyout ca.key -out ca.pem",
+        "openssl req -x509 -CA ca.pem -CAkey ca.key -newkey rsa:2048 -nodes -days 365 -subj /CN=paraforge "
+        "-keyout key.pem -out cert.pem",
+    ):
+        subprocess.run(command.split(), cwd=directory, check=True, capture_output=True)
+    return {name: str(directory / f"{name}.pem") for name in ("ca", "cert", "key")}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str], Path]]:
+    """A cluster's address, and its certificates."""
+    from distributed import LocalCluster, Security
+
+    root = tmp_path_factory.mktemp("tls")
+    paths = certificates(root / "right")
+    both = {
+        f"tls_{who}_{what}": paths[what]
+        for who in ("scheduler", "worker", "client")
+        for what in ("cert", "key")
+    }
+    security = Security(tls_ca_file=paths["ca"], require_encryption=True, **both)
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tls://",
+        host="127.0.0.1",
+        security=security,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    ) as made:
+        yield made.scheduler_address, paths, root
+
+
+@needs_openssl
+def test_the_right_certificate_computes(running: tuple[str, dict[str, str], Path]) -> None:
+    address, paths, _ = running
+    assert address.startswith("tls://")
+    resources = Resources.model_validate({"scheduler": address, "tls": paths})
+    with connect(resources, 1) as client:
+        assert client.submit(sum, [1, 2, 3]).result() == 6
+
+
+@needs_openssl
+def test_another_authority_is_refused(
+    running: tuple[str, dict[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, _, root = running
+    monkeypatch.setattr(cluster, "_CONNECTING", "2s")
+    other = certificates(root / "other")
+    resources = Resources.model_validate({"scheduler": address, "tls": other})
+    with pytest.raises(IncompleteError, match="does not know the certificate"), connect(resources, 1):
+        pass
+    (root / "other" / "cert.pem").write_text("no certificate")
+    with pytest.raises(IncompleteError, match="does not know the certificate"), connect(resources, 1):
+        pass
+    (root / "other" / "key.pem").unlink()
+    with (
+        pytest.raises(InputError, match=r"key\.pem: no such file.*resources\.tls\.key"),
+        connect(resources, 1),
+    ):
+        pass
+
+
+def test_certificates_are_for_an_encrypted_scheduler() -> None:
+    files = {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
+    for scheduler in (None, "tcp://host:8786"):
+        with pytest.raises(ValidationError, match="tls is for a scheduler tls://"):
+            Resources.model_validate({"scheduler": scheduler, "tls": files})
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://10.1.2.3:8786", False),
+        ("tcp://192.168.0.7:8786", False),
+        ("tcp://8.8.8.8:8786", True),
+        ("ws://8.8.8.8:8786", True),
+        ("tcp://[2001:4860:4860::8888]:8786", True),
+        ("tcp://[::1]:8786", False),
+        ("tls://8.8.8.8:8786", False),
+        ("wss://8.8.8.8:8786", False),
+        ("tcp://no.such.host.invalid:8786", False),
+    ],
+)
+def test_public_addresses_without_encryption(address: str, is_open: bool) -> None:
+    assert cluster._is_open(address) is is_open
+
+
+def test_a_public_scheduler_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cluster, "_CONNECTING", "0.1s")
+    monkeypatch.setattr(cluster, "_is_open", lambda address: True)
+    resources = Resources(scheduler="tcp://127.0.0.1:9")
+    with caplog.at_level(logging.WARNING), pytest.raises(IncompleteError), connect(resources, 1):
+        pass
+    assert "can run code on its workers" in caplog.text

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.shards import copies, disk, sender
+from paraforge.base.shards import copies, disk
 from paraforge.base.shards.cache import Cache
 from paraforge.base.shards.copies import Copies, TransferError, copied, receive
 from paraforge.base.shards.disk import Disk, JobFiles
@@ -81,8 +81,8 @@ def test_models_travel_once_and_shards_both_ways(
     step = hash_step([tmp_path / "model", tmp_path / "table"])
     run_step(step, [tmp_path / "in"], tmp_path / "wanted", Resources(workers=1, work=tmp_path / "here"))
     pieces: list[Any] = []
-    monkeypatch.setattr(sender, "_PIECE", 1 << 20)
-    monkeypatch.setattr(sender.Sender, "_piece", counted(sender.Sender._piece, pieces))
+    monkeypatch.setattr(copies, "_PIECE", 1 << 20)
+    monkeypatch.setattr(copies.Sender, "_piece", counted(copies.Sender._piece, pieces))
 
     def asked(number: int) -> int:
         pieces.clear()
@@ -107,7 +107,7 @@ def test_a_worker_that_sees_the_disk_is_sent_nothing(
     tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces: list[Any] = []
-    monkeypatch.setattr(sender.Sender, "_piece", counted(sender.Sender._piece, pieces))
+    monkeypatch.setattr(copies.Sender, "_piece", counted(copies.Sender._piece, pieces))
     write_input(tmp_path / "in", rows=30)
     run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path, None))
     assert len(ShardDirectory(tmp_path / "out")) == 3
@@ -204,7 +204,7 @@ def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     for name in ("secret", "model/weights"):
         (tmp_path / name).write_bytes(b"bytes")
-    given = sender.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]
+    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
     digest = hashlib.sha256(b"bytes").hexdigest()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraforge.base.errors import Interrupted
-from paraforge.base.shards import queries
+from paraforge.base.shards import groups
 from paraforge.base.shards.groups import GroupRanker
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 
 
 def keys_of(numbers: list[int]) -> NDArray[np.uint64]:
@@ -130,7 +130,7 @@ def test_an_interruption_while_ranking_keeps_what_was_added(
     ranker = GroupRanker(tmp_path / "it's [new]")  # quotes and patterns mean nothing in a path
     ranker.add(keys_of(numbers))
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(queries, name, Mock(side_effect=Interrupted))
+        patched.setattr(groups, name, Mock(side_effect=Interrupted))
         ranker.finish()
     again = GroupRanker(ranker.directory)
     assert again.rows == len(numbers)

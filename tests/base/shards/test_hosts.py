@@ -8,7 +8,7 @@ import pytest
 
 from tests.base.shards.head import content, corpus_of
 from tests.base.shards.hosts import ADDRESS, Hosts, needs_namespaces, waited
-from tests.base.shards.test_tls import certificates, needs_openssl
+from tests.base.shards.test_cluster import certificates, needs_openssl
 
 
 @needs_namespaces

@@ -198,6 +198,20 @@ stages:
       md5: '12345678901234567890123456789012'
       size: 300
       isexec: true
+      cloud:
+        store:
+          etag: 5d41402abc4b2a76b9719d911017c592
+          version_id: c5WvHPBZ
+    - path: data/ingested
+      hash: md5
+      files:
+      - relpath: manifest.json
+        md5: '12345678901234567890123456789012'
+        size: 300
+        cloud:
+          store:
+            etag: 5d41402abc4b2a76b9719d911017c592
+            version_id: c5WvHPBZ
   embeddings@word:
     cmd: python -m paraforge.stages.embeddings word
 """
@@ -219,7 +233,7 @@ def test_the_quick_look_sees_every_cut_that_dvc_refuses(tmp_path: Path) -> None:
             assert not _looks_whole(path), WHOLE[:length]
         else:
             quiet += _looks_whole(path)
-    assert yaml.safe_load(WHOLE)
+    assert yaml.safe_load(WHOLE) and _looks_whole(path)
     assert refused > 100 and quiet > 100
 
 

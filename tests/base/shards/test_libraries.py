@@ -13,13 +13,12 @@ from distributed import Client, LocalCluster
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards import libraries
-from paraforge.base.shards.begun import SUFFIX, Begun, read_begun, write_begun
 from paraforge.base.shards.libraries import installed, own_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs
 from paraforge.base.shards.step import run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView
-from paraforge.base.shards.work import WorkDirectory
+from paraforge.base.shards.work import SUFFIX, Begun, WorkDirectory, read_begun, write_begun
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.translation.engines import ENGINES, engine_module

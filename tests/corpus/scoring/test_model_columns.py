@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import InputError, Interrupted
@@ -28,6 +29,7 @@ from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from tests.corpus.scoring.test_score import write_translated
+from tests.here import run_command
 
 MODELS = {"cosine": SentenceTransformerCosine, "cross_encoder": CrossEncoderScore}
 ROWS = 95
@@ -194,6 +196,23 @@ def test_a_directory_that_is_missing_is_named(project: Project) -> None:
     (project.place / "scored" / "cross_encoder").rename(project.place / "away")
     with pytest.raises(InputError, match=r"scored/cross_encoder: no such directory of shards"):
         ShardView(project.place / "scored")
+
+
+def test_a_query_sees_them(project: Project) -> None:
+    project.score(models=["sentence_transformer", "cross_encoder"])
+    view = ShardView(project.place / "scored")
+    assert len(view) > 3 and {*MODELS} <= {*view.column_names}
+    wanted = pa.concat_tables(view.tables())
+    found = project.place / "found.parquet"
+    run_command("query", project.place / "scored", "SELECT * FROM corpus", "-o", found)
+    assert pq.read_table(found).to_pydict() == wanted.to_pydict()
+    sql = "SELECT cosine FROM corpus WHERE cross_encoder > 0.3 ORDER BY cosine"
+    run_command("query", project.place / "scored", sql, "-o", found, "--force")
+    chosen = wanted.filter(pc.greater(wanted["cross_encoder"], 0.3))["cosine"]
+    assert pq.read_table(found)["cosine"].to_pylist() == sorted(chosen.to_pylist())
+    (project.place / "scored" / "cosine" / "shard-00000.parquet").unlink()
+    with pytest.raises(InputError, match=r"cosine/shard-00000\.parquet"):
+        run_command("query", project.place / "scored", sql)
 
 
 def test_an_index_names_directories_inside_its_own_alone(project: Project) -> None:

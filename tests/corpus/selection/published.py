@@ -41,4 +41,5 @@ def publish_pairs(
         root / "corpus",
         root / "rejected",
         resources(root, workers),
+        root / "held_out",
     )

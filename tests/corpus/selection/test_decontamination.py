@@ -1,12 +1,19 @@
-"""Decontamination: whole sentences and n-grams, against sets of tuples."""
+"""Decontamination: whole sentences and n-grams, against sets of tuples. Reading test files: formats, columns,
+and errors with file and line."""
+
+import gzip
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.selection.filters.decontamination import WordNgrams, build_decontamination
+from paraforge.corpus.selection.held_out import read_test_sentences
 
 
 @pytest.mark.parametrize(
@@ -79,3 +86,71 @@ def test_the_fingerprint_is_that_of_the_sentences() -> None:
     first = build_decontamination("d", ["A b.", "C d"])
     assert first.fingerprint == build_decontamination("other", ["c  D", "a B", "a b"]).fingerprint
     assert first.fingerprint != build_decontamination("d", ["A b."]).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "expected"),
+    [
+        (b"one\ntwo\r\nthree", {}, ["one", "two", "three"]),
+        ("a\u2028b\x85c\n".encode(), {}, ["a\u2028b\x85c"]),
+        (b"\xef\xbb\xbfbom\n", {}, ["bom"]),
+        (b"4.0\tA b\tC d\n1\tE\tF\textra\n", {"format": "sts"}, ["A b", "C d", "E", "F"]),
+        (b"x\t4.0\tA\tB\n", {"format": "sts", "columns": [2, 3]}, ["A", "B"]),
+        (b'1\t"quoted\n', {"format": "tsv", "columns": [1]}, ['"quoted']),
+        (b"h\tg\n1\ta\n", {"format": "tsv", "columns": [1], "header": True}, ["a"]),
+        (
+            b"id\tsentence_B\tsentence_A\n1\tb\ta\n",
+            {"format": "tsv", "columns": ["sentence_A", 1]},
+            ["a", "b"],
+        ),
+        (b"1\ta\n\n2\tb\n", {"format": "tsv", "columns": [1]}, ["a", "b"]),
+    ],
+)
+def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expected: list[str]) -> None:
+    plain, packed = tmp_path / "test.tsv", tmp_path / "test.tsv.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    for path in (plain, packed):
+        assert list(read_test_sentences(path, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"1\ta\n2\n", {"format": "tsv", "columns": [1]}, "test.tsv:2: 1 columns, no column 1"),
+        (b"1\ta\nx\t\xff\n", {}, "test.tsv:2: not UTF-8"),
+        (
+            b"a\tb\n1\t2\n",
+            {"format": "tsv", "columns": ["c"]},
+            "test.tsv:1: no column 'c' in the header: a, b",
+        ),
+        (b"a\tb\n", {"format": "tsv"}, "needs the columns"),
+        (b"", {}, "empty"),
+    ],
+)
+def test_errors(tmp_path: Path, content: bytes, options: dict[str, Any], message: str) -> None:
+    path = tmp_path / "test.tsv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        list(read_test_sentences(path, **options))
+
+
+def test_a_truncated_archive_and_a_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "test.gz"
+    path.write_bytes(gzip.compress(b"sentence\n" * 1000)[:-9])
+    with pytest.raises(InputError, match="damaged or truncated"):
+        list(read_test_sentences(path))
+    path.write_bytes(b"not an archive")
+    with pytest.raises(InputError, match="it is not compressed"):
+        list(read_test_sentences(path))
+    with pytest.raises(InputError, match="no such test file"):
+        list(read_test_sentences(tmp_path / "none"))
+
+
+def test_real_test_files(data_directory: Path) -> None:
+    """The formats of real sets: gold score and two sentences; SICK with a header."""
+    sets = data_directory / "sts"
+    assert len(list(read_test_sentences(sets / "2012.OnWN.tsv", "sts"))) == 1500
+    sick = list(read_test_sentences(sets / "SICK_trial.txt", "tsv", ["sentence_A", "sentence_B"]))
+    assert len(sick) == 1000
+    assert sick[0] == "The young boys are playing outdoors and the man is smiling nearby"

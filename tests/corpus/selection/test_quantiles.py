@@ -1,15 +1,24 @@
-"""Exact order statistics and tenths, against numpy's sort."""
+"""Exact order statistics and tenths, against numpy's sort. A maximum that is found on the corpus' own pairs,
+and what the verdict says of it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from paraforge.base.errors import ConfigurationError
+from paraforge.corpus.publication.verdict_words import words_of
+from paraforge.corpus.scoring.verdict import judge_changed, upper_bound
 from paraforge.corpus.selection import quantiles
+from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.quantiles import equal_parts, order_statistics, ordered_keys, value_of_key
+from paraforge.corpus.selection.thresholds import settle, verdict
 
 
 def scan_of(shards: list[Any]) -> Callable[[Callable[[Any], Any]], Iterable[Any]]:
@@ -97,3 +106,71 @@ def test_text_has_no_tenths() -> None:
 
 def test_nothing_has_no_tenths() -> None:
     assert equal_parts(scan_of([])).count == 0
+
+
+def bounded(**given: Any) -> SelectParameters:
+    """A selection by one filter."""
+    one = {"kind": "bounds", "score": "contradiction", "missing": "accept", **given}
+    return SelectParameters.model_validate({"required": [], "deciles": [], "filters": [one]})
+
+
+def sampled(rows: int, seed: int = 0) -> pa.Table:
+    """Wrong pairs with other rows' translations, and as many with changed meanings."""
+    random = np.random.default_rng(seed)
+    right = np.where(random.random(rows) < 0.7, 0, random.random(rows)).astype(np.float32)
+    wrong = np.concatenate([random.random(rows), 1 - random.random(rows) ** 4 / 2]).astype(np.float32)
+    return pa.table(
+        {
+            "source": ["s"] * 2 * rows,
+            "rule": [None] * rows + ["negation"] * rows,
+            "weight": np.ones(2 * rows),
+            "contradiction": wrong,
+            "right_contradiction": np.concatenate([right, right]),
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", [150, 2_000, 20_000])
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_at_most_that_share_of_the_pairs_is_lost(rows: int, share: float) -> None:
+    table = sampled(rows)
+    parameters = settle(bounded(maximum={"good_pairs": share}), table)
+    maximum = parameters.filters[0].maximum  # type: ignore[union-attr]
+    right = table["right_contradiction"].to_numpy()[:rows]
+    lost = float((right > np.float32(maximum)).mean())
+    assert upper_bound(np.array([lost]), rows)[0] <= share or not lost
+    # What is a unit of the last digit below the next score loses too many.
+    next_one = right[right <= np.float32(maximum - 0.001)].max()
+    more = float((right >= next_one).mean())
+    assert upper_bound(np.array([more]), rows)[0] > share
+
+
+def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
+    table = sampled(20_000)
+    parameters = settle(bounded(maximum={"good_pairs": 0.02}), table)
+    figures = verdict(parameters, {}, table, {}, [])
+    changed = figures["changed_meanings"]
+    assert changed["chosen"] == changed["maximum"] and changed["chosen_found"] == changed["found"]
+    assert 0.015 < changed["chosen_lost"] <= 0.02
+    (sentence,) = (line for line in words_of(figures, parameters, Counts()).sentences if "maximum" in line)
+    assert f"your maximum of {changed['maximum']:g} finds" in sentence
+    assert "rejects 1 % of the true pairs" in sentence
+
+
+def test_other_selections_have_the_figures_that_they_had() -> None:
+    table = sampled(500)
+    assert verdict(bounded(score="overlap_3", maximum=0.9), {}, table, {}, [])[
+        "changed_meanings"
+    ] == judge_changed(table)
+
+
+def test_what_cannot_be_found_is_refused() -> None:
+    asked = bounded(maximum={"good_pairs": 0.02})
+    with pytest.raises(ConfigurationError, match="there is no sample"):
+        settle(asked, None)
+    with pytest.raises(ConfigurationError, match="no right pair has contradiction"):
+        settle(asked, sampled(500).drop_columns(["right_contradiction"]))
+    with pytest.raises(ValidationError, match="good pairs are not sampled with their repetition"):
+        bounded(score="repetition", maximum={"good_pairs": 0.02})
+    with pytest.raises(ValueError, match="the maximum was not found yet"):
+        asked.filters[0].signature()

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.baselines.fitting import fit_sif
-from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet
+from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, fit_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.evaluate import evaluate
-from paraforge.embeddings.evaluation.results import text_table
+from paraforge.embeddings.evaluation.evaluate import evaluate, text_table
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.products.loading import open_model, open_word_vectors

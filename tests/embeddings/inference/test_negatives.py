@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.embeddings.inference.negatives import _drawn, chosen_negatives
+from paraforge.embeddings.inference.neighbours import _drawn, chosen_negatives
 from tests.embeddings.inference.test_neighbours import WORDS, make
 from tests.here import run_command
 

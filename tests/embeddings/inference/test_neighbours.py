@@ -14,10 +14,8 @@ from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.inference import embed as embed_module
 from paraforge.embeddings.inference import neighbours as module
-from paraforge.embeddings.inference import similarity
 from paraforge.embeddings.inference.embed import embed_file
-from paraforge.embeddings.inference.neighbours import neighbours
-from paraforge.embeddings.inference.similarity import cosines_of_files, cosines_of_table
+from paraforge.embeddings.inference.neighbours import cosines_of_files, cosines_of_table, neighbours
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.unrolling.model import DecoderModel
@@ -100,7 +98,7 @@ RIGHT = ["a dog .", "dog", "a", "the"]
 
 
 def test_both_forms_give_the_models_cosines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "_BLOCK", 3)
+    monkeypatch.setattr(module, "_PAIRS_AT_ONCE", 3)
     model = make_model()
     expected = model.similarity(LEFT, RIGHT)
     table, left, right = tmp_path / "pairs.tsv", tmp_path / "left", tmp_path / "right"

@@ -13,9 +13,14 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters
-from paraforge.embeddings.trainer import cooccurrence
-from paraforge.embeddings.trainer.cooccurrence import SMOOTHING, WINDOW, cooccurrence_table
-from paraforge.embeddings.trainer.initial import frequency_weights, starting_table
+from paraforge.embeddings.trainer import initial
+from paraforge.embeddings.trainer.initial import (
+    SMOOTHING,
+    WINDOW,
+    cooccurrence_table,
+    frequency_weights,
+    starting_table,
+)
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 
@@ -50,7 +55,7 @@ def expected_gram(store: PairStore) -> np.ndarray:
 def test_the_start_is_that_of_dense_matrices(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cooccurrence, "_BLOCK", block)
+    monkeypatch.setattr(initial, "_BLOCK", block)
     store = store_of(tmp_path)
     size = len(store.vocabularies["word"])
     table = cooccurrence_table(store, "word", size + 3, seed=1).numpy()

@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardWriter
+from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT
+from paraforge.corpus.publication.held_out import HeldOut, open_held_out
 from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
-from paraforge.embeddings.unrolling.sentences import STILL_TEXT, References, read_sentences
+from paraforge.embeddings.unrolling.sentences import (
+    STILL_TEXT,
+    References,
+    Remaining,
+    RunningText,
+    read_sentences,
+)
 from paraforge.embeddings.unrolling.stage import build_decoders
 from paraforge.intake.bitext.block import NAMES
 from tests.embeddings.trainer.training import write_sts
@@ -33,22 +41,24 @@ def write(directory: Path, rows: list[Row], rows_per_shard: int = 3) -> Path:
     return directory
 
 
-def read(directory: Path, *sources: str) -> list[list[str]]:
+def read(directory: Path, *sources: str, held_out: HeldOut | None = None) -> list[list[str]]:
     """Documents."""
     found: dict[int, list[str]] = {}
-    for block in read_sentences([References(directory, sources)]):
-        for text, document in zip(block.sentences.to_pylist(), block.documents.tolist(), strict=True):
-            found.setdefault(document, []).append(text)
+    text: RunningText = References(directory, sources)
+    for block in read_sentences([text if held_out is None else Remaining(text, held_out)]):
+        for sentence, document in zip(block.sentences.to_pylist(), block.documents.tolist(), strict=True):
+            found.setdefault(document, []).append(sentence)
     assert list(found) == sorted(found)
     return list(found.values())
 
 
-def expected(rows: list[Row], wanted: str) -> list[list[str]]:
+def expected(rows: list[Row], wanted: str, held: str = "") -> list[list[str]]:
     documents: list[list[str]] = []
     for source, group in itertools.groupby(rows, key=lambda row: row[0]):
         gap = True
         for _, text, rejected in group:
             fine = source.startswith(wanted) and (text or "").strip() and rejected in (None, *STILL_TEXT)
+            fine = fine and text != held
             if fine and gap:
                 documents.append([])
             if fine:
@@ -86,6 +96,12 @@ def test_documents_end_at_every_gap(
     directory = write(tmp_path_factory.mktemp("shards"), rows, rows_per_shard)
     assert read(directory, "a.*") == expected(rows, "a.")
     assert read(directory, "b", "a.?") == expected(rows, "")
+    writer = ShardWriter(directory / "held_out", HELD_OUT)
+    writer.write(pa.table([["Two!", None], ["", "no"]], schema=HELD_OUT))
+    writer.close()
+    writer.close({"step": "held_out"})
+    held_out = open_held_out(directory / "held_out")
+    assert read(directory, "b", "a.?", held_out=held_out) == expected(rows, "", "two")
 
 
 def test_a_sentence_of_a_test_set_is_never_trained_on() -> None:

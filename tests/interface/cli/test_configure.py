@@ -15,8 +15,7 @@ from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.project.files import installed_versions
-from paraforge.interface.project.stages import value_at
-from paraforge.interface.project.upgrade import project_findings
+from paraforge.interface.project.upgrade import project_findings, value_at
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run
@@ -168,11 +167,15 @@ def test_what_will_run(project: Path) -> None:
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert "runs publish, then" in configure()
     ran["publish"]["deps"][0]["md5"] = "2" * 32
+    ran["publish"]["outs"] = [{"path": "data/held_out", "md5": "3" * 32}]
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert (
         "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
         "statistics, report." in configure("select=wieting2021")
     )
+    splits = configure("publish.splits={test: 10}", "select=sample")
+    assert "runs publish, then what reads their output: lexicon, embeddings@word" in splits
+    assert "runs select, then" in configure("publish.splits={}", "select=wieting2021")
     # Compared with what ran last, not with the file that was there.
     assert "runs select, report, then" in configure("report.seed=2")
     assert "has nothing to run" in configure("select=sample", "report=default")

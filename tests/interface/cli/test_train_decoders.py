@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.interface.cli.train_decoders import _file, _parameters
+from paraforge.interface.cli.train import _decoder_parameters, _file
 from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
@@ -74,7 +74,7 @@ def test_several_processes_embed_alike(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_options_become_parameters() -> None:
     content = {"network": {"encoder": "bow"}, "training": {"epochs": 2}}
-    parameters = _parameters(content, "mean:4:cosine", ["training.clip=1.5", "maximum_length=9"])
+    parameters = _decoder_parameters(content, "mean:4:cosine", ["training.clip=1.5", "maximum_length=9"])
     assert (parameters.training.clip, parameters.training.epochs, parameters.maximum_length) == (1.5, 2, 9)
     assert str(parameters.reading) == "mean:4:cosine"
     assert _file(Path("x"), "tsv", 2, "0,1").document_columns == (0, 1)
@@ -88,9 +88,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         ("bow", "", ["nothing"], "KEY=VALUE"),
     ):
         with pytest.raises(ConfigurationError, match=message):
-            _parameters({"network": {"encoder": encoder}}, representation, setting)
+            _decoder_parameters({"network": {"encoder": encoder}}, representation, setting)
     with pytest.raises(ConfigurationError, match="no states to unroll"):
-        _parameters({"network": {"decoder": "bow"}}, "unrolled:2", [])
+        _decoder_parameters({"network": {"decoder": "bow"}}, "unrolled:2", [])
     for arguments in (("csv", None, ""), ("tsv", None, "a"), ("tsv", None, "0,-1")):
         with pytest.raises(ConfigurationError):
             _file(Path("x"), *arguments)

@@ -1,7 +1,12 @@
-"""``merge``: every pair of all corpora once, counts that add up, and no sentence in two splits."""
+"""``merge``: every pair of all corpora once, counts that add up, and no sentence in two splits. Whatever
+writes a corpus or what is made of one is killed at any moment: nothing is half, nothing is left, and the same
+call gives the same bytes."""
 
 import logging
 import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +20,47 @@ from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
 from paraforge.versions import __version__
-from tests.corpus.publication.test_groups import by_split, joined, plain, related_pairs, rows_of
+from tests.corpus.publication.test_groups import SPLITS, by_split, joined, plain, related_pairs, rows_of
 from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
-from tests.project import digests
+from tests.project import digests, warm_environment
 
 SIDES = ("reference", "translation")
 SAME = ("source", "line", "reference", "translation", "paraphrase_score")
+# Runs the command line, killed at the n-th thing that is done to a file below a directory.
+PROGRAM = """
+import os, signal, sys
+from paraforge.interface.cli import main
+
+directory, left = sys.argv[1], int(sys.argv[2])
+KINDS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.chmod", "shutil.copyfile")
+
+
+def look(event, arguments):
+    global left
+    if event in KINDS and any(str(one).startswith(directory) for one in arguments):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+sys.addaudithook(look)
+sys.argv = ["paraforge", *sys.argv[3:]]
+try:
+    main()
+finally:
+    print(left, file=sys.stderr)
+"""
+MANY = 1_000_000
+COMMANDS = {
+    "merge": ["merge", "one", "two"],
+    "groups": ["export-corpus", "one", "--groups"],
+    "part": ["export-corpus", "one", "--where", "overlap_1 < 0.5"],
+    "csv": ["export-corpus", "one", "--format", "csv"],
+    "text": ["export-corpus", "one"],
+    "score": ["score", "pairs.csv"],
+}
 
 
 def run(*arguments: object) -> str:
@@ -117,6 +155,41 @@ def test_groups_are_found_over_all(merged: Path) -> None:
         numbers.setdefault(root, set()).add(row["group"])
     assert all(len(found) == 1 for found in numbers.values())
     assert len({row["group"] for row in rows}) == len(numbers)
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "expected"),
+    [
+        ((0.6, 0.6), (), 0.6),
+        ((0.6, 0.9), (), 0.9),
+        ((0.6, 0.9), ("--group-score", "0.5"), 0.5),
+        ((None, 0.7), (), 0.7),
+        ((None, None), (), None),
+        ((None, None), ("--group-score", "0.7"), 0.7),
+    ],
+)
+def test_groups_are_of_the_score_that_the_corpora_say(
+    scores: tuple[float | None, ...],
+    options: tuple[str, ...],
+    expected: float | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for number, score in enumerate(scores):
+        table = named(related_pairs(400, seed=7), f"source{number}")
+        publish_pairs(tmp_path / str(number), table=table.slice(300 * number, 300), group_score=score)
+    with caplog.at_level(logging.WARNING):
+        run(*(tmp_path / str(number) / "corpus" for number in range(2)), "-o", tmp_path / "out", *options)
+    rows = rows_of(tmp_path / "out")
+    run_command("export-corpus", tmp_path / "out", "--where", "true", "-o", tmp_path / "part")
+    assert read_manifest(tmp_path / "out").group_score == expected
+    assert read_manifest(tmp_path / "part").group_score == expected
+    assert ("is taken; --group-score" in caplog.text) == (scores == (0.6, 0.9) and not options)
+    keys = [
+        [plain(r["reference"])] + [plain(r["translation"])] * (r["paraphrase_score"] >= (expected or 0))
+        for r in rows
+    ]
+    assert [row.get("group") for row in rows] == (joined(keys) if expected else [None] * len(rows))
 
 
 def test_what_is_held_out_stays_held_out(corpora: list[Path], merged: Path) -> None:
@@ -227,3 +300,50 @@ def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:
     assert digests(corpora[2]) == before
     run(corpora[0], corpora[1], "-o", tmp_path / "out")
     run(corpora[0], corpora[1], "-o", tmp_path / "out", "--force")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("kills")
+    other = with_columns(related_pairs(400, 5), source=["other"] * 400)
+    for name, table, splits in (("one", related_pairs(), SPLITS), ("two", other, {"test": 20})):
+        publish_pairs(root / name, table=table, splits=splits)
+    run_command("query", root / "one" / "corpus", "SELECT reference, translation FROM corpus LIMIT 200",
+                "--output", root / "pairs.csv")  # fmt: skip
+    return root
+
+
+def arguments(kind: str, place: Path, output: Path) -> list[str]:
+    paths = {
+        "one": place / "one" / "corpus",
+        "two": place / "two" / "corpus",
+        "pairs.csv": place / "pairs.csv",
+    }
+    given = [str(paths.get(one, one)) for one in COMMANDS[kind]]
+    names = {"text": [str(output / "out.jsonl")], "score": [str(output / "out.csv"), "--header"]}
+    return [*given, *names.get(kind, ["-o", str(output / "out")])]
+
+
+def killed(given: list[str], directory: Path, at: int) -> tuple[int, int]:
+    """Run a command until the n-th thing that it does below a directory: exit status, what was left of n."""
+    command = [sys.executable, "-c", PROGRAM, str(directory), str(at), *given]
+    ended = subprocess.run(command, env=warm_environment(), capture_output=True, text=True, check=False)
+    return ended.returncode, int(ended.stderr.split()[-1]) if ended.returncode == 0 else 0
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_killed_at_any_moment(kind: str, place: Path, tmp_path: Path) -> None:
+    wanted, output = tmp_path / "wanted", tmp_path / "output"
+    wanted.mkdir()
+    code, left = killed(arguments(kind, place, wanted), wanted, MANY)
+    steps, expected = MANY - left, digests(wanted)
+    assert code == 0 and steps >= 2 and len(list(wanted.iterdir())) == 1
+    for at in sorted({1, steps // 3, 2 * steps // 3, steps - 1, steps} - {0}):
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir()
+        assert killed(arguments(kind, place, output), output, at)[0] == -signal.SIGKILL
+        finished = [path for path in output.iterdir() if not path.name.startswith(".")]
+        assert all(digests(output)[name] == digest for name, digest in expected.items() if finished)
+        run_command(*arguments(kind, place, output), *(["--force"] if finished else []))
+        assert digests(output) == expected, f"killed at {at} of {steps}"
+        assert len(list(output.iterdir())) == 1

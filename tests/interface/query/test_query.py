@@ -17,9 +17,8 @@ from hypothesis.strategies import characters, floats, integers, text
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication import lexicon_layout as layout
 from paraforge.corpus.publication.datasets import neighbours, open_published
-from paraforge.interface.query.database import open_database
+from paraforge.interface.query.database import open_database, run_statement
 from paraforge.interface.query.output import fixed, one_line
-from paraforge.interface.query.statement import run_statement
 from tests.here import run_command
 from tests.project import environment
 

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
 from paraforge.interface.web import serving
-from paraforge.interface.web.app import LARGEST_REQUEST, make_app
-from paraforge.interface.web.security import HostPolicy
+from paraforge.interface.web.security import LARGEST_REQUEST, HostPolicy, make_app
 
 PROGRAM = """
 import resource, sys
 from paraforge.interface.web import serving
-from paraforge.interface.web.app import make_app
+from paraforge.interface.web.security import make_app
 from paraforge.interface.web.serving import Listening, serve_app
 serving._SILENCE = int(sys.argv[2])
 if int(sys.argv[1]):

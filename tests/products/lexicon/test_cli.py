@@ -94,5 +94,5 @@ def test_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
 
 
 def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--smoothing magic"):
+    with pytest.raises(ConfigurationError, match="smoothing: Input should be"):
         run("extract", tmp_path / "pairs.tsv", tmp_path / "other", "--smoothing", "magic")

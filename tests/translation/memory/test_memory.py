@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards import libraries
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
-from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.translate import TranslationReport

@@ -11,9 +11,9 @@ import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
-from paraforge.translation.models.fidelity import Reference, check_fidelity, comparing, some_tokens
+from paraforge.translation.models.conversion import Reference, check_fidelity, comparing, some_tokens
 from paraforge.translation.models.importing import import_model
-from paraforge.translation.models.showing import describe
+from paraforge.translation.models.model import describe
 from tests.translation.engines.tiny_models import write_variant
 from tests.translation.models.ready import (
     SENTENCES,

@@ -6,7 +6,6 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.units import load_processor
-from paraforge.translation.models.languages import THREE_LETTERS, language_token, language_tokens
 from paraforge.translation.models.sentencepiece import (
     check_pieces,
     pieces_of,
@@ -14,7 +13,14 @@ from paraforge.translation.models.sentencepiece import (
     train_vocabulary,
     write_dictionary,
 )
-from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords
+from paraforge.translation.models.subwords import (
+    THREE_LETTERS,
+    copy_subwords,
+    find_subwords,
+    language_token,
+    language_tokens,
+    open_subwords,
+)
 from paraforge.translation.training.binarisation import encode_sentences
 from tests.translation.models.tiny import bitext
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
 from paraforge.base.errors import IncompleteError, InputError, Interrupted, WorkLockedError
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import WorkDirectory
@@ -20,7 +20,7 @@ from paraforge.translation.decoding import batching
 from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory.distinct import find_distinct
-from paraforge.translation.memory.hypotheses import HypothesisRows
+from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate

@@ -11,7 +11,7 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
 from paraforge.base.parsing.brackets import skeleton
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.lines import numbered_lines
 
 

@@ -36,7 +36,8 @@ class Evidence:
         sides = (pairs.reference_tokens, pairs.translation_tokens)
         rows, words, directions = self._book.numbered(sides[0].vocabulary)
         first, second = (
-            with_contractions(TokenColumn(rows[side.ids], side.offsets, side.vocabulary)) for side in sides
+            with_contractions(TokenColumn(rows[side.ids], side.offsets, side.vocabulary), words.properties)
+            for side in sides
         )
         signs, counts = signs_of(first, second, words, directions)
         names = missing_names(pairs.reference, pairs.translation)

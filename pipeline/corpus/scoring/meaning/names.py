@@ -43,7 +43,7 @@ _SOUNDS: Final = np.array(
 @compiled
 def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
     """Where words are, and of each 0, 1 for a capital, 2 for all capitals; -1 where a sentence begins."""
-    count = place = long = capitals = 0
+    count = place = long = capitals = lower = 0
     starts = True
     while place < len(text) and count < MOST_WORDS:
         byte = text[place]
@@ -63,6 +63,7 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
         capital = capital or ((byte == 0xC4 or byte == 0xC5) and size > 1 and text[begin + 1] % 2 == 0)
         begins[count], ends[count] = begin, place
         kinds[count] = 0 if not capital or size < 2 else 2 if upper == size else 1
+        lower += upper < size
         if not starts and size > 3:
             long += 1
             capitals += capital
@@ -70,7 +71,7 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
             kinds[count] = -1
         starts = False
         count += 1
-    if capitals > 2 and 2 * capitals > long:
+    if not lower or (capitals > 2 and 2 * capitals > long):
         kinds[:count] = 0
     return count
 

@@ -7,7 +7,16 @@ import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.meaning.numerals import AND, DIGITS_3, FEW_DIGITS
+from paraforge.corpus.scoring.meaning.numerals import (
+    AND,
+    COLON,
+    DIGIT,
+    DIGITS_2,
+    DIGITS_3,
+    PAIR,
+    PART,
+    SECOND,
+)
 
 MOST_TOKENS: Final = 512
 """Tokens of a side that are looked at: the first ones of a longer text."""
@@ -55,16 +64,37 @@ def _numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) ->
             continue
         place += not bare
         begin = place
+        if values[word] <= PAIR:
+            both = PAIR - values[word]
+            found[count], found[count + 1] = both // SECOND, both % SECOND
+            sure[count], sure[count + 1] = True, True
+            count += 2
+            continue
         total, current, largest = 0.0, 1.0 if bare else values[word], np.inf
         # Thousands may have spaces between them: 9 600.
         while (
-            FEW_DIGITS >= kind >= DIGITS_3
+            DIGIT >= kind >= DIGITS_3
             and current >= 1
             and place < len(words)
             and magnitudes[words[place]] == DIGITS_3
         ):
             current = 1000 * current + values[words[place]]
             place += 1
+        if place < len(words) and magnitudes[words[place]] == PART and kind <= DIGIT:
+            current += values[words[place]]
+            place += 1
+        # 20:30 is half past eight; the minutes of 20:00 are not said.
+        if (
+            DIGIT >= kind >= DIGITS_2
+            and current <= 24
+            and place + 1 < len(words)
+            and magnitudes[words[place]] == COLON
+            and magnitudes[words[place + 1]] == DIGITS_2
+            and values[words[place + 1]] % 5 == 0
+            and values[words[place + 1]] < 60
+        ):
+            current -= 12 if current > 12 else 0
+            place += 2 if values[words[place + 1]] == 0 else 1
         while place < len(words):
             magnitude, value = magnitudes[words[place]], values[words[place]]
             ended = current == 0 and total > 0
@@ -94,7 +124,7 @@ def _numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) ->
                 break
             bare = bare and magnitude > 0
             place += 1
-        alone = place == begin and (current == 1 or current == 2)
+        alone = place == begin and (current == 1 or current == 2 or magnitudes[word] == PART)
         found[count], sure[count] = total + current, not (bare or alone)
         count += 1
     return count
@@ -121,8 +151,9 @@ def _missing_numbers(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     values: Any, magnitudes: Any, found: Any,
 ) -> None:  # fmt: skip
-    numbers_a, numbers_b = np.empty(MOST_TOKENS), np.empty(MOST_TOKENS)
-    sure_a, sure_b = np.empty(MOST_TOKENS, np.bool_), np.empty(MOST_TOKENS, np.bool_)
+    # A token may be two numbers.
+    numbers_a, numbers_b = np.empty(2 * MOST_TOKENS), np.empty(2 * MOST_TOKENS)
+    sure_a, sure_b = np.empty(2 * MOST_TOKENS, np.bool_), np.empty(2 * MOST_TOKENS, np.bool_)
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]

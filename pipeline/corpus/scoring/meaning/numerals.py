@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from typing import Final
 
 _UNITS: Final = str.split(
@@ -15,10 +16,15 @@ _ORDINALS: Final = {
 }  # fmt: skip
 _SMALL: Final = {**dict(zip(_UNITS, range(20), strict=True)), "first": 1, **_ORDINALS}
 MAGNITUDES: Final = {"hundred": 1e2, "dozen": 12, "thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9,
-                     "trillion": 1e12}  # fmt: skip
+                     "trillion": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
 """Words that multiply the number before them."""
-AND, FEW_DIGITS, DIGITS_3, DIGITS = -1.0, -2.0, -3.0, -4.0
-"""In place of a magnitude: the word *and*; one or two digits; three, which may end `9 600`; others."""
+AND, DIGIT, DIGITS_2, DIGITS_3, DIGITS, COLON, PART = (-1.0 - place for place in range(7))
+"""In place of a magnitude: the word *and*; one digit; two, which may end `9:30`; three, which may end
+`9 600`; others; a colon; a sign such as ½."""
+PAIR: Final = -1e14
+"""Minus the values of `40-70` and others of two numbers: see :func:`value_of`."""
+SECOND: Final = 1e7
+"""What the first of two numbers is multiplied with."""
 _WORDS: Final = {
     **{word: float(value) for word, value in _SMALL.items() if word != "first"},
     **{word: 20.0 + 10 * place for place, word in enumerate(_TENS)},
@@ -28,36 +34,60 @@ _WORDS: Final = {
     "twice": 2.0,
     "nought": 0.0,
 }  # fmt: skip
-_DIGITS: Final = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+)(?:[.,](\d+))?(%|(?:-?[^\W\d_]+)*)")
+_DIGITS: Final = re.compile(r"(\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:[.,](\d+))?(%|(?:-?[^\W\d_]+)*)")
+# Points between thousands where nothing else can be meant: 1.000,5 and 1.000.000.
+_POINTS: Final = re.compile(r"(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})")
+_TWO: Final = re.compile(r"(\d{1,7})[-:/](\d{1,7})(?:-?[^\W\d_]+)*|(\d\d?)\.(\d\d)[ap]m")
+_DECADE: Final = re.compile(r"\d0s")
 
 
 def value_of(token: str) -> float:
     """The number that a lower-cased token says; NaN where it says none.
 
-    `five` and `5th` are 5, `1,000` is 1000, `2.5` and `2,5` are 2.5; 1990s is 1990, `6-year-old`, `5km` and
-    `six-year-old` are what they begin with. A token with digits that is no number (`10:30`, `b52`) has a
-    value that no number has, the same for the same token.
+    `five` and `5th` are 5, `1,000` and `1.000,0` are 1000, `2.5` and `2,5` are 2.5; 1990s and 90s are 1990,
+    `seven-thousand` is 7000; `6-year-old`, `5km` and `six-year-old` are what they begin with. `40-70` and
+    `9.30am` are two numbers, PAIR - SECOND * the first - the second. A token with digits that is neither
+    (`b52`) has a value that no number has, the same for the same token. A sign counts for nothing: dashes
+    look like it.
     """
+    token = token.lstrip("-+")
     if token in _WORDS:
         return _WORDS[token]
     if not any(character.isdecimal() for character in token):
+        if magnitude_of(token) == PART:
+            return unicodedata.numeric(token)
         parts = token.split("-")
-        heads = ("-".join(parts[:size]) for size in range(len(parts) - 1, 0, -1))
-        return next((_WORDS[head] for head in heads if head in _WORDS), math.nan)
+        sizes = range(len(parts) - 1, 0, -1)
+        size = next((size for size in sizes if "-".join(parts[:size]) in _WORDS), 0)
+        return _WORDS["-".join(parts[:size])] * (magnitude_of(parts[size]) or 1) if size else math.nan
+    if _DECADE.fullmatch(token):
+        return 1900.0 + int(token[:-1])
+    points = _POINTS.fullmatch(token)
+    if points:
+        token = (points[1] or points[3]).replace(".", "") + "." + (points[2] or "0")
     found = _DIGITS.fullmatch(token)
+    two = _TWO.fullmatch(token)
+    if two:
+        first, second = (int(part) for part in two.groups() if part is not None)
+        return float(first) if two[3] and not second else PAIR - SECOND * first - second
     if found:
         whole = found[1].replace(",", "")[:300]
-        return float(f"{int(whole)}.{found[2] or 0}") * (1e9 if found[3] == "bn" else 1)
+        times = magnitude_of(found[3].removeprefix("-").partition("-")[0])
+        return float(f"{int(whole)}.{found[2] or 0}") * max(times, 1)
     # Digits alone decide, so that 10.30-11 and 10:30-11 are the same.
     digits = "".join(character if character.isdecimal() else " " for character in token).split()
-    return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits))
+    return -1.0 - sum(float(part[:15]) * 7.0**place for place, part in enumerate(digits)) % 1e13
 
 
 def magnitude_of(word: str) -> float:
-    """What a lower-cased word multiplies the number before it with, or AND, FEW_DIGITS, DIGITS_3, DIGITS; 0
-    for any other."""
+    """What a lower-cased word multiplies the number before it with, or AND, DIGIT and the others; 0 for any
+    other."""
     if word.isdecimal() and len(word) < 4:
-        return DIGITS_3 if len(word) == 3 else FEW_DIGITS
+        return (DIGIT, DIGITS_2, DIGITS_3)[len(word) - 1]
     if any(character.isdecimal() for character in word):
         return DIGITS
+    if word == ":":
+        return COLON
+    if len(word) == 1 and 0 < unicodedata.numeric(word, 0) < 1:
+        return PART
     return AND if word == "and" else MAGNITUDES.get(word.removesuffix("s"), 0.0)

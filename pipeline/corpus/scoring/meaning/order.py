@@ -1,31 +1,44 @@
 """Equal words in another order: who did what to whom."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.meaning.words import CLAUSE, CONTENT, LINK, PASSIVE, WordTable
+from paraforge.corpus.scoring.alignment import dot_product
+from paraforge.corpus.scoring.meaning.numbers import MOST_TOKENS
+from paraforge.corpus.scoring.meaning.words import CLAUSE, CONTENT, LINK, NUMBER, PASSIVE, WordTable
+
+_ALIKE: Final = 0.4
+"""Cosine from which on words that are left over on both sides count as one word."""
+_SLOT: Final = 6
+"""Words that are looked at in the place of another."""
 
 
 def exchanges_of(
-    first: TokenColumn, second: TokenColumn, words: WordTable, matches: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """What of each pair is in another order, (pairs, 5).
+    first: TokenColumn,
+    second: TokenColumn,
+    words: WordTable,
+    matches: npt.NDArray[np.int64],
+    directions: npt.NDArray[np.float32],
+) -> npt.NDArray[np.float32]:
+    """What of each pair is in another order, (pairs, 7).
 
     How many words that name something, and how many that link, have before them here what is behind them
     there, and the other way round; how many of the first may be the work of a passive; and what
-    :func:`_places` gives.
+    :func:`_places` and :func:`_replaced` give. Words that are left over are matched to those like them.
 
-    first, second: tokens of both sides, over one vocabulary. words: what is known of it.
-    matches: the place on the other side of the equal of each token of `first`, below 0 for none.
+    first, second: tokens of both sides, over one vocabulary. words, directions: what is known of it.
+    matches: the place on the other side of the equal of each token of `first`, below 0 for none; that of a
+    word like it is added.
     """
-    found = np.zeros((len(first), 5), np.int64)
+    found = np.zeros((len(first), 7), np.float32)
     _exchanges_of(
-        first.ids, first.offsets, second.ids, second.offsets, words.stems, words.properties, matches, found
-    )
+        first.ids, first.offsets, second.ids, second.offsets, words.stems, words.properties, matches,
+        directions, found,
+    )  # fmt: skip
     return found
 
 
@@ -81,26 +94,148 @@ def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) ->
 
 
 @compiled
+def _agents(words: Any, properties: Any, to_other: Any) -> int:
+    """How often a word behind `by` is, there, before the one before it: who did it, of a passive."""
+    count = 0
+    for i in range(1, len(words)):
+        k = i + 1
+        while properties[words[i]] & PASSIVE and k < len(words) and not properties[words[k]] & CONTENT:
+            k += 1
+        if properties[words[i]] & PASSIVE and k < len(words) and to_other[k] >= 0:
+            count += to_other[i - 1] < 0 or to_other[k] < to_other[i - 1]
+    return count
+
+
+@compiled
+def _match_alike(
+    a: Any,
+    b: Any,
+    properties: Any,
+    to_b: Any,
+    to_a: Any,
+    room: Any,
+    cosines: Any,
+    vectors: Any,
+    dimension: int,
+) -> None:
+    """Match words that are left over to the ones that are most like them, both ways."""
+    loose, best_of = room[0], room[1]
+    count = 0
+    for j in range(len(b)):
+        kind = properties[b[j]]
+        if to_a[j] < 0 and kind & CONTENT and not kind & NUMBER:
+            loose[count], best_of[count], cosines[count] = j, -1, _ALIKE
+            count += 1
+    if not count:
+        return
+    for i in range(len(a)):
+        kind = properties[a[i]]
+        if to_b[i] >= 0 or not kind & CONTENT or kind & NUMBER:
+            continue
+        best, there = np.float32(0), -1
+        for k in range(count):
+            alike = _cosine(a[i], b[loose[k]], vectors, dimension)
+            if alike > best:
+                best, there = alike, k
+        if there >= 0 and best > cosines[there]:
+            cosines[there], best_of[there] = best, i
+    for k in range(count):
+        if best_of[k] >= 0:
+            to_a[loose[k]], to_b[best_of[k]] = best_of[k], loose[k]
+
+
+@compiled
+def _cosine(one: int, other: int, vectors: Any, dimension: int) -> Any:
+    """Of two words, whose directions are float32 from the address `vectors` on."""
+    return dot_product(vectors + 4 * dimension * one, vectors + 4 * dimension * other, dimension)
+
+
+@compiled
+def _beside(words: Any, properties: Any, to_other: Any, size: int, before: Any, behind: Any) -> None:
+    """For each place the counterpart of the nearest matched word that names something, before and behind it:
+    -1 and `size`, the other side's, where there is none."""
+    near = -1
+    for i in range(len(words)):
+        before[i] = near
+        if to_other[i] >= 0 and properties[words[i]] & CONTENT:
+            near = to_other[i]
+    near = size
+    for i in range(len(words) - 1, -1, -1):
+        behind[i] = near
+        if to_other[i] >= 0 and properties[words[i]] & CONTENT:
+            near = to_other[i]
+
+
+@compiled
+def _replaced(
+    a: Any, b: Any, properties: Any, to_b: Any, to_a: Any, room: Any, vectors: Any, dimension: int
+) -> tuple[Any, int]:
+    """Of words that stand between other words than they do on the other side: how alike, 0 to 1, what is in
+    their place there and what is in the other's place here are, at most; and how many such words."""
+    n, m = len(a), len(b)
+    before_a, behind_a, before_b, behind_b = room[0], room[1], room[2], room[3]
+    _beside(a, properties, to_b, m, before_a, behind_a)
+    _beside(b, properties, to_a, n, before_b, behind_b)
+    most, count = np.float32(0), 0
+    i = 0
+    while i < n:
+        j, begin = to_b[i], i
+        i += 1
+        if j < 0 or not properties[a[begin]] & CONTENT:
+            continue
+        # Words that moved together are one.
+        last = j
+        while i < n and to_b[i] == last + 1 and properties[a[i]] & CONTENT:
+            i, last = i + 1, last + 1
+        low, high = before_b[j], behind_b[last]
+        there, end = before_a[begin], behind_a[i - 1]
+        if low < begin < high or there < j < end or low > high or there > end:
+            continue
+        best = np.float32(0)
+        for k in range(low + 1, min(high, low + 1 + _SLOT)):
+            if not properties[a[k]] & CONTENT:
+                continue
+            for h in range(there + 1, min(end, there + 1 + _SLOT)):
+                if not properties[b[h]] & CONTENT:
+                    continue
+                if to_b[k] == h:
+                    best = np.float32(1)
+                elif to_b[k] < 0 and to_a[h] < 0:
+                    best = max(best, _cosine(a[k], b[h], vectors, dimension))
+        most = max(most, best)
+        count += int(best > _ALIKE)
+    return most, count
+
+
+@compiled
 def _exchanges_of(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
-    stems: Any, properties: Any, matches: Any, found: Any,
+    stems: Any, properties: Any, matches: Any, directions: Any, found: Any,
 ) -> None:  # fmt: skip
+    to_a, cosines = np.empty(MOST_TOKENS, np.int64), np.empty(MOST_TOKENS, np.float32)
+    room = np.empty((4, MOST_TOKENS), np.int64)
+    vectors, dimension = directions.ctypes.data, directions.shape[1]
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
         to_b = matches[first_offsets[row] : first_offsets[row + 1]]
         ordered, furthest = True, -1
-        for place in to_b:
-            ordered = ordered and (place < 0 or place > furthest)
-            furthest = max(furthest, place)
+        for i in range(len(a)):
+            if to_b[i] >= 0 and properties[a[i]] & (CONTENT | LINK):
+                ordered = ordered and to_b[i] > furthest
+                furthest = max(furthest, to_b[i])
         if ordered:
             continue
-        passive = 0
-        for word in a:
-            passive += properties[word] & PASSIVE > 0
-        for word in b:
-            passive -= properties[word] & PASSIVE > 0
+        to_a[: len(b)] = -1
+        for i in range(len(a)):
+            if to_b[i] >= 0:
+                to_a[to_b[i]] = i
+        _match_alike(a, b, properties, to_b, to_a, room, cosines, vectors, dimension)
+        passive = abs(_agents(a, properties, to_b) - _agents(b, properties, to_a))
         found[row, 0] = _exchanges(a, properties, to_b, CONTENT)
         found[row, 1] = _exchanges(a, properties, to_b, LINK)
         found[row, 2] = min(found[row, 0], abs(passive))
-        found[row, 3], found[row, 4] = _places(stems[a], stems[b], a, properties, to_b)
+        # A passive says who did it last.
+        if not passive:
+            found[row, 3], found[row, 4] = _places(stems[a], stems[b], a, properties, to_b)
+            found[row, 5], found[row, 6] = _replaced(a, b, properties, to_b, to_a, room, vectors, dimension)

@@ -31,7 +31,8 @@ NAMES: Final = (
     "antonyms_in_place", "flipped", "flipped_twice", "denials", "numbers_replaced", "numbers_alone",
     "gender", "gender_in_place",
     "person", "person_in_place", "exchange", "exchange_linked", "exchange_passive", "replaced_in_place",
-    "replaced_near", "replacements", "places_exchanged", "exchanged_places", "left_over",
+    "replaced_near", "replacements", "places_exchanged", "exchanged_places", "place_taken", "places_taken",
+    "left_over",
 )  # fmt: skip
 """The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
 _LAST: Final = 255
@@ -56,11 +57,15 @@ def signs_of(
     _signs(earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, signs, counts)
     counts[turned, :2] = counts[turned, 1::-1]
     numbers_missing = missing_numbers(earlier, later, words.values, words.magnitudes)
-    exchanges = exchanges_of(earlier, later, words, matches)
+    exchanges = exchanges_of(earlier, later, words, matches, directions)
     signs[:, 10:12], counts[:, 3] = numbers_missing[:, :2].clip(0, 2), numbers_missing[:, 2]
     signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
     signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
     signs[:, 23] = exchanges[:, 4].clip(0, 2)
+    signs[:, 24], signs[:, 25] = exchanges[:, 5].clip(0, 1), exchanges[:, 6].clip(0, 2)
+    # What is larger here is smaller there: an antonym and an exchange leave the meaning as it was.
+    converse = (signs[:, 6] == 1) & (counts[:, 2] == 1) & (signs[:, 0] == 0) & (exchanges[:, 4] > 0)
+    signs[np.ix_(converse, [*range(3, 9), *range(16, 19), *range(22, 26)])] = 0
     return signs, counts
 
 
@@ -315,7 +320,7 @@ def _signs(
             person_in_place,
         )
         sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
-        sign[24] = min(left_a, left_b, 8) / 4
+        sign[26] = min(left_a, left_b, 8) / 4
         counts[row, 0], counts[row, 1] = total_a, total_b
         counts[row, 2] = far + close + in_place
         counts[row, 4] = gender + person

@@ -46,6 +46,7 @@ _MOST_WORDS: Final = 200_000
 APOSTROPHES: Final = ("'", "’", "‘", "ʼ")
 ENDINGS: Final = ("t", "s", "m", "d", "re", "ve", "ll")
 """Of contractions: what is before an ending, and the endings."""
+NUMBER_SIGN: Final = "no."
 
 
 @lru_cache(maxsize=1 << 16)
@@ -118,7 +119,8 @@ def negated_by_affix(word: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def _about(word: str) -> tuple[int, float, int, float]:
     """Properties, number, person and magnitude of a word."""
-    word = word.rstrip(".") or word
+    # `no. 5` is number 5.
+    word = word if word == NUMBER_SIGN else word.rstrip(".") or word
     value = value_of(word)
     magnitude = magnitude_of(word)
     letters = any(character.isalnum() for character in word)
@@ -154,7 +156,7 @@ class WordTable(NamedTuple):
 class WordBook:
     """Looks up words; remembers those that it was asked for, as the next shard has most of them again.
 
-    Its first rows are the apostrophes, the endings, and the endings with an apostrophe.
+    Its first rows are the apostrophes, the endings, the endings with an apostrophe, `no`, `.` and `no.`.
     """
 
     def __init__(self, vectors: "SubwordVectors | None" = None) -> None:
@@ -172,7 +174,7 @@ class WordBook:
         self._rows: dict[str, int] = {}
         self._known: list[npt.NDArray[Any]] = [np.zeros(0, kind) for kind in _KINDS]
         self._directions = np.zeros((0, 0), np.float32)
-        self._learn([*APOSTROPHES, *ENDINGS, *(f"'{ending}" for ending in ENDINGS)])
+        self._learn([*APOSTROPHES, *ENDINGS, *(f"'{ending}" for ending in ENDINGS), "no", ".", NUMBER_SIGN])
 
     def look_up(self, vocabulary: Sequence[str]) -> WordTable:
         """What is known of lower-cased tokens."""
@@ -188,8 +190,8 @@ class WordBook:
         with self._lock:
             if len(self._rows) > _MOST_WORDS:
                 self._forget()
-            rows = [self._rows.get(word, -1) for word in vocabulary]
-            if -1 in rows:
+            rows = list(map(self._rows.get, vocabulary))
+            if None in rows:
                 self._learn([word for word in dict.fromkeys(vocabulary) if word not in self._rows])
                 rows = [self._rows[word] for word in vocabulary]
             words = WordTable._make([*self._known, self._opposed, self._offsets])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from paraforge.base.shards.groups import GroupRanker
-from paraforge.base.shards.keys import text_keys
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
 

@@ -1,7 +1,7 @@
 """SIF sentence embeddings (Arora 2017) as models: fitted to what a user names, in memory, and as a directory
 that is opened like any other model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.errors import InputError, check_format, describing
+from paraforge.base.errors import ConfigurationError, InputError, check_format, describing
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.idf import Background
+from paraforge.base.text.lines import numbered_lines
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.evaluation.baselines.word_average import (
@@ -22,12 +23,16 @@ from paraforge.embeddings.evaluation.baselines.word_average import (
     Weighting,
     WordAverage,
     completed_from,
+    sentence_counts,
+    word_counts,
 )
+from paraforge.embeddings.evaluation.sets.finding import read_sets
 
 DESCRIPTION: Final = "sif.json"
 FORMAT: Final = 1
 _TENSORS: Final = "model.safetensors"
 _WORDS: Final = "words.json"
+WEIGHTS = ("sif", "idf", "none")
 
 
 @dataclass(frozen=True)
@@ -173,3 +178,76 @@ def _weighting(described: dict[str, Any] | None, counts: dict[str, int]) -> Weig
     if described["kind"] == InverseDocumentFrequency.kind:
         return InverseDocumentFrequency(background)
     raise ValueError(f"no weighting {described['kind']!r}")
+
+
+def fit_sif(
+    vectors: Path,
+    counts: Path | None,
+    fit: Sequence[Path],
+    weights: str,
+    a: float,
+    components: int,
+    open_vectors: Callable[[Path], WordVectors],
+) -> tuple[WordAverage | SifOfEachSet, dict[str, Any]]:
+    """A weighted average of word vectors without common components, and what it was made of.
+
+    open_vectors: opens `vectors`, when all other arguments have been checked.
+    counts: file or corpus of word counts; needed for the weights `sif`.
+    fit: sentences that the components, the weights `idf` and the words without a count are fitted on; without
+        any the components are those of each evaluated set.
+    weights: one of `WEIGHTS`. a: of Arora's weights. components: how many are removed.
+
+    Raises:
+        ConfigurationError: weights without what they need.
+        InputError: a file that cannot be read, with file and line.
+    """
+    problems = []
+    if weights not in WEIGHTS:
+        problems.append(f"--weights {weights}: there are {', '.join(WEIGHTS)}")
+    if weights == "sif" and counts is None:
+        problems.append("--weights sif needs --counts: a file of 'word count' lines, or a corpus")
+    if weights == "idf" and not fit:
+        problems.append("--weights idf needs --fit: the sentences whose words are counted")
+    if not a > 0:
+        problems.append(f"--a {a}: greater than 0")
+    if problems:
+        raise ConfigurationError(problems)
+    table = open_vectors(vectors)
+    if components >= table.dimension:
+        problems = [f"--components {components}: fewer than the {table.dimension} numbers of a vector"]
+        raise ConfigurationError(problems)
+    texts = [text for path in fit for text in read_sentences(path)]
+    weighting = _named_weighting(weights, counts, texts, a)
+    average = WordAverage(table, completed_from(weighting, texts) if texts else weighting)
+    about = {
+        "vectors": str(vectors),
+        "vectors_fingerprint": table.fingerprint,
+        "counts": None if counts is None else str(counts),
+        "fitted_on": [str(path) for path in fit],
+        "sentences": len(texts),
+    }
+    if not components:
+        return average, about
+    if not texts:
+        return SifOfEachSet(average, components), about
+    return average.fitted_to(texts, components), about
+
+
+def _named_weighting(weights: str, counts: Path | None, texts: Sequence[str], a: float) -> Weighting | None:
+    if weights == "sif":
+        assert counts is not None
+        return SmoothInverseFrequency(word_counts(counts), a)
+    return InverseDocumentFrequency(sentence_counts(texts, "--fit")) if weights == "idf" else None
+
+
+def read_sentences(path: Path) -> list[str]:
+    """Sentences of sets of scored pairs, or of a file with a sentence a line. Raises InputError: the file
+    cannot be read, or is empty."""
+    if path.is_dir() or path.name.startswith("STS"):
+        return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
+    first = next(numbered_lines(path), None)
+    if first is None:
+        raise InputError("the file is empty", path)
+    if "\t" in first[1] or "|||" in first[1]:
+        return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
+    return [text for _, text in numbered_lines(path)]

@@ -2,6 +2,8 @@
 
 import csv
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +30,10 @@ class TsvSource(SeparatedSource):
 
 
 class CsvSource(SeparatedSource):
-    """Comma-separated values; a field may be in quotation marks. A row is one line."""
+    """Comma-separated values; a field may be in quotation marks, with line breaks in it.
+
+    A row is of at most max_line_bytes, and a field of 131,072 characters.
+    """
 
     format: Literal["csv"]
     header: bool = Field(True, description="whether the first line names the columns")
@@ -57,6 +62,9 @@ def read_separated(
 ) -> Iterator[Block]:
     """Read a file of rows. Every row has as many columns as the first; an empty line is a blank row.
 
+    A row is numbered by its first line. Where quotation marks do not fit, or are not closed within a row that
+    has as many columns, that line alone is malformed, and the next one begins a row.
+
     columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
     where: which rows are taken; the others are rejected as ``not_selected``. separator: a tab, or that of a
@@ -68,14 +76,14 @@ def read_separated(
     wanted = dict(columns) if where is None else {**columns, "where": where.column}
     places: dict[str, int] | None = None
     width = 0
-    for block in line_blocks(path, reading):
+    for found in _read_rows(path, reading, separator):
         if places is None:
-            first = _fields(block.lines[:1], separator).values.to_pylist()
+            first = found.fields[0].as_py()
             width = len(first)
             places = _places(path, wanted, first, header)
             if header:
-                block = block.slice(1, len(block) - 1)
-        rows = _split(path, block, _fields(block.lines, separator), places, width, reading.strict)
+                found = found.slice(1)
+        rows = _split(path, found, places, width, reading.strict)
         if where is not None:
             rows.refuse(~where.holds(rows.texts.pop("where")), "not_selected")
         if "score" in rows.texts:
@@ -109,41 +117,124 @@ def _places(
     return places
 
 
-def _fields(lines: pa.Array, separator: str) -> pa.ListArray:
-    """The fields of each line; none of a line whose quotation marks are not closed, or do not stand alone."""
-    if separator == "\t" or not pc.any(pc.match_substring(lines, '"')).as_py():
-        return pc.split_pattern(lines, separator)
-    return pa.array([_unquoted(line, separator) for line in lines.to_pylist()], pa.list_(pa.string()))
+@dataclass
+class _Rows:
+    """Consecutive rows of a file.
+
+    numbers: of each one's first line. fields: a list of each; empty where the row cannot be read.
+    codes: why a row is rejected; see :class:`Block`. blank: which are empty lines.
+    """
+
+    numbers: NDArray[np.int64]
+    fields: pa.ListArray
+    codes: NDArray[np.uint8]
+    blank: NDArray[np.bool_]
+
+    def slice(self, start: int) -> "_Rows":
+        return _Rows(self.numbers[start:], self.fields[start:], self.codes[start:], self.blank[start:])
 
 
-def _unquoted(line: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=separator, strict=True), [])
-    except csv.Error:
-        return []
+def _plain(block: LineBlock, separator: str) -> _Rows:
+    blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
+    return _Rows(block.numbers, pc.split_pattern(block.lines, separator), reason_codes(block), blank)
 
 
-def _split(
-    path: Path, block: LineBlock, fields: pa.ListArray, places: Mapping[str, int], width: int, strict: bool
-) -> Block:
+def _read_rows(path: Path, reading: Reading, separator: str) -> Iterator[_Rows]:
+    """Rows of a line each or, between quotation marks, of several, also of two blocks."""
+    joiner = _Joiner(separator, reading.max_line_bytes)
+    for block in line_blocks(path, reading):
+        quoted = separator != "\t" and pc.any(pc.match_substring(block.lines, '"')).as_py()
+        if not joiner.lines and not quoted:
+            joiner.width = joiner.width or len(block.lines[0].as_py().split(separator))
+            yield _plain(block, separator)
+        else:
+            joiner.add(block)
+            if rows := joiner.rows(last=False):
+                yield rows
+    if rows := joiner.rows(last=True):
+        yield rows
+
+
+class _Joiner:
+    """Lines that are not rows yet, with their numbers and codes; width: fields of the first row."""
+
+    def __init__(self, separator: str, limit: int) -> None:
+        self.separator = separator
+        self.limit = limit
+        self.width = 0
+        self.lines: list[str] = []
+        self._numbers: list[int] = []
+        self._codes: list[int] = []
+
+    def add(self, block: LineBlock) -> None:
+        self.lines += block.lines.to_pylist()
+        self._numbers += block.numbers.tolist()
+        self._codes += reason_codes(block).tolist()
+
+    def rows(self, last: bool) -> _Rows | None:
+        """The rows that are complete, all of them where the file has no more lines; None without any."""
+        place = 0
+        starts, fields, codes = [], [], []
+        while place < len(self.lines):
+            row, count = self._row(place, last)
+            if not count:
+                break
+            self.width = self.width or len(row)
+            starts.append(place)
+            fields.append(row)
+            codes.append(max(self._codes[place : place + count]))
+            place += count
+        blank = [not self.lines[start] for start in starts]
+        found = _Rows(
+            np.array([self._numbers[start] for start in starts], np.int64),
+            pa.array(fields, pa.list_(pa.string())),
+            np.array(codes, np.uint8),
+            np.array(blank, bool),
+        )
+        del self.lines[:place], self._numbers[:place], self._codes[:place]
+        return found if starts else None
+
+    def _row(self, place: int, last: bool) -> tuple[list[str], int]:
+        """Fields of the row that begins at a line, and its lines; none where it needs the next block's."""
+        line = self.lines[place]
+        if '"' not in line:
+            return line.split(self.separator), 1
+        with suppress(csv.Error):
+            return next(csv.reader((line,), delimiter=self.separator, strict=True)), 1
+        reader = csv.reader(self._from(place), delimiter=self.separator, strict=True)
+        with suppress(csv.Error):
+            fields = next(reader)
+            if len(fields) == (self.width or len(fields)):
+                return fields, reader.line_num
+        return [], int(last or place + reader.line_num < len(self.lines))
+
+    def _from(self, place: int) -> Iterator[str]:
+        """The lines of a row at most; a line that is faulty is one of its own."""
+        size = 0
+        for number in range(place, len(self.lines)):
+            size += len(self.lines[number].encode()) + 1
+            if number > place and (size > self.limit or self._codes[place]):
+                return
+            yield f"{self.lines[number]}\n"
+
+
+def _split(path: Path, found: _Rows, places: Mapping[str, int], width: int, strict: bool) -> Block:
+    fields = found.fields
     widths = fields.value_lengths().to_numpy()
     starts = fields.offsets.to_numpy()[:-1]
     texts = {name: _column(fields.values, starts, widths, place) for name, place in places.items()}
-    rows = Block(block.numbers, texts, reason_codes(block))
-    ragged = (widths != width) & (rows.codes == 0)
-    if ragged.any():
-        blank = pc.equal(block.lines, "").to_numpy(zero_copy_only=False)
-        ragged &= ~blank
-        if strict and ragged.any():
-            row = int(np.flatnonzero(ragged)[0])
-            quoted = "quotation marks that do not fit, or " if not widths[row] else ""
-            raise InputError(
-                f"{quoted}{widths[row]} columns, the first line has {width}",
-                path,
-                int(rows.lines[row]),
-                REJECT_MALFORMED,
-            )
-        rows.refuse(ragged, "malformed")
+    rows = Block(found.numbers, texts, found.codes)
+    ragged = (widths != width) & (rows.codes == 0) & ~found.blank
+    if strict and ragged.any():
+        row = int(np.flatnonzero(ragged)[0])
+        quoted = "quotation marks that do not fit, or " if not widths[row] else ""
+        raise InputError(
+            f"{quoted}{widths[row]} columns, the first line has {width}",
+            path,
+            int(rows.lines[row]),
+            REJECT_MALFORMED,
+        )
+    rows.refuse(ragged, "malformed")
     return rows
 
 

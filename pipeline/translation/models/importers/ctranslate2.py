@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.translation.models.languages import language_token
 from paraforge.translation.models.model import source_end
 from paraforge.translation.models.model_file import read_index, read_vocabulary
 from paraforge.translation.models.sentencepiece import check_pieces
-from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords, subwords_file
+from paraforge.translation.models.subwords import (
+    copy_subwords,
+    find_subwords,
+    language_token,
+    open_subwords,
+    subwords_file,
+)
 
 Languages = tuple[str, str]
 FOLDER = "ctranslate2"

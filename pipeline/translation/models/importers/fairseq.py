@@ -9,8 +9,16 @@ from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.checkpoint import fairseq_languages
-from paraforge.translation.models.conversion import model_arguments, normalise_checkpoint, write_fairseq_model
-from paraforge.translation.models.fidelity import TOLERANCE, Reference, check_fidelity, comparing, some_tokens
+from paraforge.translation.models.conversion import (
+    TOLERANCE,
+    Reference,
+    check_fidelity,
+    comparing,
+    model_arguments,
+    normalise_checkpoint,
+    some_tokens,
+    write_fairseq_model,
+)
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, Languages
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, check_pieces, read_dictionary
 from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords

@@ -9,7 +9,13 @@ from typing import Any
 
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import read_json
-from paraforge.translation.models.fidelity import TOLERANCE, Reference, check_fidelity, comparing, some_tokens
+from paraforge.translation.models.conversion import (
+    TOLERANCE,
+    Reference,
+    check_fidelity,
+    comparing,
+    some_tokens,
+)
 from paraforge.translation.models.importers.ctranslate2 import (
     CONVERSION_ERRORS,
     FOLDER,

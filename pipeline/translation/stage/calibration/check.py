@@ -18,12 +18,6 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
-from paraforge.translation.stage.calibration.drawn_sentences import (
-    bitext_sample,
-    sampled,
-    waiting_among,
-    write_sample,
-)
 from paraforge.translation.stage.calibration.loss import (
     LIMIT,
     QUANTISED,
@@ -35,6 +29,12 @@ from paraforge.translation.stage.calibration.loss import (
     translated_both_ways,
 )
 from paraforge.translation.stage.parameters import QuantisationParameters
+from paraforge.translation.stage.population import (
+    bitext_sample,
+    sampled,
+    waiting_among,
+    write_sample,
+)
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 

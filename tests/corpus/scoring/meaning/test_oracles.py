@@ -74,6 +74,19 @@ def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
         ("two dozen eggs", "24 eggs"),
         ("a debt of $3bn", "a debt of 3 billion dollars"),
         ("2.5 million people", "2,500,000 people"),
+        ("They won 2:1.", "They won 2-1."),
+        ("40–70 % of them", "40-70% of them"),
+        ("at 12.30pm", "at 12:30 p.m."),
+        ("after 23:00", "after 11 p.m."),
+        ("since the 70s", "since the 1970s"),
+        ("a seven-thousand limit", "a limit of 7,000"),
+        ("an eight-billion-crown loan", "a loan of 8 billion crowns"),
+        ("2½ hours", "2.5 hours"),
+        ("1.000,5 km", "1,000.5 km"),
+        ("1.000.000 people", "a million people"),
+        ("1\u202f000 people", "1\u00a0000 people"),
+        ("٣٤ people", "34 people"),
+        ("−5 degrees", "-5 degrees"),
     ],
 )
 def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> None:
@@ -89,6 +102,7 @@ NEGATIONS = {
     "An illegal, immoral and dishonest non-smoker": 4, "Uncle is under the unit until noon.": 0,
     "The disease was discovered immediately, unless I miss it.": 0, "An important industry inside": 0,
     "The inexpensive room was impolite.": 1 + 1, "He seldom eats.": 1, "I don't think so.": 1,
+    "See no. 5 and No. 6.": 0, "No. He said no.": 2, "There is no 5.": 1,
 }  # fmt: skip
 
 

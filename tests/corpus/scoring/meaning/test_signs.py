@@ -100,6 +100,27 @@ def test_a_contradiction_is_surer_than_a_paraphrase(good: tuple[str, str], bad: 
     assert paraphrase["contradiction"] < contradiction["contradiction"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "exchanged"),
+    [
+        ("The man hit the dog.", "The dog hit the man.", True),
+        ("The hound bit the man", "The man bit the dog", True),
+        ("John's sister met Mary's brother.", "Mary's sister met John's brother.", True),
+        ("The teacher is a doctor.", "The doctor is a teacher.", True),
+        ("Paris is larger than Lyon.", "Lyon is larger than Paris.", True),
+        ("flights from Boston to Denver", "flights from Denver to Boston", True),
+        ("Paris is larger than Lyon.", "Lyon is smaller than Paris.", False),
+        ("Mary was hit by John.", "John hit Mary.", False),
+        ("The book was given to Mary by John.", "John gave the book to Mary.", False),
+        ("Anna and Peter came.", "Peter and Anna came.", False),
+        ("On Friday the man came home.", "The man came home on Friday.", False),
+    ],
+)
+def test_who_did_what_to_whom(first: str, second: str, exchanged: bool) -> None:
+    for pair in ((first, second), (second, first)):
+        assert (columns(pair)[0]["contradiction"] > 0.6) == exchanged
+
+
 def test_a_side_without_a_token_has_no_contradiction() -> None:
     assert [row["contradiction"] for row in columns(("", "Not so."), ("Not so.", " "), ("", ""))] == [
         None

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.baselines.lexical import Jaccard
-from paraforge.embeddings.evaluation.evaluate import evaluate
-from paraforge.embeddings.evaluation.results import Evaluation
-from paraforge.embeddings.evaluation.transfer import classification, tasks
+from paraforge.embeddings.evaluation.evaluate import Evaluation, evaluate
+from paraforge.embeddings.evaluation.transfer import evaluate as module
+from paraforge.embeddings.evaluation.transfer import tasks
 from paraforge.embeddings.evaluation.transfer.evaluate import do_task, evaluate_transfer
 from paraforge.embeddings.evaluation.transfer.files import Examples
 from paraforge.embeddings.evaluation.transfer.relatedness import (
@@ -88,10 +88,10 @@ def test_every_example_is_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None
         seen.extend(test[:, 0].tolist())
         return np.array(["a"] * len(test))
 
-    monkeypatch.setattr(classification, "predicted_on_test", record)
+    monkeypatch.setattr(module, "predicted_on_test", record)
     values = np.arange(40, dtype=np.float32)[:, None]
     labels = np.array(["a", "b"] * 20)
-    assert classification.cross_validated_accuracy(values, labels, 1) == 50
+    assert module.cross_validated_accuracy(values, labels, 1) == 50
     assert sorted(seen) == list(range(40))
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ NUL = "" if sys.version_info >= (3, 11) else "\0"
 field = st.text(
     st.characters(blacklist_categories=["Cs"], blacklist_characters=f"\t\n\r\ufeff{NUL}"), max_size=15
 )
+
+
+broken = st.lists(field, min_size=1, max_size=3).map("\n".join)
 
 
 @settings(max_examples=40)
@@ -137,20 +141,76 @@ def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
 
 @settings(max_examples=60)
 @given(
-    rows=st.lists(st.tuples(field, field, field), min_size=1),
+    rows=st.lists(st.tuples(broken, broken, broken), min_size=1),
     separator=st.sampled_from([",", ";"]),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    block_bytes=st.sampled_from([1, 7, 40, 1 << 20]),
 )
 def test_csv_is_what_other_programs_write(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], separator: str, quoting: int
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    separator: str,
+    quoting: int,
+    end: str,
+    block_bytes: int,
 ) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
-    writer.writerows([("id", "en, of them", 'cs "ours"'), *rows])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)  # type: ignore[arg-type]
+    header = ("id", "en, of\nthem", 'cs "ours"')
+    writer.writerows([header, *rows])
     path = write(tmp_path_factory.mktemp("csv") / "a.csv", text.getvalue())
-    names: dict[str, int | str] = {"source_text": 'cs "ours"', "reference": "en, of them"}
-    found = rows_of(read_separated(path, names, Reading(), header=True, separator=separator))
-    assert found == [(n, row[2], row[1], None) for n, row in enumerate(rows, start=2)]
+    names: dict[str, int | str] = {"source_text": header[2], "reference": header[1]}
+    reading = Reading(block_bytes=block_bytes)
+    found = rows_of(read_separated(path, names, reading, header=True, separator=separator))
+    lines = accumulate(("".join(row).count("\n") + 1 for row in [header, *rows]), initial=1)
+    assert found == [(n, row[2], row[1], None) for n, row in zip([*lines][1:], rows, strict=False)]
+
+
+@settings(max_examples=200)
+@given(
+    lines=st.lists(st.text(st.sampled_from('ab,"'), max_size=8), min_size=1, max_size=9),
+    block_bytes=st.sampled_from([1, 5, 1 << 20]),
+    limit=st.sampled_from([9, 12, 1000]),
+)
+def test_every_line_is_of_one_row_and_a_stray_mark_damages_its_own(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], block_bytes: int, limit: int
+) -> None:
+    """Whatever the marks, a row of one line that is fine by itself and begins a row is read as it is."""
+    path = write(tmp_path_factory.mktemp("csv") / "a.csv", "\n".join(["x,y", *lines]) + "\n")
+    reading = Reading(strict=False, block_bytes=block_bytes, max_line_bytes=limit)
+    found = rows_of(read_separated(path, {"source_text": 0, "reference": 1}, reading, separator=","))
+    every = ["x,y", *lines]
+    place = 0
+    for number, first, second, why in found:
+        assert number == place + 1
+        if why is not None or not every[place]:
+            place += 1
+            continue
+        # The lines of the row by the library's own reader; no shorter run of them is a row.
+        count = next(n for n in range(1, len(every)) if _whole("\n".join(every[place : place + n])))
+        text = "\n".join(every[place : place + count])
+        assert [first, second] == next(csv.reader(io.StringIO(text, newline=""), strict=True))
+        assert count == 1 or len(text) <= limit
+        place += count
+    assert place == len(every)
+
+
+def _whole(text: str) -> bool:
+    try:
+        return len(list(csv.reader(io.StringIO(text, newline=""), strict=True))) == 1
+    except csv.Error:
+        return False
+
+
+def test_a_field_that_never_ends_is_one_bad_line(tmp_path: Path) -> None:
+    text = "x,y\n" + 'a,"b\n' + "1,2\n" * 5000
+    path = write(tmp_path / "a.csv", text)
+    columns: dict[str, int | str] = {"source_text": 0, "reference": 1}
+    reading = Reading(strict=False, max_line_bytes=1000)
+    rows = rows_of(read_separated(path, columns, reading, separator=","))
+    assert [row[-1] for row in rows] == [None, "malformed", *[None] * 5000]
+    assert rows[-1] == (5002, "1", "2", None)
 
 
 @pytest.mark.parametrize("line", ['a,"b', 'a,"b" c', 'a,"b,c'])
@@ -159,5 +219,5 @@ def test_quotation_marks_that_do_not_fit(tmp_path: Path, line: str) -> None:
     places: dict[str, int | str] = {"source_text": 0, "reference": 1}
     with pytest.raises(InputError, match=r"a\.csv:3: quotation marks that do not fit, or 0 columns"):
         list(read_separated(path, places, Reading(), separator=","))
-    (block,) = read_separated(path, places, Reading(strict=False), separator=",")
-    assert list(block.codes != 0) == [False, False, True, False]
+    rows = rows_of(read_separated(path, places, Reading(strict=False), separator=","))
+    assert [row[-1] for row in rows] == [None, None, "malformed", None]

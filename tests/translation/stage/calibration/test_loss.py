@@ -14,14 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.translation.stage.calibration import drawn_sentences
-from paraforge.translation.stage.calibration.drawn_sentences import (
-    bitext_sample,
-    draw_sample,
-    reservoir,
-    sampled,
-    write_sample,
-)
+from paraforge.translation.stage import population
 from paraforge.translation.stage.calibration.loss import (
     BOTH_WAYS,
     LIMIT,
@@ -31,6 +24,13 @@ from paraforge.translation.stage.calibration.loss import (
     decided,
     measure_loss,
     sample_size,
+)
+from paraforge.translation.stage.population import (
+    bitext_sample,
+    draw_sample,
+    reservoir,
+    sampled,
+    write_sample,
 )
 from paraforge.translation.stage.text_file import read_sentences
 from tests.translation.stage.test_translate import Row, write_corpus
@@ -179,7 +179,7 @@ def test_it_is_as_long_as_the_corpus_and_always_the_same(tmp_path: Path) -> None
 def test_a_reservoir_is_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.zeros(20)
     for seed in range(1000):
-        monkeypatch.setattr(drawn_sentences, "_SEED", seed)
+        monkeypatch.setattr(population, "_SEED", seed)
         kept, count = reservoir(map(str, range(20)), 5)
         assert (len(set(kept)), count) == (5, 20)
         counts[[int(item) for item in kept]] += 1

@@ -1,0 +1,223 @@
+"""``init``, ``configure`` and ``doctor``: make a project, choose what it does, check what is installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import write_whole
+from paraforge.base.logs import counted
+from paraforge.interface.cli.outputs import FileKind, check_output_file
+
+if TYPE_CHECKING:
+    from paraforge.interface.configuration.choices import Configured
+
+
+_MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
+
+
+def init(
+    directory: Path = typer.Argument(
+        None, metavar="DIR", help="a new or empty directory; with --upgrade the project, by default this one"
+    ),
+    sample: bool = typer.Option(
+        False,
+        "--sample",
+        help="begin with the embedded sample, as without --bitext, and say nothing of yours",
+    ),
+    bitext: tuple[Path, Path] = typer.Option(
+        None, metavar="FILE FILE", help="begin with this bitext: a foreign and an English file, line by line"
+    ),
+    upgrade: bool = typer.Option(
+        False, "--upgrade", help="bring a project of an earlier version up to date; what you changed stays"
+    ),
+) -> None:
+    """Make a project in a directory of its own, which 'dvc repro' then runs.
+
+    \b
+    Examples:
+      paraforge init my                                  the embedded sample, and a place for your bitext
+      paraforge init my --bitext a.cs.gz a.en.gz         your bitext: its lines and languages are checked
+      paraforge init --upgrade                           after an upgrade of Paraforge
+    """
+    from paraforge.interface.project.creation import look_at, make_project
+
+    if upgrade:
+        if sample or bitext:
+            raise InputError("--upgrade changes no corpus: give it without --sample and --bitext")
+        _upgrade(directory or Path())
+        return
+    if directory is None:
+        raise InputError("name the directory of the project: paraforge init DIR")
+    if sample and bitext:
+        raise InputError("give --sample or --bitext")
+    found = look_at(*bitext) if bitext else None
+    make_project(directory, found)
+    typer.echo(f"{directory}: a project with {'the embedded sample' if found is None else 'your bitext'}")
+    if found is not None:
+        for name, path, language in zip(
+            ("source_text", "reference"), (found.source, found.reference), found.languages, strict=True
+        ):
+            typer.echo(
+                f"  {name}: {path}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
+            )
+        typer.echo(f"  choices: {' '.join(found.choices)}")
+    elif not sample:
+        typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
+        typer.echo("  paraforge configure corpus=my translation=small select=quality")
+    typer.echo(f"Now: cd {directory} && dvc repro")
+    typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
+
+
+def _upgrade(project: Path) -> None:
+    from paraforge.interface.project.upgrade import upgrade, what_runs
+
+    done = upgrade(project)
+    for title, paths in (("new", done.new), ("updated", done.updated), ("yours, kept", done.kept)):
+        for path in paths:
+            typer.echo(f"  {title}: {path}")
+    typer.echo(f"{project}: up to date")
+    for line in what_runs(project):
+        typer.echo(line)
+
+
+def configure(
+    overrides: list[str] = typer.Argument(
+        None, metavar="GROUP=CHOICE|KEY=VALUE", help="what to choose, e.g. corpus=tatoeba translate.beam=4"
+    ),
+    configs: Path = typer.Option(
+        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+    ),
+    output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
+    show: bool = typer.Option(False, "--show", help="print instead of writing"),
+    groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
+    reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
+    check_files: bool = typer.Option(
+        True, "--files/--no-files", help="look for your files and at their first rows, or not"
+    ),
+) -> None:
+    """Compose params.yaml from the groups in configs/, check every value and every file, and write it.
+
+    Choices stay until they are changed: what was chosen before, and what was edited in params.yaml, is kept
+    where this call says nothing of it. Prints what changes, and which stages 'dvc repro' will run for it.
+
+    \b
+    Examples:
+      paraforge configure corpus=tatoeba translation=small     another bitext, another model
+      paraforge configure corpus=my select=quality             your own configs/corpus/my.yaml
+      paraforge configure select=wieting2021                   another selection of the same corpus
+      paraforge configure --reset                              back to the embedded sample
+      paraforge configure --groups                             what there is to choose from
+    """
+    from paraforge.interface.configuration.checks import check_files as check
+    from paraforge.interface.configuration.choices import reconfigure
+    from paraforge.interface.configuration.composition import choices, configs_directory
+    from paraforge.interface.configuration.inputs import INPUTS, link_inputs
+    from paraforge.interface.project.files import check_versions
+    from paraforge.interface.project.upgrade import stages_to_run
+
+    configs = configs_directory(configs)
+    if groups:
+        for group, names in choices(configs).items():
+            typer.echo(f"{group}: {', '.join(names)}")
+        return
+    check_versions(output.parent)
+    # Whatever a parameter file has: it may be broken, with --reset.
+    parameter_file = FileKind("a file of parameters", lambda path: "\ningest:" in f"\n{path.read_text()}")
+    check_output_file(output, True, parameter_file)
+    found = reconfigure(configs, overrides or [], output, reset)
+    problems = check(found.parameters) if check_files else []
+    if problems:
+        raise ConfigurationError(problems)
+    if show:
+        typer.echo(found.text, nl=False)
+        return
+    write_whole(output, found.text)
+    typer.echo("\n".join(_lines(found, output)))
+    chosen = dict(one.split("=", 1) for one in found.choices)
+    if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:
+        typer.echo("select=sample is for the embedded sample; for your own bitext choose select=quality.")
+    project = output.parent
+    if (project / "dvc.yaml").is_file():
+        link_inputs(found.parameters, root=project / INPUTS)
+        typer.echo(_what_runs(stages_to_run(project, found.content)))
+
+
+def _lines(found: Configured, output: Path) -> list[str]:
+    lines = [f"{output}: {' '.join(found.choices) or 'the embedded sample'}"]
+    lines += [f"  no longer chosen: {one}" for one in found.forgotten]
+    lines += [f"  kept as edited: {one}" for one in found.edited]
+    if found.changes is None:
+        return [*lines, "  written anew"]
+    return [*lines, *(f"  {one}" for one in found.changes or [])] + (
+        [] if found.changes else ["  nothing changes"]
+    )
+
+
+def _what_runs(stages: tuple[list[str], list[str]] | None) -> str:
+    if stages is None:
+        return "'dvc repro' runs every stage: nothing has run here yet."
+    own, after = stages
+    if not own:
+        return "'dvc repro' has nothing to run for this."
+    then = f", then what reads their output: {', '.join(after)}" if after else ""
+    return f"'dvc repro' runs {', '.join(own)}{then}."
+
+
+def doctor(
+    as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
+    repair: bool = typer.Option(
+        False,
+        "--repair",
+        help="only rename DVC's files that a kill cut off and remove inputs/ links to files that are gone, "
+        "so that 'dvc repro' continues",
+    ),
+    install_fairseq: bool = typer.Option(
+        False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
+    ),
+) -> None:
+    """Check what is installed, which engines work, and whether this project's files are sound.
+
+    In a project of another version it shows which stages run again and why.
+
+    Exits with 1 if something that every corpus needs is broken; optional things that are missing are
+    only named.
+    """
+
+    if install_fairseq:
+        from paraforge.translation.models.fairseq_installation import install_fairseq as install
+
+        raise typer.Exit(0 if install() else 1)
+    if repair:
+        from paraforge.base.shards.dvc_files import broken_links, set_aside
+
+        for path, aside in set_aside():
+            typer.echo(
+                f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
+            )
+        for path in broken_links():
+            typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which is gone")
+            path.unlink()
+        return
+    from paraforge.interface.configuration.diagnosis import diagnose
+    from paraforge.interface.project.upgrade import project_findings
+
+    findings = [*diagnose(), *project_findings(Path())]
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    else:
+        section = ""
+        for finding in findings:
+            if finding.section != section:
+                section = finding.section
+                typer.echo(f"{section}")
+            typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
+            if finding.remedy:
+                typer.echo(f"           -> {finding.remedy}")
+    if any(finding.state == "broken" for finding in findings):
+        raise typer.Exit(1)

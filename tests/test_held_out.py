@@ -1,0 +1,127 @@
+"""What a corpus holds out reaches no stage that is trained: every stage of dvc.yaml is run with splits."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from paraforge.base.files import read_json
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from tests.here import inside, run_stage
+from tests.project import ROOT, made_once, make_project, read_parameters, stage_names, write_parameters
+
+STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+# What these read of a held-out pair is described or shown.
+DESCRIBE = {"statistics", "report"}
+SETTINGS = (
+    "triplets=default",
+    "lexicon.minimum_pairs=1",
+    "lexicon.filters.minimum_score=-1",
+    "decoders=small",
+    "decoders.model.network.word_dimension=8",
+    "decoders.model.training.updates=4",
+    "embeddings.models.word.encoder.dimension=8",
+    "embeddings.models.word.training.epochs=1",
+    "embeddings.corpus_pairs=false",
+    "embeddings.pair_files=[{path: all.tsv}]",
+    "paraphraser=small",
+    "paraphraser.architecture={encoder_layers: 1, decoder_layers: 1, width: 16, feed_forward: 32, heads: 2}",
+    "paraphraser.training.maximum_updates=4",
+    "paraphraser.training.warmup_updates=1",
+    "paraphraser.validation.held_out=20",
+    "paraphraser.validation.every_updates=2",
+    "publish.splits={validation: 20, test: 30}",
+)
+LINES = 900
+NAME = re.compile(r"\bname\d+\b")
+
+
+def makers(stage: str) -> set[str]:
+    """The stages that one reads of, and those that these read of."""
+    outputs = {out: name for name in STAGES for out in STAGES[name]["outs"] if isinstance(out, str)}
+    deps = [dep.removesuffix("/model.json") for dep in STAGES[stage]["deps"]]
+    direct = {outputs[dep] for dep in deps if dep in outputs}
+    return direct.union(*map(makers, direct))
+
+
+TRAINED = sorted(STAGES.keys() - makers("publish") - {"publish"} - DESCRIBE)
+
+
+def make(directory: Path) -> None:
+    """A project to its corpus: every reference, which has a name of its own, with two foreign sentences, of
+    which selection rejects some."""
+    make_project(directory, *SETTINGS)
+    content = read_parameters(directory)
+    references = [f"The man saw name{line} in the old house, and she said no." for line in range(LINES // 2)]
+    rows = [f"muž {line} viděl dům {line % 7}\t{references[line // 2]}\n" for line in range(LINES)]
+    (directory / "own.tsv").write_text("".join(rows), encoding="utf-8")
+    pairs = [f"{one}\tSomebody said: {one}\n" for one in references]
+    (directory / "all.tsv").write_text("".join(pairs), encoding="utf-8")
+    own = {"format": "tsv", "name": "own", "path": "own.tsv", "columns": {"source_text": 0, "reference": 1}}
+    content["ingest"]["sources"] = [own]
+    content["select"] = {"filters": [{"kind": "bounds", "score": "translation_score", "minimum": -1.0}]}
+    write_parameters(directory, content)
+    with inside(directory):
+        for name in stage_names():
+            if name == "publish" or name in makers("publish"):
+                assert run_stage(name), name
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "held-out", make)
+
+
+def texts(directory: Path) -> Iterator[str]:
+    """All text of all files below a directory."""
+    for path in directory.rglob("*"):
+        if path.suffix == ".parquet":
+            yield str(pq.read_table(path, partitioning=None).to_pydict())
+        elif path.suffix == ".arrow":
+            with pa.memory_map(str(path)) as source:
+                yield str(pa.ipc.open_file(source).read_all().to_pydict())
+        elif path.is_file():
+            yield path.read_bytes().decode("latin-1")
+
+
+def names(directory: Path) -> set[str]:
+    return {name for text in texts(directory) for name in NAME.findall(text)}
+
+
+def test_the_stages_are_known() -> None:
+    assert {"decoders", "embeddings", "lexicon", "paraphraser", "triplets"} == {*TRAINED}
+    assert {"ingest", "nmt", "translate", "paragram", "score", "select"} == makers("publish")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("stage", TRAINED)
+def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:
+    held, kept = set[str](), set[str]()
+    for name, split in open_published(project / "data/corpus").splits.items():
+        found = held if name != "train" else kept
+        for table in published_tables(split, ["reference"]):
+            found.update(NAME.findall(str(table["reference"].to_pylist())))
+    assert len(held) > 20 and not held & kept and len(kept) > 100
+    assert held <= names(project / "data/translated")
+    with inside(project):
+        assert run_stage(stage)
+    outputs = [Path(str(out).replace("${item.name}", "word")) for out in STAGES[stage]["outs"]]
+    trained = names(project / "work" / stage).union(
+        *(names(project / out) for out in outputs if (project / out).is_dir())
+    )
+    assert len(trained) > 100
+    assert not trained & held
+    if stage == "lexicon":
+        report = read_json(project / "metrics/lexicon.json")
+        assert report["rows"] == report["pairs"] + sum(report["dropped"].values()) == LINES
+        assert report["dropped"]["held_out"] >= len(held)
+    if stage == "decoders":
+        report = read_json(project / "metrics/decoders.json")
+        assert report["sentences"] + report["skipped"] + report["held_out"] == LINES
+        assert report["held_out"] == 2 * len(held)
