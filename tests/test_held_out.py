@@ -12,6 +12,7 @@ import yaml
 
 from paraforge.base.files import read_json
 from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.translation.engines.fake import _word
 from tests.here import inside, run_stage
 from tests.project import ROOT, made_once, make_project, read_parameters, stage_names, write_parameters
 
@@ -38,6 +39,16 @@ SETTINGS = (
     "publish.splits={validation: 20, test: 30}",
 )
 LINES = 900
+# Of other things, or no sentence is far enough from another one to be a triplet's negative.
+ABOUT = (
+    "muž viděl starý dům",
+    "ceny pšenice rostly loni",
+    "loď ztratila dva motory",
+    "lékař podal nový lék",
+    "náš tým prohrál zápas",
+    "housle koupilo drahé muzeum",
+    "růže potřebují hodně vody",
+)
 NAME = re.compile(r"\bname\d+\b")
 
 
@@ -57,8 +68,13 @@ def make(directory: Path) -> None:
     which selection rejects some."""
     make_project(directory, *SETTINGS)
     content = read_parameters(directory)
-    references = [f"The man saw name{line} in the old house, and she said no." for line in range(LINES // 2)]
-    rows = [f"muž {line} viděl dům {line % 7}\t{references[line // 2]}\n" for line in range(LINES)]
+    topics = [ABOUT[line // 2 % len(ABOUT)] for line in range(LINES)]
+    # Near its translation, a reference says what the fake engine says of the topic.
+    references = [
+        f"{' '.join(_word(1, word) for word in topics[2 * line].split())} name{line}."
+        for line in range(LINES // 2)
+    ]
+    rows = [f"{topics[line]} {line}\t{references[line // 2]}\n" for line in range(LINES)]
     (directory / "own.tsv").write_text("".join(rows), encoding="utf-8")
     pairs = [f"{one}\tSomebody said: {one}\n" for one in references]
     (directory / "all.tsv").write_text("".join(pairs), encoding="utf-8")
