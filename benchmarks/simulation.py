@@ -124,7 +124,8 @@ def simulate(sentences: int, sentences_per_task: int, cluster: SimulatedCluster,
             idle += max(0.0, ends[device][0] - since)
             back = interrupt(device)
             since = min(back + cluster.start_seconds, ends[device][0])
-            start += max(0.0, min(since, now) - back)
+            start += since - back
+            starts[device] = (back, since)
         idle += max(0.0, now - since)
         return max(now, since)
 

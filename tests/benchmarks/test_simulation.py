@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.simulation import SimulatedCluster as Cluster
@@ -63,7 +63,8 @@ def test_devices_that_wait_are_taken_away_too() -> None:
     assert one.interruptions == pytest.approx(ends, rel=0.1)
 
 
-@given(st.integers(1, 12), st.integers(1, 40), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(1, 9))
+@given(st.integers(1, 12), st.integers(1, 40), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(1, 999))
+@example(6, 23, 0.010006129741668722, 0.010006129741668722, 6)  # one that waited begins anew while it is roused
 def test_what_devices_are_paid_for_is_all_accounted_for(
     devices: int, tasks: int, preemption_hours: float, crash_hours: float, seed: int
 ) -> None:
