@@ -64,11 +64,12 @@ def test_devices_that_wait_are_taken_away_too() -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 40), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(1, 999))
-@example(6, 23, 0.010006129741668722, 0.010006129741668722, 6)  # one that waited begins anew while it is roused
+@example(6, 23, 0.010006129741668722, 0.010006129741668722, 6)
 def test_what_devices_are_paid_for_is_all_accounted_for(
     devices: int, tasks: int, preemption_hours: float, crash_hours: float, seed: int
 ) -> None:
-    """Also where they are taken away while they start, and where the run ends before they are ready."""
+    """Also where they are taken away while they start, or roused while they begin anew, and where the run ends
+    before they are ready."""
     cluster = Cluster(
         devices, 100, 1, 20, preemption_hours=preemption_hours, return_seconds=50, crash_hours=crash_hours
     )
