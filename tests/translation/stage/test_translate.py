@@ -31,7 +31,7 @@ Row = tuple[str, str | None, str | None]
 
 def write_corpus(path: Path, rows: list[Row], rows_per_shard: int, given: bool = False) -> Path:
     """Shards as ingest writes them."""
-    texts, reasons, translations = zip(*rows, strict=True)
+    texts, reasons, translations = zip(*rows, strict=True) if rows else ((), (), ())
     references = [f"reference {row}" for row in range(len(rows))]
     more = {"translation": translations} if given else {}
     return write_ingested(path, texts, references, reasons, rows_per_shard, **more)
