@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import InputError, UnfitWorkerError
 from paraforge.base.files import cache_directory, remove, sha256_file
-from paraforge.base.shards import copies
 from paraforge.base.shards.cache import Cache
 from paraforge.base.shards.disk import Disk, JobFiles
 from paraforge.base.shards.work import temporary_beside
@@ -245,7 +244,7 @@ class Sender:
                 piece, digest, problem = await asyncio.to_thread(self._piece, job, path, is_list, offset)
                 given = (request, offset, piece, digest, problem)
                 sent = self._client.run(receive, *given, workers=[worker])
-                taken = await asyncio.wait_for(sent, copies.PATIENCE_SECONDS)
+                taken = await asyncio.wait_for(sent, PATIENCE_SECONDS)
                 offset += len(piece)
                 if digest or problem or not taken.get(worker):
                     return

@@ -1,9 +1,8 @@
 """Where training pairs come from: TSV and PPDB files, and the shards of a corpus; streamed, block by
-block. Pairs of phrases as PPDB has them: `[LHS] ||| phrase ||| paraphrase ||| features ||| ...`."""
+block."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,44 +14,14 @@ import pyarrow.compute as pc
 from paraforge.base.errors import InputError
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.store import ShardView
-from paraforge.base.text import pair_blocks
+from paraforge.base.text import ppdb
 from paraforge.base.text.lines import finite_number, lists_of_lines
 
-SEPARATOR = "|||"
-_FEATURES = 3
-_SCORE = re.compile(r"(?:^|\s)PPDB2\.0Score=(\S+)")
 _BLANKS = " \t\r\v\f"
 _LOOKED_AT = 100
 _PPDB_FIELDS = 4
 """Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
 PairFormat = Literal["auto", "ppdb", "tsv"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An entry of PPDB; score is the text of `PPDB2.0Score`, empty where it has none."""
-
-    phrase: str
-    paraphrase: str
-    score: str
-
-
-def split_fields(text: str) -> list[str]:
-    """The fields of a line without the blanks around them."""
-    return [field.strip() for field in text.split(SEPARATOR)]
-
-
-def is_entry(fields: list[str]) -> bool:
-    """Whether fields are of PPDB itself, which begins every entry with a syntactic label such as `[NP]`."""
-    return len(fields) >= 3 and fields[0].startswith("[") and fields[0].endswith("]")
-
-
-def parse_entry(fields: list[str]) -> Entry | None:
-    """The entry that these fields are, None where they have another form or no features."""
-    if not is_entry(fields) or len(fields) <= _FEATURES:
-        return None
-    found = _SCORE.search(fields[_FEATURES])
-    return Entry(fields[1], fields[2], found.group(1) if found else "")
 
 
 @dataclass(frozen=True)
@@ -123,11 +92,11 @@ def read_pair_file(
     Raises InputError: a line with too few fields, invalid UTF-8 or a score that is no number, with its
     number; columns that were not named and hold numbers; an empty or damaged file.
     """
-    separator: str | None = {"tsv": "\t", "ppdb": pair_blocks.SEPARATOR}.get(format)
+    separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
     for first_line, lines in lists_of_lines(path):
         if separator is None:
-            separator = pair_blocks.SEPARATOR if pair_blocks.SEPARATOR in lines[0] else "\t"
+            separator = ppdb.SEPARATOR if ppdb.SEPARATOR in lines[0] else "\t"
         if columns is None:
             columns = _usual_columns(lines, separator, path)
         if limit is not None:
@@ -141,9 +110,9 @@ def read_pair_file(
 def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, int]:
     """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
     columns = (0, 1)
-    fields_of_first = pair_blocks.split_fields(lines[0])
-    if separator == pair_blocks.SEPARATOR and (
-        pair_blocks.is_entry(fields_of_first) or len(fields_of_first) >= _PPDB_FIELDS
+    fields_of_first = ppdb.split_fields(lines[0])
+    if separator == ppdb.SEPARATOR and (
+        ppdb.is_entry(fields_of_first) or len(fields_of_first) >= _PPDB_FIELDS
     ):
         columns = (1, 2)
     rows = [line.split(separator) for line in lines[:_LOOKED_AT] if line.strip(_BLANKS)]

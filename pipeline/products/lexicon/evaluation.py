@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import open_parquet
-from paraforge.base.text import pair_blocks
+from paraforge.base.text import ppdb
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.correlation import spearman
@@ -67,7 +67,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
     form: str | None = None
     for number, text in numbered_lines(path):
         if form is None:
-            form = "ppdb" if pair_blocks.SEPARATOR in text else "list"
+            form = "ppdb" if ppdb.SEPARATOR in text else "list"
         if form == "ppdb":
             pair, score = _ppdb_entry(text, path, number)
         else:
@@ -81,7 +81,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
 
 
 def _ppdb_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]:
-    entry = pair_blocks.parse_entry(pair_blocks.split_fields(text))
+    entry = ppdb.parse_entry(ppdb.split_fields(text))
     if entry is None or not entry.phrase or not entry.paraphrase:
         raise InputError(
             "a PPDB entry is expected: [LHS] ||| phrase ||| paraphrase ||| features ||| ...", path, number

@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 
 from paraforge.base.errors import InputError
-from paraforge.base.text import pair_blocks
+from paraforge.base.text import ppdb
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.sets.formats import SetFormat
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs, collect, layout_by_form
@@ -16,7 +16,7 @@ class Phrases(SetFormat):
     @staticmethod
     def recognises(path: Path, first_line: str) -> bool:
         """Whether the first line has the separator."""
-        return pair_blocks.SEPARATOR in first_line
+        return ppdb.SEPARATOR in first_line
 
     @staticmethod
     def read(path: Path, name: str, group: str) -> list[SentencePairs]:
@@ -30,6 +30,6 @@ class Phrases(SetFormat):
 
 
 def _fields(text: str) -> list[str]:
-    fields = pair_blocks.split_fields(text)
-    entry = pair_blocks.parse_entry(fields)
+    fields = ppdb.split_fields(text)
+    entry = ppdb.parse_entry(fields)
     return fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
