@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 # Sentences that are sorted by length together: enough for batches without padding.
 WINDOW = 4096
 # Batches of a GPU are large, so more sentences are sorted together.
-GPU_WINDOW = 32_768
+_GPU_WINDOW = 32_768
 # Sentences that are tokenised at a time: between two the thread that feeds the engine has its turn.
 _TOKENISED_SENTENCES = 1024
 # After this many failures in a row it is the engine that is broken, not the sentences.
@@ -75,6 +75,11 @@ class BatchEngine(Protocol):
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Begin to translate a batch; the function that comes back waits for it."""
+
+
+def usual_window(device: str) -> int:
+    """How many sentences an engine on this device (``cpu``, ``cuda``) sorts together."""
+    return WINDOW if device == "cpu" else _GPU_WINDOW
 
 
 def translate_in_batches(

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from paraforge.base.errors import InputError, require
 from paraforge.translation.decoding.batching import (
-    GPU_WINDOW,
-    WINDOW,
     Decoded,
     SourceTokens,
     translate_in_batches,
+    usual_window,
 )
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import (
@@ -136,7 +135,7 @@ class CTranslate2Translator:
         }
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
-        self._window = WINDOW if device == "cpu" else GPU_WINDOW
+        self._window = usual_window(device)
         # One in work and one waiting for each replica: none is ever idle while results are taken.
         self.queued_batches = 2 * replicas + 1
 

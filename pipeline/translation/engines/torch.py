@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.batching import (
-    GPU_WINDOW,
-    WINDOW,
     Decoded,
     SourceTokens,
     translate_in_batches,
+    usual_window,
 )
 from paraforge.translation.decoding.faults import (
     device_lost,
@@ -213,7 +212,7 @@ class TorchTranslator:
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
-        return translate_in_batches(self, sentences, WINDOW if self._device.type == "cpu" else GPU_WINDOW)
+        return translate_in_batches(self, sentences, usual_window(self._device.type))
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
         """Tokenise, and cut what is too long."""
