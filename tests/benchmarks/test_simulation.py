@@ -68,8 +68,8 @@ def test_devices_that_wait_are_taken_away_too() -> None:
 def test_what_devices_are_paid_for_is_all_accounted_for(
     devices: int, tasks: int, preemption_hours: float, crash_hours: float, seed: int
 ) -> None:
-    """Also where they are taken away while they start, or roused while they begin anew, and where the run
-    ends before they are ready."""
+    """Also if a device is taken away while it starts, is given work while it starts again, or is not ready
+    when the run ends."""
     cluster = Cluster(
         devices, 100, 1, 20, preemption_hours=preemption_hours, return_seconds=50, crash_hours=crash_hours
     )

@@ -25,6 +25,8 @@ from paraforge.intake.bitext.cleaning import shorten
 from paraforge.intake.bitext.parts import TEXTS, FileReport, keys_of
 from paraforge.intake.bitext.sources import SourceFiles
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -171,9 +173,6 @@ def _assemble(plan: ShardPlan, kind: str, pairs: GroupRanker | None, sources: Gr
         arrays["given_score"] = table.column("given_score")
     schema = schema_of(arrays)
     return pa.table([arrays[name] for name in schema.names], schema=schema)
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass

@@ -4,40 +4,33 @@ pairs under the same rules."""
 from __future__ import annotations
 
 from collections import Counter as Multiset
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.publication.manifest import REJECTED, Manifest
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
-from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import RIGHT, find_wrong_pairs
+from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters
 from paraforge.interface.browse.counting import Count, Counter, Look
 from paraforge.interface.browse.histogram import Outlines, outlines
 from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_rows
 from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus
-from paraforge.interface.browse.rules import Rules, default_view, parameters_of, rules_of
+from paraforge.interface.browse.rules import KEPT, Rules, default_view, parameters_of, rules_of
 from paraforge.interface.browse.view import RANDOM, View
 from paraforge.interface.query.output import Pieces, fixed, marked_words
 
 if TYPE_CHECKING:
     import duckdb
-
-
-from collections.abc import Sequence
-
-import numpy.typing as npt
-
-from paraforge.corpus.scoring.wrong_pairs import RIGHT
-from paraforge.corpus.selection.filters import numbers
-from paraforge.interface.browse.rules import KEPT
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 POSITIONS = ("anchor", "candidate")
 """The reference of a pair that can give a triplet, and every translation that has a vector."""
+# Texts in a cell, about; and most cells, so that finding the nearest one stays cheap.
+_ROWS_A_CELL = 1000
+_MOST_CELLS = 4096
+_SAMPLED_A_CELL = 32
+_ROUNDS = 8
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -114,14 +120,6 @@ def _encoded(texts: pa.ChunkedArray, setup: Preparation) -> Vectors:
 def _cosines(ones: Vectors, others: Vectors) -> NDArray[np.float32]:
     found: NDArray[np.float32] = np.einsum("ij,ij->i", ones.astype(np.float32), others.astype(np.float32))
     return found
-
-
-# Texts in a cell, about; and most cells, so that finding the nearest one stays cheap.
-_ROWS_A_CELL = 1000
-_MOST_CELLS = 4096
-_SAMPLED_A_CELL = 32
-_ROUNDS = 8
-_BLOCK = 4096
 
 
 def cells_for(rows: int, candidates: int) -> int:

@@ -234,7 +234,7 @@ def _exchanges_of(
         passive = abs(_agents(a, properties, to_b) - _agents(b, properties, to_a))
         found[row, 0] = _exchanges(a, properties, to_b, CONTENT)
         found[row, 1] = _exchanges(a, properties, to_b, LINK)
-        found[row, 2] = min(found[row, 0], abs(passive))
+        found[row, 2] = min(found[row, 0], passive)
         # A passive says who did it last.
         if not passive:
             found[row, 3], found[row, 4] = _places(stems[a], stems[b], a, properties, to_b)
