@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.files import read_json
@@ -207,14 +207,22 @@ def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
         "affixes", "antonyms_far", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
         "replacements", "replaced_near", "replaced_in_place", "left_over",
     }  # fmt: skip
-    (seen,) = signs((" ".join(one), " ".join(other)))
-    seen = {name: value for name, value in seen.items() if name in names}
+    pair = (" ".join(one), " ".join(other))
+    seen = {name: value for name, value in signs(pair)[0].items() if name in names}
+    counts = evidence().signs(of([pair]))[1][0]
     # Which side is looked at first is a matter of the words' hashes where the sides have equally many.
     turns = {len(one) > len(other)} if len(one) != len(other) else {False, True}
-    assert any(seen == pytest.approx(expected_of_left_over(one, other, turned), abs=1e-4) for turned in turns)
+    expected = [expected_of_left_over(one, other, turned) for turned in turns]
+    if counts[2] == 1 and counts[5] > 0:
+        # What is larger here is smaller there: one antonym in its place and an exchange are no signs.
+        for found in expected:
+            if found.pop("antonyms_in_place", 0):
+                found.pop("affixes", None)
+    assert any(seen == pytest.approx(found, abs=1e-4) for found in expected)
 
 
 @given(related, related)
+@example(["happy", "safe", "happy", "safe", "happy"], ["happy", "unsafe", "happy", "safe"])
 def test_words_that_are_left_over_are_compared_two_by_two(one: list[str], other: list[str]) -> None:
     compare_with_the_slow_way(one, other)
 
