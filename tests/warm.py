@@ -42,12 +42,20 @@ CLIENT = """#!/bin/sh
 ' '''
 import os, sys, _signal, _socket
 name, arguments = {name!r}, sys.argv[1:]
+def start_itself():
+    path = {python!r} if name == "python" else {scripts!r} + "/" + name
+    os.execv(path, [path, *arguments])
 if name == "python" and arguments[:1] not in (["-c"], ["-m"]):
-    os.execv({python!r}, ["python", *arguments])
+    start_itself()
 for number in (_signal.SIGINT, _signal.SIGTERM):
     _signal.signal(number, _signal.SIG_IGN)
 server = _socket.socket(_socket.AF_UNIX)
-server.connect({address!r})
+try:
+    server.connect({address!r})
+except OSError:  # it has ended, and says so when the tests do
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        _signal.signal(number, _signal.SIG_DFL)
+    start_itself()
 files = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
 words = [name, os.getcwd(), str(os.getpgrp()), str(len(arguments)), *arguments]
 words += [f"{{key}}={{value}}" for key, value in os.environ.items()]
@@ -86,12 +94,25 @@ def _start(place: Path) -> None:
     place.mkdir()
     for name in ("paraforge", "dvc", "python"):
         path = place / name
-        path.write_text(CLIENT.format(python=sys.executable, name=name, address=str(place / "socket")))
+        path.write_text(
+            CLIENT.format(
+                python=sys.executable, scripts=str(SCRIPTS), name=name, address=str(place / "socket")
+            )
+        )
         path.chmod(0o755)
     process = subprocess.Popen([sys.executable, __file__, str(place)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
-    atexit.register(process.communicate)
+    atexit.register(_wait_for, process)
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> None:
+    process.communicate()
+    if process.returncode:
+        print(
+            f"{__file__}: the process ended with {process.returncode}; programs started without it",
+            file=sys.stderr,
+        )
 
 
 def serve(place: Path) -> None:
