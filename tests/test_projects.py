@@ -2,8 +2,10 @@
 and one of an earlier version comes up to date without running what did not change."""
 
 import configparser
+import csv
 import gzip
 import importlib.util
+import json
 import lzma
 import re
 import shutil
@@ -11,8 +13,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from paraforge import versions
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
@@ -21,7 +25,7 @@ from paraforge.interface.cli.annotate import DATABASE
 from paraforge.interface.cli.project import init
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
-from paraforge.interface.project.creation import look_at
+from paraforge.interface.project.bitext import look_at, look_at_table
 from paraforge.interface.project.files import VERSIONS, check_versions, read_versions
 from paraforge.interface.project.upgrade import project_findings, reasons, upgrade
 from paraforge.stages.common import parameters_of
@@ -130,6 +134,94 @@ def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> 
     assert "paragram=corpus" not in look_at(first, second).choices
 
 
+def _rows(tmp_path: Path) -> list[tuple[str, str]]:
+    czech, english = bitext(tmp_path, "a.cs", "a.en")
+    return list(
+        zip(*(path.read_text(encoding="utf-8").splitlines() for path in (czech, english)), strict=True)
+    )
+
+
+def _write_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
+    lines = [f"{n}\tces\t{czech}\teng\t{english}\t0.{n}\n" for n, (czech, english) in enumerate(rows)]
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+
+
+def _write_csv(path: Path, rows: list[tuple[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([("anglicky", "česky"), *(row[::-1] for row in rows)])
+
+
+def _write_jsonl(path: Path, rows: list[tuple[str, str]]) -> None:
+    items = (
+        {"id": n, "translation": {"en": english, "cs": czech}} for n, (czech, english) in enumerate(rows)
+    )
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+
+
+def _write_parquet(path: Path, rows: list[tuple[str, str]]) -> None:
+    sides = {
+        "translation": [{"cs": czech, "en": english} for czech, english in rows],
+        "kind": ["a"] * len(rows),
+    }
+    parquet.write_table(pa.table(sides), path)
+
+
+TABLES: dict[
+    str, tuple[Callable[[Path, list[tuple[str, str]]], None], list[int | str], dict[str, object]]
+] = {
+    "t.tsv.gz": (_write_tsv, [2, 4], {"format": "tsv", "header": False}),
+    "t.csv": (_write_csv, ["česky", "anglicky"], {"format": "csv", "header": True, "separator": ";"}),
+    "t.jsonl": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "t.parquet": (_write_parquet, ["translation.cs", "translation.en"], {"format": "parquet"}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    write, columns, reading = TABLES[name]
+    write(tmp_path / name, _rows(tmp_path))
+    said = run_command("init", tmp_path / "my", "--table", tmp_path / name).output
+    assert re.search(rf"source_text: column .* of .*{name}, 200 lines, cs", said)
+    monkeypatch.chdir(tmp_path / "my")
+    parameters = load_parameters(Path("params.yaml"))
+    (source,) = parameters.ingest.sources  # type: ignore[union-attr]
+    assert {**source.model_dump(), **reading} == source.model_dump()
+    assert source.columns == dict(zip(("source_text", "reference"), columns, strict=True))
+    assert (parameters.nmt.source_language, parameters.nmt.target_language) == ("cs", "en")
+    assert "nothing changes" in run_command("configure").output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
+        ("a.tsv", b"one\ttwo\n" * 30, "with text one has to be English and one of another language: none"),
+        ("a.tsv", b"", "empty"),
+        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
+        ("a.jsonl", b"{}\n[1]\n", "no JSON objects of one kind"),
+        ("a.parquet", b"PAR1nothing", "no Parquet file"),
+        ("missing.tsv", None, "no such file"),
+    ],
+)
+def test_a_bad_table_is_refused_before_anything_is_written(
+    name: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        run_command("init", tmp_path / "my", "--table", tmp_path / name)
+    assert not (tmp_path / "my").exists()
+
+
+def test_two_columns_of_one_language_are_not_guessed(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{czech}\t{english}\t{english}!\n" for czech, english in _rows(tmp_path)))
+    with pytest.raises(InputError, match=r"0 in 'cs', 1 in 'en', 2 in 'en'.*my\.yaml"):
+        look_at_table(path)
+
+
 def _shorter(first: Path, second: Path) -> tuple[Path, Path]:
     second.write_text("A dog.\n" * 199)
     return first, second
@@ -194,7 +286,13 @@ def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["my", "--sample", "--bitext", "a", "b"], ["my", "--upgrade", "--sample"]]
+    "arguments",
+    [
+        [],
+        ["my", "--sample", "--bitext", "a", "b"],
+        ["my", "--upgrade", "--sample"],
+        ["my", "--sample", "--table", "a"],
+    ],
 )
 def test_options_that_do_not_go_together(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

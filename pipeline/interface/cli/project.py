@@ -33,6 +33,11 @@ def init(
     bitext: tuple[Path, Path] = typer.Option(
         None, metavar="FILE FILE", help="begin with this bitext: a foreign and an English file, line by line"
     ),
+    table: Path = typer.Option(
+        None,
+        metavar="FILE",
+        help="begin with this TSV, CSV, JSON Lines or Parquet file: its foreign and English column are found",
+    ),
     upgrade: bool = typer.Option(
         False, "--upgrade", help="bring a project of an earlier version up to date; what you changed stays"
     ),
@@ -43,28 +48,29 @@ def init(
     Examples:
       paraforge init my                                  the embedded sample, and a place for your bitext
       paraforge init my --bitext a.cs.gz a.en.gz         your bitext: its lines and languages are checked
+      paraforge init my --table pairs.tsv                the same of one file: its columns are found
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
-    from paraforge.interface.project.creation import look_at, make_project
+    from paraforge.interface.project.bitext import look_at, look_at_table
+    from paraforge.interface.project.creation import make_project
 
+    given = sum(map(bool, (sample, bitext, table)))
     if upgrade:
-        if sample or bitext:
-            raise InputError("--upgrade changes no corpus: give it without --sample and --bitext")
+        if given:
+            raise InputError("--upgrade changes no corpus: give it without --sample, --bitext and --table")
         _upgrade(directory or Path())
         return
     if directory is None:
         raise InputError("name the directory of the project: paraforge init DIR")
-    if sample and bitext:
-        raise InputError("give --sample or --bitext")
-    found = look_at(*bitext) if bitext else None
+    if given > 1:
+        raise InputError("give one of --sample, --bitext and --table")
+    found = look_at(*bitext) if bitext else look_at_table(table) if table else None
     make_project(directory, found)
     typer.echo(f"{directory}: a project with {'the embedded sample' if found is None else 'your bitext'}")
     if found is not None:
-        for name, path, language in zip(
-            ("source_text", "reference"), (found.source, found.reference), found.languages, strict=True
-        ):
+        for (name, place), language in zip(found.places.items(), found.languages, strict=True):
             typer.echo(
-                f"  {name}: {path}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
+                f"  {name}: {place}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
             )
         typer.echo(f"  choices: {' '.join(found.choices)}")
     elif not sample:

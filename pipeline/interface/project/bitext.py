@@ -1,0 +1,229 @@
+"""A user's bitext, looked at before a project is made of it: which side is English, and do lines pair."""
+
+import csv
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+from pyarrow import parquet
+
+from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
+from paraforge.base.text.paths import files_of
+from paraforge.corpus.scoring.general import is_english
+from paraforge.intake.bitext.languages import identified, is_header, oddity
+from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.source import ONLY, FileSource
+
+_SAMPLE_LINES = 500
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
+_FORMATS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl"}
+# Of the name of a column.
+_MOST_WORDS = 3
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_SIDES = ("source_text", "reference")
+_NMT_SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Two files, line n of one belonging to line n of the other, or two columns of one file.
+
+    source, reference: the files, the second English if one of them is.
+    languages: of both in this order; None where it is not known.
+    lines: of each file.
+    columns: where one file has both: the places of source and reference in it.
+    reading: what else a source of it says: its format, whether it has a header.
+    """
+
+    source: Path
+    reference: Path
+    languages: tuple[str | None, str | None]
+    lines: int
+    columns: tuple[int | str, ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=lambda: {"format": "moses"})
+
+    @property
+    def choices(self) -> list[str]:
+        """What to configure for it."""
+        english = self.languages[1] is None or is_english(self.languages[1])
+        return ["corpus=my", "translation=small", "select=quality", *([] if english else ["paragram=corpus"])]
+
+    @property
+    def places(self) -> dict[str, str]:
+        """What to call the place of each side."""
+        columns = [f"column {json.dumps(one, ensure_ascii=False)} of " for one in self.columns] or ["", ""]
+        paths = (self.source, self.reference)
+        return {side: f"{column}{path}" for side, column, path in zip(_SIDES, columns, paths, strict=True)}
+
+    def yaml(self, project: Path) -> str:
+        """The group file that names it. project: the directory that paths inside it are relative to."""
+        paths = [_relative(path, project) for path in (self.source, self.reference)]
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
+        source = {"name": name, **self.reading}
+        if self.columns:
+            source |= {"path": paths[1], "columns": dict(zip(_SIDES, self.columns, strict=True))}
+        else:
+            source["paths"] = dict(zip(_SIDES, paths, strict=True))
+        languages = {
+            f"{name}_language": one for name, one in zip(_NMT_SIDES, self.languages, strict=True) if one
+        }
+        first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in source.items())
+        lines = [
+            "# @package _global_",
+            f"# Your bitext: {self.lines:,} pairs when it was looked at. Name more sources below this one.",
+            "ingest:",
+            "  kind: bitext",
+            "  sources:",
+            f"    - {first}",
+            *(f"      {one}" for one in others),
+            *(["nmt:"] if languages else []),
+            *(f"  {key}: {json.dumps(value)}" for key, value in languages.items()),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def look_at(first: Path, second: Path) -> Bitext:
+    """Read both files once, in bounded memory.
+
+    Raises InputError: a file is missing, empty, no text or not named as files can be named in parameters,
+    they have unequal numbers of lines, are the same, or their text is not in the languages that their names
+    say.
+    """
+    files = (first, second)
+    for path in files:
+        _check_name(path)
+    if first.samefile(second):
+        raise InputError("both sides are the same file", first, remedy="--table names a file of both.")
+    lines, texts = 0, ([], [])  # type: tuple[int, tuple[list[str], list[str]]]
+    for blocks in paired_blocks(dict(zip(_SIDES, files, strict=True)), Reading(strict=False)):
+        for found, block in zip(texts, blocks.values(), strict=True):
+            found += block.lines.slice(0, max(0, _SAMPLE_LINES - len(found))).to_pylist()
+        lines += len(next(iter(blocks.values())))
+    languages = [_language(path, text) for path, text in zip(files, texts, strict=True)]
+    if languages[0] is not None and languages[0] == languages[1]:
+        raise InputError(f"both files seem to be in the same language ({languages[0]})", second)
+    if languages[0] is not None and is_english(languages[0]):
+        files, languages = (second, first), languages[::-1]
+    return Bitext(*files, (languages[0], languages[1]), lines)
+
+
+def look_at_table(path: Path) -> Bitext:
+    """Find the two columns of a file that are an English text and one of another language, by its first rows;
+    read it once, in bounded memory.
+
+    Columns of numbers, of labels and of one text are passed over.
+
+    Raises:
+        InputError: the file is missing, empty, damaged, of no format that has columns, or has rows that a
+            source of its format cannot have; it has not one English column and one of another language.
+        MissingPackageError: py3langid, which tells languages, is not installed.
+    """
+    _check_name(path)
+    form = next((_FORMATS[one] for one in path.suffixes[::-1] if one in _FORMATS), None)
+    if form is None:
+        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
+    columns, reading = _first_rows(path, form)
+    columns = {place: texts for place, texts in columns.items() if any(texts) and oddity(texts) is None}
+    languages = {place: identified(texts) for place, texts in columns.items()}
+    if None in languages.values():
+        raise MissingPackageError("py3langid", "pipeline")
+    english = [place for place, one in languages.items() if one is not None and is_english(one)]
+    foreign = [place for place in languages if place not in english]
+    if len(english) != 1 or len(foreign) != 1:
+        seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items()) or "none"
+        raise InputError(
+            f"of its columns with text one has to be English and one of another language: {seen}",
+            path,
+            remedy="Make the project without --table, and name the columns in configs/corpus/my.yaml.",
+        )
+    found = (foreign[0], english[0])
+    entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(_SIDES, found, strict=True))}
+    (source,) = IngestParameters(sources=[entry]).sources
+    assert isinstance(source, FileSource)
+    lines = sum(len(block) for block in source.read({ONLY: path}, Reading(strict=False)))
+    return Bitext(path, path, (languages[found[0]], languages[found[1]]), lines, found, reading)
+
+
+def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict[str, Any]]:
+    """The columns of text in the first rows, and what a source of them says beside its path and columns."""
+    reading: dict[str, Any] = {"format": form}
+    if form == "parquet":
+        try:
+            batches = list(islice(parquet.ParquetFile(path).iter_batches(_SAMPLE_LINES), 1))
+        except pa.ArrowInvalid as error:
+            raise InputError(f"no Parquet file: {error}", path) from error
+        return _texts(pa.Table.from_batches(batches)) if batches else {}, reading
+    lines = next(line_blocks(path, Reading(strict=False))).lines.slice(0, _SAMPLE_LINES).to_pylist()
+    if form == "jsonl":
+        try:
+            return _texts(arrow_json.read_json(pa.BufferReader("\n".join(lines).encode()))), reading
+        except pa.ArrowInvalid as error:
+            raise InputError(f"its first lines are no JSON objects of one kind: {error}", path) from error
+    if form == "csv":
+        separator = max(",;", key=lines[0].count)
+        reading["separator"] = separator
+        try:
+            rows = list(csv.reader(lines, delimiter=separator))
+        except csv.Error as error:
+            raise InputError(f"its first lines are no comma-separated values: {error}", path) from error
+    else:
+        rows = [line.split("\t") for line in lines]
+    # The first line of a CSV file names its columns by default, unless it has sentences.
+    named = is_header(rows[0]) or (form == "csv" and len(set(rows[0])) == len(rows[0]) and _short(rows[0]))
+    names: Sequence[int | str] = rows[0] if named else range(len(rows[0]))
+    even = [row for row in rows[named:] if len(row) == len(names)]
+    return dict(zip(names, map(list, zip(*even, strict=True)), strict=bool(even))), reading | {
+        "header": named
+    }
+
+
+def _short(cells: list[str]) -> bool:
+    return all(0 < len(cell.split()) <= _MOST_WORDS for cell in cells)
+
+
+def _texts(table: pa.Table) -> dict[int | str, list[str]]:
+    """The columns of text, nested ones by a name with dots."""
+    while any(pa.types.is_struct(one.type) for one in table.schema):
+        table = table.flatten()
+    texts = [
+        one.name for one in table.schema if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
+    ]
+    return {name: [text or "" for text in table[name].to_pylist()] for name in texts}
+
+
+def _check_name(path: Path) -> None:
+    if files_of(str(path)) != [path]:
+        raise InputError("patterns of files have such names", path, remedy="Give the file another name.")
+
+
+def _language(path: Path, text: list[str]) -> str | None:
+    """What the text is in, if that can be identified, otherwise what the name says. Raises InputError: the
+    one is English and the other is not."""
+    suffix = next((one[1:].lower() for one in reversed(path.suffixes) if one not in _COMPRESSED), "")
+    named = suffix if _LANGUAGE.fullmatch(suffix) and suffix not in ("txt", "tok", "src", "ref") else None
+    found = identified(text)
+    if found is not None and named is not None and is_english(named) != is_english(found):
+        raise InputError(
+            f"its name says {named!r}, and its text looks like {found!r}",
+            path,
+            remedy="Rename the file if the name is wrong, or give the other one.",
+        )
+    return named or found
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0]
+
+
+def _relative(path: Path, project: Path) -> str:
+    absolute = path.resolve()
+    inside = absolute.is_relative_to(project.resolve())
+    return os.fspath(absolute.relative_to(project.resolve()) if inside else absolute)
