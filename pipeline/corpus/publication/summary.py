@@ -156,13 +156,16 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
         ("see all of it in one page: open reports/report.html", "dvc repro report"),
         ("check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"),
-        ("change a threshold of select in params.yaml: only select and publish run again", "dvc repro"),
+        (
+            "change a threshold by the name of its filter: only select and what reads it run again",
+            "paraforge configure select.trigram_overlap.maximum=0.7 && dvc repro",
+        ),
     ]
     if all(source.startswith("sample") for source in summary.corpus.sources):
         advice.append(
             (
-                "your own bitext: name your files in a copy of configs/corpus/tatoeba.yaml",
-                "paraforge configure corpus=mine select=quality && dvc repro",
+                "your own bitext, in a project of its own: two files, or --table with one",
+                "paraforge init mine --bitext my.cs.gz my.en.gz",
             )
         )
     return advice
