@@ -157,8 +157,8 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
         ("see all of it in one page: open reports/report.html", "dvc repro report"),
         ("check every file of the corpus and of the rejected pairs", "paraforge verify data/corpus"),
         (
-            "change a threshold by the name of its filter: only select and what reads it run again",
-            "paraforge configure select.trigram_overlap.maximum=0.7 && dvc repro",
+            "choose another selection, or set select.NAME.minimum of a filter: nothing is translated again",
+            "paraforge configure select=wieting2021 && dvc repro",
         ),
     ]
     if all(source.startswith("sample") for source in summary.corpus.sources):
