@@ -142,7 +142,7 @@ def _rows(tmp_path: Path) -> list[tuple[str, str]]:
 
 
 def _write_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
-    lines = [f"{n}\tces\t{czech}\teng\t{english}\t0.{n}\n" for n, (czech, english) in enumerate(rows)]
+    lines = [f"{n}\tces\t{czech}\ta/file-{n}.xml\t{english}\n" for n, (czech, english) in enumerate(rows)]
     path.write_bytes(gzip.compress("".join(lines).encode()))
 
 
@@ -212,6 +212,22 @@ def test_a_bad_table_is_refused_before_anything_is_written(
     with pytest.raises(InputError, match=message):
         run_command("init", tmp_path / "my", "--table", tmp_path / name)
     assert not (tmp_path / "my").exists()
+
+
+def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    chinese = [
+        f"{start}喜欢{thing}，所以每天都去买一些。"
+        for start in "我你他她"
+        for thing in ("茶", "书", "米饭", "花", "咖啡", "水果")
+    ]
+    path.write_text(
+        "".join(f"{one}\t{english}\n" for one, (_, english) in zip(chinese, _rows(tmp_path), strict=False)),
+        encoding="utf-8",
+    )
+    found = look_at_table(path)
+    assert (found.columns, found.languages, found.lines) == ((0, 1), ("zh", "en"), 24)
 
 
 def test_two_columns_of_one_language_are_not_guessed(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def look_at_table(path: Path) -> Bitext:
     """Find the two columns of a file that are an English text and one of another language, by its first rows;
     read it once, in bounded memory.
 
-    Columns of numbers, of labels and of one text are passed over.
+    Columns of numbers, of labels, of one text, and of words beside columns of sentences are passed over.
 
     Raises:
         InputError: the file is missing, empty, damaged, of no format that has columns, or has rows that a
@@ -132,6 +132,12 @@ def look_at_table(path: Path) -> Bitext:
         raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
     columns, reading = _first_rows(path, form)
     columns = {place: texts for place, texts in columns.items() if any(texts) and oddity(texts) is None}
+    # Names of files and of keys; Chinese has no spaces either.
+    wordy = {
+        place: sum(" " in text or not text.isascii() for text in texts) / len(texts)
+        for place, texts in columns.items()
+    }
+    columns = {place: texts for place, texts in columns.items() if wordy[place] >= max(wordy.values()) / 5}
     languages = {place: identified(texts) for place, texts in columns.items()}
     if None in languages.values():
         raise MissingPackageError("py3langid", "pipeline")
