@@ -250,7 +250,7 @@ def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
     finally:
         threading._shutdown()  # type: ignore[attr-defined]  # as an interpreter that ends
         atexit._run_exitfuncs()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # closed by whom reads it, or by a failed flush
             sys.stdout.flush()
         os._exit(int(str(code)))
 
