@@ -4,12 +4,8 @@ what is said of wrong ones, and scores."""
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -122,17 +118,6 @@ def column_pair(text: str) -> tuple[int, int]:
     if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
         raise ConfigurationError([f"--columns {text}: two different columns, such as 0,1"])
     return int(first), int(second)
-
-
-@contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """End as other commands do where whoever reads standard output has seen enough ('| head')."""
-    try:
-        yield
-    except BrokenPipeError:
-        # Nothing more may be flushed into the pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(128 + signal.SIGPIPE) from None
 
 
 def put_setting(content: dict[str, Any], setting: str) -> None:

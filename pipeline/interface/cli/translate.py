@@ -18,7 +18,6 @@ from paraforge.interface.cli.settings import (
     TRANSLATIONS,
     options_of,
     put_setting,
-    quiet_pipe,
 )
 from paraforge.interface.cli.settings import checked as checked_values
 from paraforge.translation.decoding.translator import DecodingOptions
@@ -127,7 +126,7 @@ def translate_file(
     check_output_file(None if output_path == Path("-") else output_path, force, lines)
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
-    with quiet_pipe(), graceful_interrupts():
+    with graceful_interrupts():
         translator, sentences = prepare(sentences)
         translate_lines(translator, sentences, output_path, doing)
 

@@ -21,7 +21,7 @@ from paraforge.interface.cli.outputs import (
     table,
     text_lines,
 )
-from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES, column_pair, quiet_pipe
+from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES, column_pair
 
 _MODEL = typer.Argument(
     help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
@@ -87,7 +87,7 @@ def similarity(
     cosines = (
         cosines_of_table(opened, first, pair) if second is None else cosines_of_files(opened, first, second)
     )
-    with quiet_pipe(), graceful_interrupts(), text_output(output) as target:
+    with graceful_interrupts(), text_output(output) as target:
         for block in cosines:
             target.write("".join(f"{cosine:.6f}\n" for cosine in block.tolist()))
 
