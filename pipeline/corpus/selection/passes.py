@@ -156,7 +156,10 @@ class Selection:
             values, missing = numbers(rows.column(score))
             return ordered_keys(values[kept_mask(rows) & ~missing])
 
-        return equal_parts(lambda function: self._each(lambda index: function(keys(index))), TENTHS)
+        def scan(function: Callable[[Any], Any]) -> Iterator[Any]:
+            return self._each(lambda index: function(keys(index)))
+
+        return equal_parts(scan, TENTHS, self.directory)
 
     def _accepted(self, index: int, columns: Sequence[str]) -> pa.Table:
         """The shard's rows that every filter so far accepts."""

@@ -1,19 +1,19 @@
 """Exact order statistics and tenths of a score over a whole corpus, in memory that does not grow with it.
 
-A 32- or 64-bit value is mapped to an unsigned integer that sorts the same way; a histogram of its first
-sixteen bits shows in which bucket a rank falls, and a second look at that bucket alone gives the exact value.
+A value of up to 64 bits is mapped to an unsigned integer that sorts the same way; a file with those of the
+whole corpus is partitioned.
 """
 
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-DIGIT_BITS = 16
-# When no more keys than this can be the answer, they are held and sorted: 8 MB instead of another pass.
-HELD_KEYS = 1 << 20
+_BLOCK = 1 << 20
 
 Keys = npt.NDArray[np.unsignedinteger[Any]]
 Result = TypeVar("Result")
@@ -68,103 +68,40 @@ class OrderStatistic:
 
 
 def order_statistics(
-    scan: Scan[Any], ranks: Callable[[int], Sequence[int]]
+    scan: Scan[Any], ranks: Callable[[int], Sequence[int]], directory: Path | None = None
 ) -> tuple[int, list[OrderStatistic]]:
     """Find the keys at some ranks of the whole corpus, exactly.
 
-    scan: applies a function to the keys of each shard; called two to four times.
+    scan: applies a function to the keys of each shard; called once.
     ranks: given the number of keys, the wanted ranks, each in 0 .. number - 1.
+    directory: where the file of keys is until they are found; by default the system's for temporary files.
 
     Returns the number of keys, and for each rank its order statistic.
     """
-    histogram, bits = _first_digits(scan)
-    count = int(histogram.sum())
-    wanted = np.array(ranks(count), dtype=np.int64)
-    if np.any((wanted < 0) | (wanted >= count)):
-        raise ValueError(f"ranks {wanted.tolist()} of {count} keys")
-    if not len(wanted):
-        return count, []
-    shift = max(bits - DIGIT_BITS, 0)
-    prefixes, rests, sizes = _descend(histogram[np.newaxis, :], np.zeros(len(wanted), np.intp), wanted)
-    while shift:
-        open_prefixes, first, position = np.unique(prefixes, return_index=True, return_inverse=True)
-        if int(sizes[first].sum()) <= HELD_KEYS:
-            return count, _finish_in_memory(scan, open_prefixes, position, rests, shift)
-        table = _next_digits(scan, open_prefixes, shift)
-        digits, rests, sizes = _descend(table, position, rests)
-        prefixes = (open_prefixes[position] << np.uint64(DIGIT_BITS)) | digits
-        shift -= DIGIT_BITS
-    found = zip(prefixes, rests, sizes, strict=True)
+    kind: np.dtype[Any] = np.dtype(np.uint8)
+    with tempfile.TemporaryFile(dir=directory) as file:
+        for keys in scan(lambda keys: keys):
+            kind = keys.dtype
+            file.write(np.ascontiguousarray(keys).data)
+        count = file.tell() // kind.itemsize
+        wanted = np.array(ranks(count), dtype=np.int64)
+        if np.any((wanted < 0) | (wanted >= count)):
+            raise ValueError(f"ranks {wanted.tolist()} of {count} keys")
+        if not len(wanted):
+            return count, []
+        file.flush()
+        every = np.memmap(file, kind, "r+")
+        every.partition(np.unique(wanted))
+        chosen, place = np.unique(every[wanted], return_inverse=True)
+        below, ties = np.zeros((2, len(chosen)), np.int64)
+        for start in range(0, count, _BLOCK):
+            block = np.sort(every[start : start + _BLOCK])
+            first, end = (np.searchsorted(block, chosen, side=side) for side in ("left", "right"))
+            below += first
+            ties += end - first
+        del every
+    found = zip(chosen[place], wanted - below[place], ties[place], strict=True)
     return count, [OrderStatistic(int(key), int(rest), int(size)) for key, rest, size in found]
-
-
-def _first_digits(scan: Scan[Any]) -> tuple[npt.NDArray[np.int64], int]:
-    """Histogram of the first sixteen bits, and how many bits the keys have."""
-
-    def count(keys: Keys) -> tuple[npt.NDArray[np.intp], int]:
-        bits = 8 * keys.dtype.itemsize
-        digits = (keys >> keys.dtype.type(max(bits - DIGIT_BITS, 0))).astype(np.int64)
-        return np.bincount(digits, minlength=1 << DIGIT_BITS), bits
-
-    total = np.zeros(1 << DIGIT_BITS, np.int64)
-    bits = 0
-    for histogram, width in scan(count):
-        total += histogram
-        bits = width
-    return total, bits
-
-
-def _descend(
-    histograms: npt.NDArray[np.int64], rows: npt.NDArray[np.intp], ranks: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For each rank within its row's histogram: the bin it falls in, the rank in the bin, the bin's size."""
-    ends = np.cumsum(histograms, axis=1)
-    found = [np.searchsorted(ends[row], rank, side="right") for row, rank in zip(rows, ranks, strict=True)]
-    bins = np.array(found)
-    sizes = histograms[rows, bins]
-    return bins.astype(np.uint64), ranks - (ends[rows, bins] - sizes), sizes
-
-
-def _within(keys: Keys, prefixes: npt.NDArray[np.uint64], shift: int) -> tuple[Keys, npt.NDArray[np.intp]]:
-    """The keys that begin with one of the sorted ``prefixes``, and which one."""
-    starts = keys >> keys.dtype.type(shift)
-    position = np.minimum(np.searchsorted(prefixes, starts), len(prefixes) - 1)
-    inside = prefixes[position] == starts
-    return keys[inside], position[inside]
-
-
-def _next_digits(scan: Scan[Any], prefixes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.int64]:
-    """Histograms (prefixes x 65,536) of the sixteen bits behind each prefix."""
-    size = 1 << DIGIT_BITS
-
-    def count(keys: Keys) -> npt.NDArray[np.intp]:
-        inside, position = _within(keys, prefixes, shift)
-        digits = (inside >> inside.dtype.type(shift - DIGIT_BITS)).astype(np.int64) & (size - 1)
-        return np.bincount(position * size + digits, minlength=len(prefixes) * size)
-
-    table = np.zeros(len(prefixes) * size, np.int64)
-    for counts in scan(count):
-        table += counts
-    return table.reshape(len(prefixes), size)
-
-
-def _finish_in_memory(
-    scan: Scan[Any],
-    prefixes: npt.NDArray[np.uint64],
-    position: npt.NDArray[np.intp],
-    rests: npt.NDArray[np.int64],
-    shift: int,
-) -> list[OrderStatistic]:
-    parts = list(scan(lambda keys: _within(keys, prefixes, shift)))
-    keys = np.concatenate([part[0] for part in parts])
-    owner = np.concatenate([part[1] for part in parts])
-    found = []
-    for prefix_index, rest in zip(position, rests, strict=True):
-        bucket = np.sort(keys[owner == prefix_index])
-        key = bucket[rest]
-        first, end = np.searchsorted(bucket, key), np.searchsorted(bucket, key, side="right")
-        found.append(OrderStatistic(int(key), int(rest - first), int(end - first)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -200,13 +137,13 @@ def _split_keys(cuts: Sequence[OrderStatistic]) -> list[int]:
     return sorted({cut.key for cut in cuts if cut.ties_below})
 
 
-def equal_parts(scan: Scan[Any], parts: int = 10) -> Parts:
+def equal_parts(scan: Scan[Any], parts: int = 10, directory: Path | None = None) -> Parts:
     """Cut the corpus into tenths (PN 5.4): the row of rank r among n is in part ``1 + r * parts // n``.
 
     Rows with the same score are ranked in row order, so each part has n / parts rows, give or take one.
 
     scan: applies a function to the keys (see :func:`ordered_keys`) of each shard, without missing ones.
-    parts: number of parts, 2 to 127.
+    parts: number of parts, 2 to 127. directory: see :func:`order_statistics`.
     """
     if not 2 <= parts <= 127:
         raise ValueError("parts must be from 2 to 127")
@@ -215,7 +152,7 @@ def equal_parts(scan: Scan[Any], parts: int = 10) -> Parts:
     def ranks(n: int) -> list[int]:
         return [min(-(-part * n // parts), n - 1) for part in range(1, parts)] if n else []
 
-    count, cuts = order_statistics(scan, ranks)
+    count, cuts = order_statistics(scan, ranks, directory)
     # With fewer rows than parts the last ranks may be beyond the last row: nothing is above such a cut.
     beyond = [-(-part * count // parts) >= count for part in range(1, parts)] if count else []
     cuts = [

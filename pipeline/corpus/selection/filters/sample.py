@@ -6,6 +6,7 @@ smallest keys. So neither shard sizes, nor their order, nor the number of worker
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -47,15 +48,15 @@ class Sample:
         return drawn
 
 
-def draw_sample(scan: Scan[Any], size: int) -> Sample:
+def draw_sample(scan: Scan[Any], size: int, directory: Path | None = None) -> Sample:
     """Choose ``size`` rows without replacement; all of them where there are no more.
 
     scan: applies a function to the keys (see :func:`sampling_keys`) of each shard's candidate rows.
-    size: how many, at least 1.
+    size: how many, at least 1. directory: for a file of all keys.
     """
     if size < 1:
         raise ValueError("a sample has at least one pair")
-    count, statistics = order_statistics(scan, lambda n: [size - 1] if n > size else [])
+    count, statistics = order_statistics(scan, lambda n: [size - 1] if n > size else [], directory)
     if not statistics:
         return Sample(count, count, None)
     if statistics[0].ties_below + 1 == statistics[0].ties:
@@ -112,4 +113,4 @@ class SampleParameters(FilterParameters):
         def scan(function: Callable[[Any], Any]) -> Iterable[Any]:
             return pairs.each(lambda rows: function(sampling_keys(rows, self.seed)), columns)
 
-        return DrawnSample(self.reason, self.seed, columns, draw_sample(scan, self.size))
+        return DrawnSample(self.reason, self.seed, columns, draw_sample(scan, self.size, pairs.directory))
