@@ -52,7 +52,6 @@ class QuestionParameters(FilterParameters):
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from paraforge.interface.configuration.reference import parameters_markdown
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -72,7 +71,6 @@ print(json.dumps({
     "result": report.result(),
     "words": explain_filters(parameters)["question"],
     "signature": published.corpus.signature,
-    "documented": "QuestionParameters" in parameters_markdown(),
 }))
 """
 
@@ -114,7 +112,6 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
     assert seen["result"].endswith(" s") and f"{100 * asked / 200:.1f} % a question" in seen["result"]
     assert seen["words"] == "a question"
     assert "|no:questions|" in seen["signature"]
-    assert seen["documented"]
 
 
 def test_a_package_that_is_broken(tmp_path: Path) -> None:
