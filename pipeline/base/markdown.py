@@ -1,4 +1,4 @@
-"""Markdown from text that anybody may have written: no character of it is taken for markup."""
+"""Markdown from text that anybody may have written: no character of it is taken for markup; plain tables."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -41,6 +41,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
         "|" + "|".join("---:" if place in aligned else "---" for place in range(len(head))) + "|",
     ]
     return "\n".join([*lines, *(_row(map(_cell, row)) for row in rows)])
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Lines of aligned columns of plain text: the first ``left`` to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from paraforge.base.markdown import Code, code, escape, table
+from paraforge.base.markdown import Code, code, escape, table, text_table
 
 MARKUP = st.text(st.sampled_from("a b_*`|\\<>&[]()!#~$-+1.\n\t\"'{}:=/@é"), max_size=40)
 RENDER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
@@ -57,19 +57,14 @@ def test_code_is_shown_as_it_is(text: str) -> None:
 def test_no_text_breaks_a_table(first: str, second: str) -> None:
     rows = [[first, second], [Code("x"), "y"]]
     seen = Seen(RENDER.render(table(["a", "b"], rows, right=[1])))
-    assert seen.tags == [
-        "table",
-        "thead",
-        "tr",
-        "th",
-        "th",
-        "tbody",
-        "tr",
-        "td",
-        "td",
-        "tr",
-        "td",
-        "code",
-        "td",
-    ]
+    cells = ["td", "td", "tr", "td", "code", "td"]
+    assert seen.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", *cells]
     assert seen.text == plain(f"a b {first} {second} x y")
+
+
+def test_text_table() -> None:
+    assert text_table(["name", "n"], [["a", "10"], ["longer", "1"]]) == [
+        "name     n",
+        "a       10",
+        "longer   1",
+    ]

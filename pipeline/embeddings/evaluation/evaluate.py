@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.markdown import text_table
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
@@ -155,18 +156,6 @@ class Evaluation:
                 rows.append(["", "", "", "", *figures, "F1", task.tested_on])
         columns = trainings if len(trainings) > 1 else ["score"]
         return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
-
-
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns: the first to the left, the others to the right."""
-    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
-    return [
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [header, *rows]
-    ]
 
 
 def _figure(value: float | None) -> str:

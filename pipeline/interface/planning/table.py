@@ -1,10 +1,11 @@
 """A plan as people read it, and as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from paraforge.base.files import size
+from paraforge.base.markdown import text_table
 from paraforge.interface.planning.forecast import Facts, Forecast
 from paraforge.interface.planning.plan import Plan
 
@@ -109,7 +110,7 @@ def _table(plan: Plan, price: float | None) -> str:
         header += ["time left"] + ([] if price is None else ["cost left"])
         for row, wall in zip(rows, plan.left.walls, strict=True):
             row += [hours(wall.hours)] + ([] if wall.cost is None else [f"{wall.cost:,.2f}"])
-    return table(header, rows)
+    return "\n".join(text_table(header, rows, left=0))
 
 
 def _too_many(found: Forecast) -> list[str]:
@@ -144,15 +145,6 @@ def _advice(plan: Plan) -> str:
     return (
         f"translate.sentences_per_task: {plan.best_task:,} is right for devices of this rate "
         f"(now {size_now:,}); it is best chosen before the work begins"
-    )
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned to the right."""
-    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in [header, *rows]
     )
 
 

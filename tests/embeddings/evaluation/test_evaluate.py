@@ -11,7 +11,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, fit_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.evaluate import evaluate, text_table
+from paraforge.embeddings.evaluation.evaluate import evaluate
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.products.loading import open_model, open_word_vectors
@@ -152,14 +152,6 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
 def test_sif_without_what_it_needs(place: Path, weights: str, a: float, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         fit_sif(place / "vectors", None, [], weights, a, 1, open_word_vectors)
-
-
-def test_text_table() -> None:
-    assert text_table(["name", "n"], [["a", "10"], ["longer", "1"]]) == [
-        "name     n",
-        "a       10",
-        "longer   1",
-    ]
 
 
 @pytest.mark.parametrize(
