@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paraforge.base.markdown import table
 from paraforge.corpus.publication.card import size_category
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
@@ -52,19 +51,6 @@ def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
     card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
     assert card.data.pretty_name == "Paraforge corpus"
     assert card.data.license == "other"
-
-
-def test_text_cannot_break_a_table() -> None:
-    made = table(["a", "b"], [["x|y", "<b>&\nnew  line"]], right=[1])
-    assert made.splitlines() == ["| a | b |", "|---|---:|", "| x\\|y | &lt;b&gt;&amp; new line |"]
-
-
-def test_a_pair_with_markup_in_the_card(tmp_path: Path) -> None:
-    pairs = with_columns(random_pairs(30, seed=1), reference=["a | b <script> \n c"] * 30)
-    publish_pairs(tmp_path, table=pairs, filters={})
-    _, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
-    assert "a \\| b &lt;script&gt; c" in body
-    assert "<script>" not in body
 
 
 @pytest.mark.parametrize(

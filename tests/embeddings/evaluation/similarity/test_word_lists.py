@@ -28,21 +28,10 @@ def write(path: Path, text: str) -> Path:
     [
         "word1\tword2\tPOS\tSimLex999\tconc(w1)\nold\tNew\tA\t1.58\t2.72\nsmart\tclever\tA\t9.2\t1.75\n",
         "Word 1,Word 2,Human (mean)\nold,new,1.58\nsmart,clever,9.2\n",
-        "old new 1.58\nsmart clever 9.2\n",
         "\ufeffold\tnew\tA\t1.58\r\nsmart\tclever\tA\t9.2\r\n\n",
         "Word 1,Word 2,Human (mean),1,2\nold,new,1.58,1,2\nsmart,clever,9.2,9,9\n",
-        '"old","new","1.58"\nsmart,"clever",9.2\n',
-        "old;new;1.58\nsmart;clever;9.2\n",
     ],
-    ids=[
-        "SimLex-999",
-        "WordSim-353",
-        "MEN",
-        "byte order mark and CRLF",
-        "numbered judges in the header",
-        "quoted",
-        "semicolons",
-    ],
+    ids=["SimLex-999", "WordSim-353", "byte order mark and CRLF", "numbered judges in the header"],
 )
 def test_similarity_lists(tmp_path: Path, text: str) -> None:
     found = read_similarity_list(write(tmp_path / "list.txt", text))
