@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.meaning.words import WordBook
 
 if TYPE_CHECKING:
@@ -29,18 +28,12 @@ class Evidence:
         """Signs, (pairs, SIGNS) float32, and counts, (pairs, 7) int16: those of
         :func:`~paraforge.corpus.scoring.meaning.signs.signs_of`, and names that one side lacks."""
         # Imported here, as numba takes a second: all that reads a schema imports the scorers.
-        from paraforge.corpus.scoring.meaning.contractions import with_contractions
         from paraforge.corpus.scoring.meaning.names import missing_names
         from paraforge.corpus.scoring.meaning.signs import signs_of
 
-        sides = (pairs.reference_tokens, pairs.translation_tokens)
-        rows, words, directions = self._book.numbered(sides[0].vocabulary)
-        first, second = (
-            with_contractions(TokenColumn(rows[side.ids], side.offsets, side.vocabulary), words.properties)
-            for side in sides
-        )
-        signs, counts = signs_of(first, second, words, directions)
-        names = missing_names(pairs.reference, pairs.translation)
-        replaced, most = names.min(axis=1), names.max(axis=1)
-        of_names = np.stack([replaced, most - replaced], axis=1).clip(0, _MOST).astype(np.float32)
-        return np.hstack([signs, of_names]), np.hstack([counts, names.sum(axis=1, keepdims=True)])
+        first, second = pairs.reference_tokens, pairs.translation_tokens
+        signs, counts = signs_of(first, second, *self._book.numbered(first.vocabulary))
+        one, other = missing_names(pairs.reference, pairs.translation).T
+        replaced = np.minimum(one, other)
+        of_names = (np.minimum(names, _MOST) for names in (replaced, np.maximum(one, other) - replaced))
+        return np.column_stack([signs, *of_names]), np.column_stack([counts, one + other])

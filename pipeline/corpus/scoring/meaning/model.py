@@ -29,8 +29,7 @@ class Contradiction:
         self._hidden_bias = np.asarray(hidden_bias, np.float64)
         self._output = np.asarray(output, np.float64)
         self._bias = float(bias)
-        self._least = 0.0
-        self._least = float(self._probability(np.zeros((1, len(SIGNS)), np.float32))[0])
+        self._least = float(self._probability(np.zeros((1, len(SIGNS)), np.float32), 0)[0])
 
     @classmethod
     def open(cls, path: Path = WEIGHTS) -> Contradiction:
@@ -41,28 +40,31 @@ class Contradiction:
     def __call__(self, signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """0 to 1 for each pair, (pairs,), of its signs, (pairs, SIGNS); 0 without any sign: that other words
         are left over is none by itself."""
-        found = np.zeros(len(signs), np.float32)
-        rows = np.flatnonzero(signs[:, :_AROUND].any(axis=1) | signs[:, _AROUND + 1 :].any(axis=1))
-        found[rows] = (self._probability(signs[rows]) - self._least) / (1 - self._least)
-        return np.maximum(found, 0)
+        found = (self._probability(signs, 1) - self._least) / (1 - self._least)
+        return np.maximum(found, 0).astype(np.float32)
 
-    def _probability(self, signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def _probability(self, signs: npt.NDArray[np.float32], least: int) -> npt.NDArray[np.float64]:
         margins = np.empty(len(signs))
-        _add_up(signs, self._hidden, self._hidden_bias, self._output, self._bias, margins)
+        _add_up(signs, least, self._hidden, self._hidden_bias, self._output, self._bias, margins)
         return np.asarray((1 / (1 + np.exp(-margins))).round(_DIGITS))
 
 
 @compiled
-def _add_up(signs: Any, hidden: Any, hidden_bias: Any, output: Any, bias: float, margins: Any) -> None:
-    """The layer's output for each row, term by term: a product of matrices gives other last digits for other
-    rows around a row."""
+def _add_up(
+    signs: Any, least: int, hidden: Any, hidden_bias: Any, output: Any, bias: float, margins: Any
+) -> None:
+    """The layer's output for each row, minus infinity where it has fewer than ``least`` signs besides how
+    much is left over. It is added term by term: a product of matrices gives a row other last digits among
+    other rows."""
     units = np.empty(len(output))
     for row in range(len(signs)):
         units[:] = hidden_bias
+        count = 0
         for sign in range(signs.shape[1]):
             if signs[row, sign]:
+                count += sign != _AROUND
                 for unit in range(len(units)):
                     units[unit] += signs[row, sign] * hidden[sign, unit]
-        margins[row] = bias
+        margins[row] = bias if count >= least else -np.inf
         for unit in range(len(units)):
             margins[row] += max(units[unit], 0.0) * output[unit]

@@ -27,11 +27,15 @@ def missing_names(first: Any, second: Any) -> npt.NDArray[np.int16]:
     return found
 
 
-# Which bytes are of letters, beyond ASCII too; those of punctuation there begin with C2 or E2.
-_LETTERS: Final = np.array(
-    [bytes([one]).isalpha() or (one >= 128 and one not in (0xC2, 0xE2)) for one in range(256)]
-)
-_MAY_BE_CAPITAL: Final = np.array([65 <= one <= 90 or 0xC3 <= one <= 0xC5 for one in range(256)], np.uint8)
+# What a byte is: between words; also before the start of a sentence (a full stop, a colon, a bracket, a
+# quotation mark); a letter, beyond ASCII too, where punctuation begins with C2 or E2; a capital; the first of
+# what may be one beyond ASCII.
+_BETWEEN, _START, _LETTER, _CAPITAL, _WIDE = range(5)
+_KINDS: Final = np.array(
+    [_START if one in b"!\"(.:?[`\xe2" else _CAPITAL if 65 <= one <= 90 else _WIDE if 0xC3 <= one <= 0xC5
+     else _BETWEEN if one == 0xC2 or (one < 128 and not bytes([one]).isalpha()) else _LETTER
+     for one in range(256)], np.uint8
+)  # fmt: skip
 _LOWER: Final = np.frombuffer(bytes(range(256)).lower(), np.uint8)
 # Consonants as other alphabets' names may be spelt: c and q as k, z as s; 0 for other bytes.
 _SOUNDS: Final = np.array(
@@ -47,19 +51,17 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
     starts = True
     while place < len(text) and count < MOST_WORDS:
         byte = text[place]
-        if not _LETTERS[byte]:
-            # A full stop, a colon, a bracket, a quotation mark: what is behind it begins.
-            if byte in (33, 34, 40, 46, 58, 63, 91, 96) or byte == 0xE2:
-                starts = True
+        if _KINDS[byte] < _LETTER:
+            starts = starts or _KINDS[byte] == _START
             place += 3 if byte == 0xE2 else 2 if byte == 0xC2 else 1
             continue
         begin = place
         upper = 0
-        while place < len(text) and _LETTERS[text[place]]:
-            upper += 65 <= text[place] <= 90
+        while place < len(text) and _KINDS[text[place]] >= _LETTER:
+            upper += _KINDS[text[place]] == _CAPITAL
             place += 1
         size = place - begin
-        capital = 65 <= byte <= 90 or (byte == 0xC3 and size > 1 and text[begin + 1] < 0x9F)
+        capital = _KINDS[byte] == _CAPITAL or (byte == 0xC3 and size > 1 and text[begin + 1] < 0x9F)
         capital = capital or ((byte == 0xC4 or byte == 0xC5) and size > 1 and text[begin + 1] % 2 == 0)
         begins[count], ends[count] = begin, place
         kinds[count] = 0 if not capital or size < 2 else 2 if upper == size else 1
@@ -77,14 +79,18 @@ def _words(text: Any, begins: Any, ends: Any, kinds: Any) -> int:
 
 
 @compiled
-def _alike(one: Any, i: int, one_end: int, other: Any, j: int, other_end: int) -> bool:
-    """Whether the words from i and from j on may be one name."""
+def _begin_alike(one: Any, i: int, one_end: int, other: Any, j: int, other_end: int) -> bool:
+    """Whether the words from i and from j on may be one name, as they begin."""
     least = min(one_end - i, other_end - j)
     same = 0
     while same < least and _LOWER[one[i + same]] == _LOWER[other[j + same]]:
         same += 1
-    if same == least or (same > 2 and 2 * same > least):
-        return True
+    return same == least or (same > 2 and 2 * same > least)
+
+
+@compiled
+def _sound_alike(one: Any, i: int, one_end: int, other: Any, j: int, other_end: int) -> bool:
+    """Whether the words from i and from j on have the same consonants."""
     consonants = 0
     while True:
         while i < one_end and not _SOUNDS[one[i]]:
@@ -118,30 +124,46 @@ def _lacking(
     for i in range(count):
         if kinds[i] <= 0:
             continue
-        found = False
-        # The counterpart is mostly near the same place.
-        start = min(max(0, i - 2), max(0, others - 1))
-        for step in range(others):
-            j = start + step if start + step < others else start + step - others
-            begin, end, there, behind = begins[i], ends[i], other_begins[j], other_ends[j]
+        begin, end, first = begins[i], ends[i], _LOWER[text[begins[i]]]
+        # Mostly the counterpart is the same word, which is found soon.
+        j = 0
+        while j < others and not (
+            _LOWER[other[other_begins[j]]] == first
+            and _begin_alike(text, begin, end, other, other_begins[j], other_ends[j])
+        ):
+            j += 1
+        found = j < others
+        j = 0
+        while j < others and not found:
+            there, behind = other_begins[j], other_ends[j]
             found = (
                 (other_kinds[j] == 2 and _has_letter(other, there, behind, text[begin]))
                 or (kinds[i] == 2 and other_kinds[j] > 0 and _has_letter(text, begin, end, other[there]))
-                or _alike(text, begin, end, other, there, behind)
+                or _sound_alike(text, begin, end, other, there, behind)
             )
-            if found:
-                break
+            j += 1
         lacking += not found
     return lacking
 
 
 @compiled
-def _has_capitals(text: Any) -> bool:
-    """Whether a byte behind the first may be of a capital: no other text has names."""
-    found = 0
-    for byte in text[1:]:
-        found += _MAY_BE_CAPITAL[byte]
-    return found > 0
+def _may_name(text: Any) -> bool:
+    """Whether a word may be a name: without looking further, as most texts have only the capital of `I` and
+    those that begin sentences."""
+    for place in range(1, len(text)):
+        kind = _KINDS[text[place]]
+        if kind < _CAPITAL:
+            continue
+        before = place - 1
+        if kind == _WIDE or text[before] >= 128:
+            return True
+        if _KINDS[text[before]] >= _LETTER or place + 1 == len(text) or _KINDS[text[place + 1]] < _LETTER:
+            continue
+        while before >= 0 and _KINDS[text[before]] == _BETWEEN:
+            before -= 1
+        if before >= 0 and _KINDS[text[before]] != _START:
+            return True
+    return False
 
 
 @compiled
@@ -158,7 +180,7 @@ def _missing_names(first: Any, first_offsets: Any, second: Any, second_offsets: 
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
-        if not (_has_capitals(a) or _has_capitals(b)):
+        if not (_may_name(a) or _may_name(b)):
             continue
         count_a = _words(a, begins_a, ends_a, kinds_a)
         count_b = _words(b, begins_b, ends_b, kinds_b)

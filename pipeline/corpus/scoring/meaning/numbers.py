@@ -1,6 +1,6 @@
 """Numbers, by their values, that one side of a pair says and the other does not."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,27 +17,23 @@ from paraforge.corpus.scoring.meaning.numerals import (
     PART,
     SECOND,
 )
+from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS
+from paraforge.corpus.scoring.meaning.words import NUMBER, WordTable
 
-MOST_TOKENS: Final = 512
-"""Tokens of a side that are looked at: the first ones of a longer text."""
 
-
-def missing_numbers(
-    first: TokenColumn,
-    second: TokenColumn,
-    values: npt.NDArray[np.float64],
-    magnitudes: npt.NDArray[np.float64],
-) -> npt.NDArray[np.int64]:
+def missing_numbers(first: TokenColumn, second: TokenColumn, words: WordTable) -> npt.NDArray[np.int64]:
     """Of each pair the numbers in the place of which the other side has another, how many more one side has
     alone, and how many are on one side alone, (pairs, 3).
 
     *One* and *two* are often no numbers; they count where they multiply or replace a number.
 
-    first, second: at most MOST_TOKENS tokens of both sides, over one vocabulary. values, magnitudes: of its
-    words, see :class:`~paraforge.corpus.scoring.meaning.words.WordTable`.
+    first, second: at most MOST_TOKENS tokens of both sides, over one vocabulary. words: what is known of it.
     """
     found = np.zeros((len(first), 3), np.int64)
-    _missing_numbers(first.ids, first.offsets, second.ids, second.offsets, values, magnitudes, found)
+    _missing_numbers(
+        first.ids, first.offsets, second.ids, second.offsets, words.properties, words.values,
+        words.magnitudes, found,
+    )  # fmt: skip
     return found
 
 
@@ -53,15 +49,15 @@ def _joined(before: float, value: float) -> float:
 
 
 @compiled
-def _numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
+def _numbers(words: Any, properties: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
     """The numbers that a side says, and which are surely meant as numbers; gives how many."""
     count = place = 0
     while place < len(words):
         word = words[place]
-        bare, kind = magnitudes[word] > 0, magnitudes[word]
-        if not bare and np.isnan(values[word]):
+        if not properties[word] & NUMBER:
             place += 1
             continue
+        bare, kind = magnitudes[word] > 0, magnitudes[word]
         place += not bare
         begin = place
         if values[word] <= PAIR:
@@ -149,7 +145,7 @@ def _missing(found: Any, count: int, sure: Any, others: Any, other_count: int) -
 @compiled
 def _missing_numbers(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
-    values: Any, magnitudes: Any, found: Any,
+    properties: Any, values: Any, magnitudes: Any, found: Any,
 ) -> None:  # fmt: skip
     # A token may be two numbers.
     numbers_a, numbers_b = np.empty(2 * MOST_TOKENS), np.empty(2 * MOST_TOKENS)
@@ -157,8 +153,10 @@ def _missing_numbers(
     for row in range(len(found)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
-        found_a = _numbers(a, values, magnitudes, numbers_a, sure_a)
-        found_b = _numbers(b, values, magnitudes, numbers_b, sure_b)
+        found_a = _numbers(a, properties, values, magnitudes, numbers_a, sure_a)
+        found_b = _numbers(b, properties, values, magnitudes, numbers_b, sure_b)
+        if not found_a + found_b:
+            continue
         missing_a, surely_a = _missing(numbers_a, found_a, sure_a, numbers_b, found_b)
         missing_b, surely_b = _missing(numbers_b, found_b, sure_b, numbers_a, found_a)
         found[row, 0] = min(missing_a, missing_b) if surely_a + surely_b else 0

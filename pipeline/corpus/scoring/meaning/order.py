@@ -8,7 +8,7 @@ import numpy.typing as npt
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.alignment import dot_product
-from paraforge.corpus.scoring.meaning.numbers import MOST_TOKENS
+from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS
 from paraforge.corpus.scoring.meaning.words import CLAUSE, CONTENT, LINK, NUMBER, PASSIVE, WordTable
 
 _ALIKE: Final = 0.4
@@ -20,6 +20,7 @@ _SLOT: Final = 6
 def exchanges_of(
     first: TokenColumn,
     second: TokenColumn,
+    crossed: npt.NDArray[np.bool_],
     words: WordTable,
     matches: npt.NDArray[np.int64],
     directions: npt.NDArray[np.float32],
@@ -30,14 +31,15 @@ def exchanges_of(
     there, and the other way round; how many of the first may be the work of a passive; and what
     :func:`_places` and :func:`_replaced` give. Words that are left over are matched to those like them.
 
-    first, second: tokens of both sides, over one vocabulary. words, directions: what is known of it.
+    first, second: tokens of both sides, over one vocabulary. crossed: whether matched words that name or link
+    something are in another order, without which there is nothing. words, directions: what is known of words.
     matches: the place on the other side of the equal of each token of `first`, below 0 for none; that of a
     word like it is added.
     """
     found = np.zeros((len(first), 7), np.float32)
     _exchanges_of(
-        first.ids, first.offsets, second.ids, second.offsets, words.stems, words.properties, matches,
-        directions, found,
+        np.flatnonzero(crossed), first.ids, first.offsets, second.ids, second.offsets, words.stems,
+        words.properties, matches, directions, found,
     )  # fmt: skip
     return found
 
@@ -66,27 +68,27 @@ def _exchanges(words: Any, properties: Any, to_other: Any, wanted: int) -> int:
 
 
 @compiled
-def _places(one: Any, other: Any, words: Any, properties: Any, to_other: Any) -> tuple[int, int]:
+def _places(a: Any, b: Any, stems: Any, properties: Any, to_other: Any) -> tuple[int, int]:
     """Of two matched words in another order: how many of their four neighbours stayed where they were, at
     most over all such words, and how many such words have two or more. A phrase that moves takes its
     neighbours along; words that are exchanged leave them."""
-    n, m = len(one), len(other)
+    n, m = len(a), len(b)
     most = count = 0
     for i in range(n):
         j = to_other[i]
-        if j < 0 or not properties[words[i]] & CONTENT:
+        if j < 0 or not properties[a[i]] & CONTENT:
             continue
         listed = True
         for k in range(i + 1, n):
             # Up to here there are only commas: a list, which may come in any order.
-            listed = listed and (k == i + 1 or properties[words[k - 1]] & CLAUSE > 0)
+            listed = listed and (k == i + 1 or properties[a[k - 1]] & CLAUSE > 0)
             there = to_other[k]
-            if listed or there < 0 or there >= j or not properties[words[k]] & CONTENT:
+            if listed or there < 0 or there >= j or not properties[a[k]] & CONTENT:
                 continue
-            before = (one[i - 1] == other[there - 1]) if i and there else i == there
-            behind = one[i + 1] == other[there + 1]
-            ahead = one[k - 1] == other[j - 1]
-            last = (one[k + 1] == other[j + 1]) if k + 1 < n and j + 1 < m else n - k == m - j
+            before = (stems[a[i - 1]] == stems[b[there - 1]]) if i and there else i == there
+            behind = stems[a[i + 1]] == stems[b[there + 1]]
+            ahead = stems[a[k - 1]] == stems[b[j - 1]]
+            last = (stems[a[k + 1]] == stems[b[j + 1]]) if k + 1 < n and j + 1 < m else n - k == m - j
             stayed = int(before) + int(behind) + int(ahead) + int(last)
             most = max(most, stayed)
             count += stayed > 1
@@ -209,23 +211,16 @@ def _replaced(
 
 @compiled
 def _exchanges_of(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any,
+    rows: Any, first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     stems: Any, properties: Any, matches: Any, directions: Any, found: Any,
 ) -> None:  # fmt: skip
     to_a, cosines = np.empty(MOST_TOKENS, np.int64), np.empty(MOST_TOKENS, np.float32)
     room = np.empty((4, MOST_TOKENS), np.int64)
     vectors, dimension = directions.ctypes.data, directions.shape[1]
-    for row in range(len(found)):
+    for row in rows:
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
         to_b = matches[first_offsets[row] : first_offsets[row + 1]]
-        ordered, furthest = True, -1
-        for i in range(len(a)):
-            if to_b[i] >= 0 and properties[a[i]] & (CONTENT | LINK):
-                ordered = ordered and to_b[i] > furthest
-                furthest = max(furthest, to_b[i])
-        if ordered:
-            continue
         to_a[: len(b)] = -1
         for i in range(len(a)):
             if to_b[i] >= 0:
@@ -237,5 +232,5 @@ def _exchanges_of(
         found[row, 2] = min(found[row, 0], passive)
         # A passive says who did it last.
         if not passive:
-            found[row, 3], found[row, 4] = _places(stems[a], stems[b], a, properties, to_b)
+            found[row, 3], found[row, 4] = _places(a, b, stems, properties, to_b)
             found[row, 5], found[row, 6] = _replaced(a, b, properties, to_b, to_a, room, vectors, dimension)

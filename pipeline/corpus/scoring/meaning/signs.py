@@ -11,15 +11,16 @@ import numpy.typing as npt
 from numba.cpython.unsafe import numbers
 
 from paraforge.base.compiled import compiled
-from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import TokenColumn
 from paraforge.corpus.scoring.alignment import dot_product
-from paraforge.corpus.scoring.meaning.numbers import MOST_TOKENS, missing_numbers
+from paraforge.corpus.scoring.meaning.numbers import missing_numbers
 from paraforge.corpus.scoring.meaning.order import exchanges_of
+from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS, sides_of
 from paraforge.corpus.scoring.meaning.words import (
     AFFIXED,
     CONTENT,
     DENIAL,
+    LINK,
     NEGATION,
     NUMBER,
     WordTable,
@@ -36,28 +37,37 @@ NAMES: Final = (
 )  # fmt: skip
 """The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
 _LAST: Final = 255
+_DENYING: Final = NEGATION | AFFIXED | DENIAL
 _BEGIN, _END = -2, -3
 
 
 def signs_of(
-    first: TokenColumn, second: TokenColumn, words: WordTable, directions: npt.NDArray[np.float32]
+    first: TokenColumn,
+    second: TokenColumn,
+    rows: npt.NDArray[np.int32],
+    words: WordTable,
+    directions: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
     """The signs of each pair.
 
-    first, second: tokens of both sides, as rows of `words`, what is known of words, and of `directions`, from
-    :func:`~paraforge.corpus.scoring.alignment.directions_of`.
+    first, second: tokens of both sides, over one vocabulary. rows, words, directions: of its words, see
+    :meth:`~paraforge.corpus.scoring.meaning.words.WordBook.numbered`.
 
     Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 6): negations of the first and of the
     second side, pairs of antonyms, numbers that one side has, pronouns of others, words exchanged.
     """
     signs = np.zeros((len(first), len(NAMES)), np.float32)
     counts = np.zeros((len(first), 6), np.int16)
-    earlier, later, turned = _in_order(first, second, words.keys)
+    earlier, later, turned = sides_of(first, second, rows, words)
     matches = np.empty(len(earlier.ids), np.int64)
-    _signs(earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, signs, counts)
+    crossed = np.zeros(len(first), np.bool_)
+    _signs(
+        earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, crossed, signs,
+        counts,
+    )  # fmt: skip
     counts[turned, :2] = counts[turned, 1::-1]
-    numbers_missing = missing_numbers(earlier, later, words.values, words.magnitudes)
-    exchanges = exchanges_of(earlier, later, words, matches, directions)
+    numbers_missing = missing_numbers(earlier, later, words)
+    exchanges = exchanges_of(earlier, later, crossed, words, matches, directions)
     signs[:, 10:12], counts[:, 3] = numbers_missing[:, :2].clip(0, 2), numbers_missing[:, 2]
     signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
     signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
@@ -69,83 +79,47 @@ def signs_of(
     return signs, counts
 
 
-def _in_order(
-    first: TokenColumn, second: TokenColumn, keys: npt.NDArray[np.uint32]
-) -> tuple[TokenColumn, TokenColumn, npt.NDArray[np.bool_]]:
-    """Both sides of each pair, the first tokens of a long one, in an order that does not depend on which is
-    which; and whether they are turned."""
-    one, other = (np.minimum(side.lengths, MOST_TOKENS) for side in (first, second))
-    turned = one > other
-    _turn(first.ids, second.ids, first.offsets, second.offsets, np.where(one == other, one, 0), keys, turned)
-    sides = []
-    for sizes, swapped in ((np.where(turned, other, one), turned), (np.where(turned, one, other), ~turned)):
-        offsets = offsets_of(sizes)
-        ids = np.empty(offsets[-1], np.int32)
-        _copy(first.ids, second.ids, first.offsets, second.offsets, swapped, offsets, ids)
-        sides.append(TokenColumn(ids, offsets, first.vocabulary))
-    return sides[0], sides[1], turned
-
-
 @compiled
-def _turn(
-    first: Any, second: Any, begins: Any, other_begins: Any, sizes: Any, keys: Any, turned: Any
-) -> None:
-    """Of sides of one size, the one whose first word that differs is later comes behind."""
-    for row in range(len(turned)):
-        for place in range(sizes[row]):
-            one, other = keys[first[begins[row] + place]], keys[second[other_begins[row] + place]]
-            if one != other:
-                turned[row] = one > other
-                break
+def _matches(one: Any, other: Any, to_other: Any, to_one: Any, heads: Any, following: Any) -> int:
+    """Match equal stems one to one, first those with an equal neighbour, then in order; gives how many of
+    `one` are left over.
 
-
-@compiled
-def _copy(
-    first: Any, second: Any, begins: Any, other_begins: Any, swapped: Any, offsets: Any, found: Any
-) -> None:
-    """The tokens of the first side, or of the second where ``swapped``, as many as there is room for."""
-    for row in range(len(swapped)):
-        start = offsets[row]
-        for place in range(start, offsets[row + 1]):
-            if swapped[row]:
-                found[place] = second[other_begins[row] + place - start]
-            else:
-                found[place] = first[begins[row] + place - start]
-
-
-@compiled
-def _matches(one: Any, other: Any, to_other: Any, to_one: Any, heads: Any, following: Any) -> None:
-    """Match equal stems one to one: first those with an equal neighbour, then in order.
-
-    heads: -1 in each place, as it is left. following: room for as many numbers as there are stems.
+    one, other: with _BEGIN before and _END behind them. heads: -1 in each place, as it is left. following:
+    room for twice as many numbers as there are stems.
     """
-    n, m = len(one), len(other)
-    to_other[:n], to_one[:m] = -1, -1
+    n, m = len(one) - 2, len(other) - 2
     # Stems of the same last digits, from the first to the last.
     for j in range(m - 1, -1, -1):
-        digits = other[j] & _LAST
-        following[j], heads[digits] = heads[digits], j
-    for strict in (True, False):
-        for i in range(n):
-            if to_other[i] >= 0:
-                continue
-            j = heads[one[i] & _LAST]
-            while j >= 0:
-                if one[i] == other[j] and to_one[j] < 0 and (not strict or _context(one, other, i, j) > 0):
-                    to_other[i], to_one[j] = j, i
-                    break
-                j = following[j]
+        digits = other[j + 1] & _LAST
+        following[0, j], heads[digits] = heads[digits], j
+        to_one[j] = -1
+    rest = following[1]
+    left = 0
+    for i in range(n):
+        stem = one[i + 1]
+        j = heads[stem & _LAST]
+        while j >= 0 and not (
+            stem == other[j + 1] and to_one[j] < 0 and (one[i] == other[j] or one[i + 2] == other[j + 2])
+        ):
+            j = following[0, j]
+        to_other[i] = j
+        if j >= 0:
+            to_one[j] = i
+        else:
+            rest[left] = i
+            left += 1
+    alone = left
+    for place in range(left):
+        stem = one[rest[place] + 1]
+        j = heads[stem & _LAST]
+        while j >= 0 and not (stem == other[j + 1] and to_one[j] < 0):
+            j = following[0, j]
+        if j >= 0:
+            to_other[rest[place]], to_one[j] = j, rest[place]
+            alone -= 1
     for j in range(m):
-        heads[other[j] & _LAST] = -1
-
-
-@compiled
-def _context(one: Any, other: Any, i: int, j: int) -> int:
-    """How many neighbours are equal; so are the ends of both sides."""
-    before = one[i - 1] == other[j - 1] if i and j else i == j
-    last_i, last_j = i == len(one) - 1, j == len(other) - 1
-    behind = last_i == last_j and (last_i or one[i + 1] == other[j + 1])
-    return int(before) + int(behind)
+        heads[other[j + 1] & _LAST] = -1
+    return alone
 
 
 @compiled
@@ -168,12 +142,15 @@ def _note(tables: Any, lonely: Any, place: int, bit: Any) -> None:
     their stem, and in the last row all pronouns. lonely: see :func:`_signs`.
     """
     block = place // 64
-    for row, field in enumerate((5, 6, 2, 1)):
-        key = lonely[place, field]
-        if row != 2 or key >= 0:
-            key &= _LAST
-            tables[block, row, key] = tables[block, row, key] | bit if bit else bit
-    if lonely[place, 3] or not bit:
+    before, behind, base = lonely[place, 5] & _LAST, lonely[place, 6] & _LAST, lonely[place, 2]
+    stem = lonely[place, 1] & _LAST
+    tables[block, 0, before] = tables[block, 0, before] | bit if bit else bit
+    tables[block, 1, behind] = tables[block, 1, behind] | bit if bit else bit
+    if base >= 0:
+        base &= _LAST
+        tables[block, 2, base] = tables[block, 2, base] | bit if bit else bit
+    tables[block, 3, stem] = tables[block, 3, stem] | bit if bit else bit
+    if lonely[place, 3]:
         tables[block, 4, 0] = tables[block, 4, 0] | bit if bit else bit
 
 
@@ -181,12 +158,13 @@ def _note(tables: Any, lonely: Any, place: int, bit: Any) -> None:
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
-    opposed: Any, offsets: Any, directions: Any, matches: Any, signs: Any, counts: Any,
+    opposed: Any, offsets: Any, directions: Any, matches: Any, crossed: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
     to_a = np.empty(MOST_TOKENS, np.int64)
-    room_a, room_b = np.empty(MOST_TOKENS, np.int32), np.empty(MOST_TOKENS, np.int32)
-    people, heads = np.empty(7, np.int64), np.full(_LAST + 1, -1, np.int64)
-    following = np.empty(MOST_TOKENS, np.int64)
+    room_a, room_b = np.empty(MOST_TOKENS + 2, np.int32), np.empty(MOST_TOKENS + 2, np.int32)
+    room_a[0] = room_b[0] = _BEGIN
+    people, heads = np.empty(7, np.int64), np.full(_LAST + 1, -1, np.int32)
+    following = np.empty((2, MOST_TOKENS), np.int32)
     # Of each word that is left over: its place, stem, base, person, properties, and the stems beside it.
     lonely = np.empty((MOST_TOKENS, 7), np.int64)
     tables = np.zeros((MOST_TOKENS // 64, 5, _LAST + 1), np.uint64)
@@ -196,59 +174,61 @@ def _signs(
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
         to_b = matches[first_offsets[row] : first_offsets[row + 1]]
-        stems_a, stems_b = room_a[: len(a)], room_b[: len(b)]
+        stems_a, stems_b = room_a[: len(a) + 2], room_b[: len(b) + 2]
         for i in range(len(a)):
-            stems_a[i] = stems[a[i]]
+            stems_a[i + 1] = stems[a[i]]
         for j in range(len(b)):
-            stems_b[j] = stems[b[j]]
-        _matches(stems_a, stems_b, to_b, to_a, heads, following)
+            stems_b[j + 1] = stems[b[j]]
+        stems_a[len(a) + 1] = stems_b[len(b) + 1] = _END
+        loose = _matches(stems_a, stems_b, to_b, to_a, heads, following)
         people[:] = 0
         negations = denials = affixed = near = 0
         total_a = total_b = left_a = left_b = 0
+        furthest = -1
         for i in range(len(a)):
-            kind = properties[a[i]]
-            people[persons[a[i]]] += 1
-            total_a += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+            kind, person = properties[a[i]], persons[a[i]]
+            if to_b[i] >= 0 and kind & (CONTENT | LINK):
+                crossed[row] |= to_b[i] < furthest
+                furthest = max(furthest, to_b[i])
+            if person:
+                people[person] += 1
             left_a += kind & CONTENT > 0 and to_b[i] < 0
-            if kind & NEGATION:
-                negations += 1
-                if to_b[i] < 0:
+            if kind & _DENYING:
+                total_a += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+                negations += kind & NEGATION > 0
+                denials += kind & DENIAL > 0 and to_b[i] < 0
+                if kind & NEGATION and to_b[i] < 0:
                     near = max(near, _near(a, properties, to_b, i))
-            if kind & DENIAL and to_b[i] < 0:
-                denials += 1
         for j in range(len(b)):
-            kind = properties[b[j]]
-            people[persons[b[j]]] -= 1
-            total_b += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+            kind, person = properties[b[j]], persons[b[j]]
+            if person:
+                people[person] -= 1
             left_b += kind & CONTENT > 0 and to_a[j] < 0
-            if kind & NEGATION:
-                negations -= 1
-                if to_a[j] < 0:
+            if kind & _DENYING:
+                total_b += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+                negations -= kind & NEGATION > 0
+                denials -= kind & DENIAL > 0 and to_a[j] < 0
+                if kind & NEGATION and to_a[j] < 0:
                     near = max(near, _near(b, properties, to_a, j))
-            if kind & DENIAL and to_a[j] < 0:
-                denials -= 1
         sign = signs[row]
         odd = negations & 1
         # Words left over on both sides: antonyms, pronouns, other words in the same place.
         far = close = in_place = gender_in_place = person_in_place = 0
         distances[:] = 0
         left = 0
-        for j in range(len(b)):
+        for j in range(len(b) if loose else 0):
             if to_a[j] < 0:
                 word = b[j]
-                lonely[left, 0], lonely[left, 1], lonely[left, 2] = j, stems_b[j], bases[word]
+                lonely[left, 0], lonely[left, 1], lonely[left, 2] = j, stems_b[j + 1], bases[word]
                 lonely[left, 3], lonely[left, 4] = persons[word], properties[word]
-                lonely[left, 5] = stems_b[j - 1] if j else _BEGIN
-                lonely[left, 6] = stems_b[j + 1] if j + 1 < len(b) else _END
+                lonely[left, 5], lonely[left, 6] = stems_b[j], stems_b[j + 2]
                 _note(tables, lonely, left, np.uint64(1) << np.uint64(left & 63))
                 left += 1
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
-            one, base, kind = stems_a[i], bases[a[i]], properties[a[i]]
-            before = stems_a[i - 1] if i else _BEGIN
-            behind = stems_a[i + 1] if i + 1 < len(a) else _END
-            person = persons[a[i]]
+            before, one, behind = stems_a[i], stems_a[i + 1], stems_a[i + 2]
+            base, kind, person = bases[a[i]], properties[a[i]], persons[a[i]]
             low = high = 0
             if one < len(offsets) - 1:
                 low, high = offsets[one], offsets[one + 1]

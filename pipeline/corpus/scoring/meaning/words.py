@@ -190,12 +190,16 @@ class WordBook:
         with self._lock:
             if len(self._rows) > _MOST_WORDS:
                 self._forget()
-            rows = list(map(self._rows.get, vocabulary))
-            if None in rows:
+            try:
+                rows = self._rows_of(vocabulary)
+            except KeyError:
                 self._learn([word for word in dict.fromkeys(vocabulary) if word not in self._rows])
-                rows = [self._rows[word] for word in vocabulary]
+                rows = self._rows_of(vocabulary)
             words = WordTable._make([*self._known, self._opposed, self._offsets])
-            return np.array(rows, np.int32), words, self._directions
+            return rows, words, self._directions
+
+    def _rows_of(self, vocabulary: Sequence[str]) -> npt.NDArray[np.int32]:
+        return np.fromiter(map(self._rows.__getitem__, vocabulary), np.int32, len(vocabulary))
 
     def _learn(self, words: Sequence[str]) -> None:
         self._rows.update((word, place) for place, word in enumerate(words, start=len(self._rows)))

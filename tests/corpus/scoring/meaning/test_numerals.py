@@ -3,11 +3,13 @@
 import math
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.corpus.scoring.meaning import names
 from paraforge.corpus.scoring.meaning.made_pairs import RULES, changed
 from paraforge.corpus.scoring.meaning.names import missing_names
 from paraforge.corpus.scoring.meaning.numerals import value_of
@@ -75,6 +77,19 @@ def missing(first: str, second: str) -> tuple[int, int]:
 def test_names(first: str, second: str, expected: tuple[int, int]) -> None:
     assert missing(first, second) == expected
     assert missing(second, first) == expected[::-1]
+
+
+pieces = st.sampled_from(
+    ["Anna", "I", "UN", "x", "É", "ž", " ", " ", ". ", "'", "…", "“", "\u00a0", "(", ", ", "5"]
+)
+
+
+@given(st.lists(pieces, max_size=12).map("".join) | st.text(max_size=30))
+def test_what_is_passed_over_quickly_has_no_name(text: str) -> None:
+    found = np.frombuffer(text.encode(), np.uint8)
+    begins, ends, kinds = np.empty((3, names.MOST_WORDS), np.int64)
+    words = names._words(found, begins, ends, kinds)
+    assert names._may_name(found) or not (kinds[:words] > 0).any()
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
