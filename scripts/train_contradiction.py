@@ -47,20 +47,20 @@ Signs = npt.NDArray[np.float32]
 _BIBLE: Final = 24_000
 _SENTENCES: Final = 30_000
 _DOUBLY: Final = 2_000
-_WEIGHTS: Final = {"bible": 3.0, "tatoeba": 1.0, "sentences": 2.0, "novels": 2.0}
+_WEIGHTS: Final = {"bible": 3.0, "tatoeba": 2.0, "sentences": 2.0, "novels": 2.0}
 """What the good pairs of an origin weigh, all together; doubly negated ones weigh 0.4."""
 _OF_RULES: Final = {
-    "negation": 1.0,
+    "negation": 1.3,
     "number": 0.5,
-    "antonym": 0.8,
+    "antonym": 1.2,
     "person": 0.6,
-    "name": 0.8,
+    "name": 1.2,
     "exchange": 1.5,
     "denial": 0.4,
-    "other word": 0.2,
+    "other word": 0.3,
 }
 """What the contradictions of a rule weigh, all together, of each origin."""
-_UNITS: Final = 16
+_UNITS: Final = 24
 _EPOCHS: Final = 15
 _CONTRACTIONS: Final = {
     "is not": "isn't", "are not": "aren't", "was not": "wasn't", "were not": "weren't", "do not": "don't",

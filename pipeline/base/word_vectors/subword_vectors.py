@@ -14,10 +14,20 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 from paraforge.base.text.units import parts_of_words
+from paraforge.base.text.word_numbers import WordNumbers
 from paraforge.base.word_vectors.vectors import FloatArray
 
 _LARGEST: Final = 127
+_MOST_WORDS: Final = 200_000
 _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unknown_length": "float32"}
+
+
+def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    """Vectors, (rows, dimension), as whole numbers of eight bits and what each row is to be multiplied with:
+    each row's largest number becomes 127."""
+    largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
+    scales = (largest / _LARGEST).astype(np.float32)
+    return np.rint(vectors / scales[:, None]).astype(np.int8), scales
 
 
 class SubwordVectors:
@@ -47,8 +57,16 @@ class SubwordVectors:
         self.scales = scales
         self.unknown_length = unknown_length
         self._rows = {part: row for row, part in enumerate(self.parts)}
-        # Words that were asked for last, and their vectors: the next shard has most of them again.
-        self._last: tuple[dict[str, int], FloatArray] = ({}, np.empty((0, numbers.shape[-1]), np.float32))
+        self.asked = WordNumbers()
+        """The words that were asked for, numbered; new ones after _MOST_WORDS."""
+        # The row of each word, by number, in the vectors that were asked for last, -1 for none: the next
+        # shard has most of them again.
+        nothing = np.empty((0, numbers.shape[-1]), np.float32)
+        self._last: tuple[WordNumbers, npt.NDArray[np.int64], FloatArray] = (
+            self.asked,
+            np.empty(0, np.int64),
+            nothing,
+        )
         if numbers.ndim != 2 or len({len(self.parts), len(self._rows), len(numbers), len(scales)}) > 1:
             raise ValueError(f"{len(self._rows)} parts, numbers {numbers.shape}, {len(scales)} scales")
         if any("\n" in part for part in self.parts):
@@ -57,27 +75,37 @@ class SubwordVectors:
     @classmethod
     def quantised(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
         """Of float32 vectors, (parts, dimension): each row's largest number becomes 127."""
-        largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
-        scales = (largest / _LARGEST).astype(np.float32)
-        numbers = np.rint(vectors / scales[:, None]).astype(np.int8)
-        return cls(parts, numbers, scales, unknown_length)
+        return cls(parts, *in_eight_bits(vectors), unknown_length)
 
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
         return int(self.numbers.shape[1])
 
-    def of_words(self, words: Sequence[str]) -> FloatArray:
-        """Vectors of lower-cased tokens, (words, dimension) float32; not to be written to."""
-        places, last = self._last
-        found = np.array([places.get(word, -1) for word in words], dtype=np.int64)
+    def of_words(self, words: Sequence[str], remember: bool = True) -> FloatArray:
+        """Vectors of lower-cased tokens, (words, dimension) float32; not to be written to.
+
+        remember: keep them for the next call, instead of those of the last one.
+        """
+        asked, places, last = self._last
+        if len(self.asked) > _MOST_WORDS:
+            self.asked = WordNumbers()
+        numbered = self.asked
+        numbers = numbered.of(words)
+        found = np.full(len(words), -1)
+        if asked is numbered:
+            before = np.flatnonzero(numbers < len(places))
+            found[before] = places[numbers[before]]
         vectors = np.empty((len(words), self.dimension), dtype=np.float32)
         new = np.flatnonzero(found < 0)
         old = np.flatnonzero(found >= 0)
         vectors[old] = last[found[old]]
         rows = parts_of_words([words[place] for place in new.tolist()])
         vectors[new] = rows.sums(self._of_parts(rows.vocabulary))
-        self._last = {word: place for place, word in enumerate(words)}, vectors
+        if remember:
+            places = np.full(len(numbered), -1)
+            places[numbers] = np.arange(len(words))
+            self._last = numbered, places, vectors
         return vectors
 
     def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:

@@ -16,11 +16,19 @@ _ORDINALS: Final = {
 }  # fmt: skip
 _SMALL: Final = {**dict(zip(_UNITS, range(20), strict=True)), "first": 1, **_ORDINALS}
 MAGNITUDES: Final = {"hundred": 1e2, "dozen": 12, "thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9,
-                     "trillion": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
+                     "trillion": 1e12, "mn": 1e6, "tn": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
 """Words that multiply the number before them."""
-AND, DIGIT, DIGITS_2, DIGITS_3, DIGITS, COLON, PART = (-1.0 - place for place in range(7))
+AND, DIGIT, DIGITS_2, DIGITS_3, DIGITS, COLON, PART, SLASH, MINUS, SIGNED, ONE_OF, MAY_BE_MORE = (
+    -1.0 - place for place in range(12)
+)
 """In place of a magnitude: the word *and*; one digit; two, which may end `9:30`; three, which may end
-`9 600`; others; a colon; a sign such as ½."""
+`9 600`; others; a colon; a sign such as ½; a slash; a minus; digits behind a hyphen; `one-third`, which may
+be `a third`; less its power, what may be a power of a thousand as many: -1 of `5k` and `1.500`, -2 of `5m`,
+-3 of `5b`."""
+MONTH: Final = -20.0
+"""Less its number, in place of a month's magnitude."""
+DATE: Final = -1e15
+"""Minus year, month and day, two digits each of these, of `3.5.2010` and `2010-05-03`."""
 PAIR: Final = -1e14
 """Minus the values of `40-70` and others of two numbers: see :func:`value_of`."""
 SECOND: Final = 1e7
@@ -38,6 +46,18 @@ _DIGITS: Final = re.compile(r"(\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:[.,](\d+))?(%|(
 # Points between thousands where nothing else can be meant: 1.000,5 and 1.000.000.
 _POINTS: Final = re.compile(r"(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})")
 _TWO: Final = re.compile(r"(\d{1,7})[-:/](\d{1,7})(?:-?[^\W\d_]+)*|(\d\d?)\.(\d\d)[ap]m")
+_DATE: Final = re.compile(r"(\d\d?)([.-])(\d\d?)\2(\d{4})|(\d{4})-(\d\d)-(\d\d)")
+_MAY_BE_MORE: Final = re.compile(r"[\d.,]*\d([kmb])|\d{1,3}\.\d{3}")
+_MONTHS: Final = {
+    name: month
+    for month, names in enumerate(
+        str.split("january,jan february,feb march,mar april,apr may june,jun july,jul august,aug "
+                  "september,sep,sept october,oct november,nov december,dec"), start=1
+    )
+    for name in names.split(",")
+}  # fmt: skip
+_FRACTIONS: Final = {"third": 1 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "eighth": 1 / 8, "tenth": 1 / 10}
+_SIGNS: Final = {"and": AND, ":": COLON, "/": SLASH, "⁄": SLASH, "−": MINUS, "minus": MINUS}
 _DECADE: Final = re.compile(r"\d0s")
 
 
@@ -46,9 +66,9 @@ def value_of(token: str) -> float:
 
     `five` and `5th` are 5, `1,000` and `1.000,0` are 1000, `2.5` and `2,5` are 2.5; 1990s and 90s are 1990,
     `seven-thousand` is 7000; `6-year-old`, `5km` and `six-year-old` are what they begin with. `40-70` and
-    `9.30am` are two numbers, PAIR - SECOND * the first - the second. A token with digits that is neither
-    (`b52`) has a value that no number has, the same for the same token. A sign counts for nothing: dashes
-    look like it.
+    `9.30am` are two numbers, PAIR - SECOND * the first - the second, and `3.5.2010` three, as DATE says. A
+    token with digits that is no number (`b52`) has a value that no number has, the same for the same token.
+    A sign counts for nothing here: dashes look like it.
     """
     token = token.lstrip("-+")
     if token in _WORDS:
@@ -59,13 +79,22 @@ def value_of(token: str) -> float:
         parts = token.split("-")
         sizes = range(len(parts) - 1, 0, -1)
         size = next((size for size in sizes if "-".join(parts[:size]) in _WORDS), 0)
-        return _WORDS["-".join(parts[:size])] * (magnitude_of(parts[size]) or 1) if size else math.nan
+        if not size:
+            return math.nan
+        times = _FRACTIONS[parts[1]] if magnitude_of(token) == ONE_OF else magnitude_of(parts[size])
+        return _WORDS["-".join(parts[:size])] * (times if times > 0 else 1)
     if _DECADE.fullmatch(token):
         return 1900.0 + int(token[:-1])
     points = _POINTS.fullmatch(token)
     if points:
         token = (points[1] or points[3]).replace(".", "") + "." + (points[2] or "0")
     found = _DIGITS.fullmatch(token)
+    date = _DATE.fullmatch(token)
+    if date:
+        year, month, day = (
+            int(part) for part in ((date[4], date[3], date[1]) if date[4] else date.groups()[4:])
+        )
+        return DATE - 10000 * year - 100 * month - day
     two = _TWO.fullmatch(token)
     if two:
         first, second = (int(part) for part in two.groups() if part is not None)
@@ -85,9 +114,17 @@ def magnitude_of(word: str) -> float:
     if word.isdecimal() and len(word) < 4:
         return (DIGIT, DIGITS_2, DIGITS_3)[len(word) - 1]
     if any(character.isdecimal() for character in word):
-        return DIGITS
-    if word == ":":
-        return COLON
+        more = _MAY_BE_MORE.fullmatch(word)
+        if more:
+            return MAY_BE_MORE - ("kmb".index(more[1]) + 1 if more[1] else 1)
+        return SIGNED if word[0] == "-" else DIGITS
+    if word in _SIGNS:
+        return _SIGNS[word]
+    if word in _MONTHS:
+        return MONTH - _MONTHS[word]
     if len(word) == 1 and 0 < unicodedata.numeric(word, 0) < 1:
         return PART
-    return AND if word == "and" else MAGNITUDES.get(word.removesuffix("s"), 0.0)
+    if word.startswith("one-") and word[4:] in _FRACTIONS:
+        return ONE_OF
+    one = word.removesuffix("s")
+    return _FRACTIONS[one] if one in _FRACTIONS and one != word else MAGNITUDES.get(one, 0.0)

@@ -7,9 +7,16 @@ import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.alignment import dot_product
 from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS
-from paraforge.corpus.scoring.meaning.words import CLAUSE, CONTENT, LINK, NUMBER, PASSIVE, WordTable
+from paraforge.corpus.scoring.meaning.words import (
+    CLAUSE,
+    CONTENT,
+    LINK,
+    NUMBER,
+    PASSIVE,
+    Directions,
+    WordTable,
+)
 
 _ALIKE: Final = 0.4
 """Cosine from which on words that are left over on both sides count as one word."""
@@ -23,23 +30,24 @@ def exchanges_of(
     crossed: npt.NDArray[np.bool_],
     words: WordTable,
     matches: npt.NDArray[np.int64],
-    directions: npt.NDArray[np.float32],
+    directions: Directions,
 ) -> npt.NDArray[np.float32]:
-    """What of each pair is in another order, (pairs, 7).
+    """What of each pair is in another order, (pairs, 8).
 
     How many words that name something, and how many that link, have before them here what is behind them
     there, and the other way round; how many of the first may be the work of a passive; and what
-    :func:`_places` and :func:`_replaced` give. Words that are left over are matched to those like them.
+    :func:`_places`, :func:`_replaced` and :func:`_turns` give. Words that are left over are matched to those
+    like them.
 
     first, second: tokens of both sides, over one vocabulary. crossed: whether matched words that name or link
     something are in another order, without which there is nothing. words, directions: what is known of words.
     matches: the place on the other side of the equal of each token of `first`, below 0 for none; that of a
     word like it is added.
     """
-    found = np.zeros((len(first), 7), np.float32)
+    found = np.zeros((len(first), 8), np.float32)
     _exchanges_of(
         np.flatnonzero(crossed), first.ids, first.offsets, second.ids, second.offsets, words.stems,
-        words.properties, matches, directions, found,
+        words.properties, matches, *directions, found,
     )  # fmt: skip
     return found
 
@@ -109,6 +117,19 @@ def _agents(words: Any, properties: Any, to_other: Any) -> int:
 
 
 @compiled
+def _turns(words: Any, properties: Any, to_other: Any) -> int:
+    """How often, in a clause, a matched word that names something is, there, before the one before it."""
+    count, last = 0, -1
+    for i in range(len(words)):
+        if properties[words[i]] & CLAUSE:
+            last = -1
+        elif to_other[i] >= 0 and properties[words[i]] & CONTENT:
+            count += to_other[i] < last
+            last = to_other[i]
+    return count
+
+
+@compiled
 def _match_alike(
     a: Any,
     b: Any,
@@ -117,8 +138,8 @@ def _match_alike(
     to_a: Any,
     room: Any,
     cosines: Any,
-    vectors: Any,
-    dimension: int,
+    numbers: Any,
+    scales: Any,
 ) -> None:
     """Match words that are left over to the ones that are most like them, both ways."""
     loose, best_of = room[0], room[1]
@@ -136,7 +157,7 @@ def _match_alike(
             continue
         best, there = np.float32(0), -1
         for k in range(count):
-            alike = _cosine(a[i], b[loose[k]], vectors, dimension)
+            alike = cosine(a[i], b[loose[k]], numbers, scales)
             if alike > best:
                 best, there = alike, k
         if there >= 0 and best > cosines[there]:
@@ -147,9 +168,12 @@ def _match_alike(
 
 
 @compiled
-def _cosine(one: int, other: int, vectors: Any, dimension: int) -> Any:
-    """Of two words, whose directions are float32 from the address `vectors` on."""
-    return dot_product(vectors + 4 * dimension * one, vectors + 4 * dimension * other, dimension)
+def cosine(one: int, other: int, numbers: Any, scales: Any) -> Any:
+    """Of two words, float32; numbers, scales: their directions."""
+    total = np.int32(0)
+    for k in range(numbers.shape[1]):
+        total = np.int32(total + np.int32(numbers[one, k]) * np.int32(numbers[other, k]))
+    return np.float32(total) * (scales[one] * scales[other])
 
 
 @compiled
@@ -170,7 +194,7 @@ def _beside(words: Any, properties: Any, to_other: Any, size: int, before: Any, 
 
 @compiled
 def _replaced(
-    a: Any, b: Any, properties: Any, to_b: Any, to_a: Any, room: Any, vectors: Any, dimension: int
+    a: Any, b: Any, properties: Any, to_b: Any, to_a: Any, room: Any, numbers: Any, scales: Any
 ) -> tuple[Any, int]:
     """Of words that stand between other words than they do on the other side: how alike, 0 to 1, what is in
     their place there and what is in the other's place here are, at most; and how many such words."""
@@ -203,7 +227,7 @@ def _replaced(
                 if to_b[k] == h:
                     best = np.float32(1)
                 elif to_b[k] < 0 and to_a[h] < 0:
-                    best = max(best, _cosine(a[k], b[h], vectors, dimension))
+                    best = max(best, cosine(a[k], b[h], numbers, scales))
         most = max(most, best)
         count += int(best > _ALIKE)
     return most, count
@@ -212,11 +236,10 @@ def _replaced(
 @compiled
 def _exchanges_of(
     rows: Any, first: Any, first_offsets: Any, second: Any, second_offsets: Any,
-    stems: Any, properties: Any, matches: Any, directions: Any, found: Any,
+    stems: Any, properties: Any, matches: Any, numbers: Any, scales: Any, found: Any,
 ) -> None:  # fmt: skip
     to_a, cosines = np.empty(MOST_TOKENS, np.int64), np.empty(MOST_TOKENS, np.float32)
     room = np.empty((4, MOST_TOKENS), np.int64)
-    vectors, dimension = directions.ctypes.data, directions.shape[1]
     for row in rows:
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
@@ -225,7 +248,7 @@ def _exchanges_of(
         for i in range(len(a)):
             if to_b[i] >= 0:
                 to_a[to_b[i]] = i
-        _match_alike(a, b, properties, to_b, to_a, room, cosines, vectors, dimension)
+        _match_alike(a, b, properties, to_b, to_a, room, cosines, numbers, scales)
         passive = abs(_agents(a, properties, to_b) - _agents(b, properties, to_a))
         found[row, 0] = _exchanges(a, properties, to_b, CONTENT)
         found[row, 1] = _exchanges(a, properties, to_b, LINK)
@@ -233,4 +256,5 @@ def _exchanges_of(
         # A passive says who did it last.
         if not passive:
             found[row, 3], found[row, 4] = _places(a, b, stems, properties, to_b)
-            found[row, 5], found[row, 6] = _replaced(a, b, properties, to_b, to_a, room, vectors, dimension)
+            found[row, 5], found[row, 6] = _replaced(a, b, properties, to_b, to_a, room, numbers, scales)
+            found[row, 7] = _turns(a, properties, to_b)

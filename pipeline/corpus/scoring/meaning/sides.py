@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.meaning.words import APOSTROPHES, ENDINGS, NUMBER, WordTable
+from paraforge.corpus.scoring.meaning.words import APOSTROPHES, CLAUSE, ENDINGS, NUMBER, WordTable
 
 MOST_TOKENS: Final = 512
 """Tokens of a side that are looked at: the first ones of a longer text."""
 _MARKS, _JOINED = len(APOSTROPHES), len(ENDINGS)
-_NO, _POINT, _NUMBER = (_MARKS + 2 * _JOINED + place for place in range(3))
+_NO, _POINT, _NUMBER, _ANSWER = (_MARKS + 2 * _JOINED + place for place in range(4))
 
 
 def sides_of(
@@ -23,7 +23,7 @@ def sides_of(
     `words`.
 
     The end of a contraction is one token: `isn't` has `isn` and `'t`, and so have here `isn’t` and `isn ' t`,
-    which are three tokens. `no . 5` becomes `no. 5`.
+    which are three tokens. `no . 5` becomes `no. 5`, and the answer of `no , I do` is no negation.
 
     rows, words: of the vocabulary, see :meth:`~paraforge.corpus.scoring.meaning.words.WordBook.numbered`.
     """
@@ -74,9 +74,13 @@ def _join(ids: Any, rows: Any, properties: Any, found: Any) -> int:
         if token < _MARKS and place + 1 < len(ids) and _MARKS <= rows[ids[place + 1]] < _MARKS + _JOINED:
             place += 1
             token = rows[ids[place]] + _JOINED
-        elif token == _NO and place + 2 < len(ids) and rows[ids[place + 1]] == _POINT:
-            numbered = properties[rows[ids[place + 2]]] & NUMBER > 0
-            token, place = _NUMBER if numbered else token, place + numbered
+        elif token == _NO and place + 2 < len(ids):
+            behind = properties[rows[ids[place + 2]]]
+            if rows[ids[place + 1]] == _POINT and behind & NUMBER:
+                token, place = _NUMBER, place + 1
+            elif properties[rows[ids[place + 1]]] & CLAUSE and not behind & CLAUSE:
+                begins = place == 0 or properties[rows[ids[place - 1]]] & CLAUSE > 0
+                token = _ANSWER if begins else token
         found[count] = token
         count += 1
         place += 1

@@ -12,9 +12,8 @@ from numba.cpython.unsafe import numbers
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.alignment import dot_product
 from paraforge.corpus.scoring.meaning.numbers import missing_numbers
-from paraforge.corpus.scoring.meaning.order import exchanges_of
+from paraforge.corpus.scoring.meaning.order import cosine, exchanges_of
 from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS, sides_of
 from paraforge.corpus.scoring.meaning.words import (
     AFFIXED,
@@ -23,6 +22,7 @@ from paraforge.corpus.scoring.meaning.words import (
     LINK,
     NEGATION,
     NUMBER,
+    Directions,
     WordTable,
 )
 
@@ -33,7 +33,7 @@ NAMES: Final = (
     "gender", "gender_in_place",
     "person", "person_in_place", "exchange", "exchange_linked", "exchange_passive", "replaced_in_place",
     "replaced_near", "replacements", "places_exchanged", "exchanged_places", "place_taken", "places_taken",
-    "left_over",
+    "turns", "left_over",
 )  # fmt: skip
 """The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
 _LAST: Final = 255
@@ -46,7 +46,7 @@ def signs_of(
     second: TokenColumn,
     rows: npt.NDArray[np.int32],
     words: WordTable,
-    directions: npt.NDArray[np.float32],
+    directions: Directions,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
     """The signs of each pair.
 
@@ -60,22 +60,23 @@ def signs_of(
     counts = np.zeros((len(first), 6), np.int16)
     earlier, later, turned = sides_of(first, second, rows, words)
     matches = np.empty(len(earlier.ids), np.int64)
-    crossed = np.zeros(len(first), np.bool_)
+    crossed, numbered = np.zeros((2, len(first)), np.bool_)
     _signs(
-        earlier.ids, earlier.offsets, later.ids, later.offsets, *words, directions, matches, crossed, signs,
-        counts,
+        earlier.ids, earlier.offsets, later.ids, later.offsets, *words, *directions, matches, crossed,
+        numbered, signs, counts,
     )  # fmt: skip
     counts[turned, :2] = counts[turned, 1::-1]
-    numbers_missing = missing_numbers(earlier, later, words)
+    numbers_missing = missing_numbers(earlier, later, numbered, words)
     exchanges = exchanges_of(earlier, later, crossed, words, matches, directions)
     signs[:, 10:12], counts[:, 3] = numbers_missing[:, :2].clip(0, 2), numbers_missing[:, 2]
     signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
     signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
     signs[:, 23] = exchanges[:, 4].clip(0, 2)
     signs[:, 24], signs[:, 25] = exchanges[:, 5].clip(0, 1), exchanges[:, 6].clip(0, 2)
+    signs[:, 26] = (exchanges[:, 7] / 2).clip(0, 2)
     # What is larger here is smaller there: an antonym and an exchange leave the meaning as it was.
     converse = (signs[:, 6] == 1) & (counts[:, 2] == 1) & (signs[:, 0] == 0) & (exchanges[:, 4] > 0)
-    signs[np.ix_(converse, [*range(3, 9), *range(16, 19), *range(22, 26)])] = 0
+    signs[np.ix_(converse, [*range(3, 9), *range(16, 19), *range(22, 27)])] = 0
     return signs, counts
 
 
@@ -158,7 +159,8 @@ def _note(tables: Any, lonely: Any, place: int, bit: Any) -> None:
 def _signs(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any,
     keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
-    opposed: Any, offsets: Any, directions: Any, matches: Any, crossed: Any, signs: Any, counts: Any,
+    opposed: Any, offsets: Any, directions: Any, scales: Any, matches: Any, crossed: Any,
+    numbered: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
     to_a = np.empty(MOST_TOKENS, np.int64)
     room_a, room_b = np.empty(MOST_TOKENS + 2, np.int32), np.empty(MOST_TOKENS + 2, np.int32)
@@ -168,8 +170,7 @@ def _signs(
     # Of each word that is left over: its place, stem, base, person, properties, and the stems beside it.
     lonely = np.empty((MOST_TOKENS, 7), np.int64)
     tables = np.zeros((MOST_TOKENS // 64, 5, _LAST + 1), np.uint64)
-    distances, dimension = np.zeros(3, np.float32), directions.shape[1]
-    vectors, size = directions.ctypes.data, directions.itemsize * dimension
+    distances = np.zeros(3, np.float32)
     for row in range(len(signs)):
         a = first[first_offsets[row] : first_offsets[row + 1]]
         b = second[second_offsets[row] : second_offsets[row + 1]]
@@ -187,6 +188,7 @@ def _signs(
         furthest = -1
         for i in range(len(a)):
             kind, person = properties[a[i]], persons[a[i]]
+            numbered[row] |= kind & NUMBER > 0
             if to_b[i] >= 0 and kind & (CONTENT | LINK):
                 crossed[row] |= to_b[i] < furthest
                 furthest = max(furthest, to_b[i])
@@ -201,6 +203,7 @@ def _signs(
                     near = max(near, _near(a, properties, to_b, i))
         for j in range(len(b)):
             kind, person = properties[b[j]], persons[b[j]]
+            numbered[row] |= kind & NUMBER > 0
             if person:
                 people[person] -= 1
             left_b += kind & CONTENT > 0 and to_a[j] < 0
@@ -271,8 +274,7 @@ def _signs(
                         break
                     both = kind & lonely[there, 4]
                     if context and both & CONTENT and not both & NUMBER:
-                        other = vectors + size * b[j]
-                        distance = np.float32(1) - dot_product(vectors + size * a[i], other, dimension)
+                        distance = np.float32(1) - cosine(a[i], b[j], directions, scales)
                         distances[context] = max(distances[context], distance)
                         distances[0] += context == 2 and distance > 0.6
                 if to_b[i] >= 0:
@@ -300,7 +302,7 @@ def _signs(
             person_in_place,
         )
         sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
-        sign[26] = min(left_a, left_b, 8) / 4
+        sign[27] = min(left_a, left_b, 8) / 4
         counts[row, 0], counts[row, 1] = total_a, total_b
         counts[row, 2] = far + close + in_place
         counts[row, 4] = gender + person

@@ -1,5 +1,6 @@
 """Each sign against what a reader counts, or a slow way finds; spelling, spaces and case aside."""
 
+import datetime
 import itertools
 import re
 from collections import Counter
@@ -87,10 +88,88 @@ def test_a_number_is_its_value(number: int, other: int, rng: Random) -> None:
         ("1\u202f000 people", "1\u00a0000 people"),
         ("٣٤ people", "34 people"),
         ("−5 degrees", "-5 degrees"),
+        ("It was minus five.", "It was -5."),
+        ("3/4 of the cake", "¾ of the cake"),
+        ("three quarters of them", "3/4 of them"),
+        ("one-third of them", "a third of them"),
+        ("one third of them", "⅓ of them"),
+        ("2 1/2 hours", "2.5 hours"),
+        ("He scored 3/5.", "He scored 3 out of 5."),
+        ("It cost $1.5m.", "It cost $1.5 million."),
+        ("a debt of £2bn", "a debt of 2 billion pounds"),
+        ("5k people", "5,000 people"),
+        ("1.5M people", "1.5 million people"),
+        ("1.5m tall", "1.5 m tall"),
+        ("1.500 people", "1,500 people"),
+        ("pages 3 -5", "pages 3-5"),
+        ("-5 minutes.", "5 minutes."),
     ],
 )
 def test_a_number_is_known_in_what_it_is_part_of(first: str, second: str) -> None:
+    assert columns((first, second), (second, first)) == [columns((first, second))[0]] * 2
     assert columns((first, second))[0]["numbers_missing"] == 0
+
+
+FRACTIONS = {
+    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
+    "⅞": "7/8",
+}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(FRACTIONS)), st.sampled_from(sorted(FRACTIONS)), st.sampled_from(["", "3 "]))
+def test_fractions_are_equal_as_their_values_are(sign: str, other: str, before: str) -> None:
+    one, two = (f"It was {before}{written} hours." for written in (sign, FRACTIONS[other]))
+    assert (columns((one, two))[0]["numbers_missing"] == 0) == (sign == other)
+
+
+dates = st.dates(datetime.date(1000, 1, 1))
+
+
+@given(dates, dates, st.data())
+def test_a_date_is_the_same_in_any_order(
+    date: datetime.date, other: datetime.date, data: st.DataObject
+) -> None:
+    """Day and month are told apart only where the month is a word."""
+    day, month, year = date.day, date.month, date.year
+    name = "January February March April May June July August September October November December"
+    word = name.split()[month - 1]
+    one, two = (
+        data.draw(
+            st.sampled_from(
+                [
+                    f"{day} {word} {year}", f"{word} {day}, {year}", f"the {day}th of {word} {year}",
+                    f"{day}.{month}.{year}", f"{day:02}.{month:02}.{year}", f"{day}/{month}/{year}",
+                    f"{month}/{day}/{year}", date.isoformat(), f"{day}-{month}-{year}",
+                    f"{word[:3]} {day} {year}",
+                ]
+            )
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert columns((f"It began on {one}.", f"It began on {two}."))[0]["numbers_missing"] == 0
+    different = columns((f"It began on {one}.", f"It began on {other.day}.{other.month}.{other.year}."))[0]
+    same = sorted((day, month, year)) == sorted((other.day, other.month, other.year))
+    assert (different["numbers_missing"] == 0) == same
+
+
+@given(st.integers(3, 10**6), st.sampled_from(["-{}", "−{}", "minus {}"]), st.booleans())
+def test_a_minus_before_a_number_is_part_of_it(number: int, written: str, spelled_out: bool) -> None:
+    negative = written.format(spelled(number) if spelled_out and written[0] == "m" else number)
+    pairs = [("It was {}.", 2), ("pages five {}", 0)]
+    for frame, missing in pairs:
+        one, other = frame.format(negative), frame.format(number)
+        assert columns((one, other))[0]["numbers_missing"] == missing
+        assert columns((one, frame.format(f"-{number}")))[0]["numbers_missing"] == 0
+
+
+@given(
+    st.integers(3, 999),
+    st.sampled_from(["k", "m", "bn"]),
+    st.sampled_from(["thousand", "million", "billion"]),
+)
+def test_a_letter_may_say_how_many_thousand_times(number: int, letter: str, word: str) -> None:
+    found = columns((f"It cost ${number}{letter}.", f"It cost ${number} {word}."))[0]["numbers_missing"]
+    assert (found == 0) == (letter[0] == word[0] or (letter, word) == ("k", "thousand"))
 
 
 # How many negations a reader counts.
@@ -102,7 +181,8 @@ NEGATIONS = {
     "An illegal, immoral and dishonest non-smoker": 4, "Uncle is under the unit until noon.": 0,
     "The disease was discovered immediately, unless I miss it.": 0, "An important industry inside": 0,
     "The inexpensive room was impolite.": 1 + 1, "He seldom eats.": 1, "I don't think so.": 1,
-    "See no. 5 and No. 6.": 0, "No. He said no.": 2, "There is no 5.": 1,
+    "See no. 5 and No. 6.": 0, "There is no 5.": 1, "Did he go? No.": 1,
+    "No! No!": 1, '"No," he said.': 1, "No, he does.": 0, "No. He said no.": 1, "But no, I don't.": 1,
 }  # fmt: skip
 
 
@@ -120,6 +200,13 @@ def test_parity_is_of_both_sides_words(one: str, other: str) -> None:
     ]
     words = [NEGATIONS[text] - affix for text, affix in zip((one, other), affixes, strict=True)]
     assert signs((one, other))[0].get("negation_odd", 0) == (words[0] - words[1]) % 2
+
+
+def test_no_is_a_number_or_an_answer_as_it_stands() -> None:
+    assert not signs(("See no. 5.", "See number 5."))[0]
+    answers = ("No, I do.", "Yes, I do."), ("No, I do.", "I do."), ("No, I do.", "No, I do not.")
+    assert [row["antonyms"] for row in columns(*answers)] == [1, 0, 0]
+    assert ["negation_odd" in row for row in signs(*answers)] == [False, False, True]
 
 
 OPPOSITES = [
@@ -202,6 +289,23 @@ def test_exchanged_words_are_found_by_looking_at_every_two(words: list[str], rng
     found = columns((" ".join(words), " ".join(other)))[0]
     assert found["words_exchanged"] == expected
     assert abs(i - k) == 1 or expected
+
+
+@given(st.lists(st.sampled_from([*THINGS, ","]), min_size=2, unique=True), st.randoms(use_true_random=False))
+def test_turns_are_words_that_were_behind_their_neighbour(words: list[str], rng: Random) -> None:
+    other = list(words)
+    rng.shuffle(other)
+    turns = [
+        sum(
+            there.index(one) > there.index(two)
+            for one, two in itertools.pairwise(here)
+            if "," not in (one, two)
+        )
+        for here, there in ((words, other), (other, words))
+    ]
+    found = 2 * signs((" ".join(words), " ".join(other)))[0].get("turns", 0)
+    # Which side is read is a matter of the words' hashes.
+    assert found in [min(count, 4) for count in turns]
 
 
 @cache

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from paraforge.base.files import read_json
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.meaning.model import SIGNS, WEIGHTS, Contradiction
-from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, WordBook, antonyms, stem
+from paraforge.corpus.scoring.meaning.order import cosine
+from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, Directions, WordBook, antonyms, stem
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from tests.corpus.scoring.meaning.pairs import columns, evidence, of, signs
 
@@ -141,6 +142,14 @@ SCORER = WordScorer.open(DIRECTORY)
 related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
 
 
+def test_eight_bits_are_enough_for_a_cosine() -> None:
+    vectors = SCORER.vectors.of_words(sorted({*RELATED, *WORDS, "qqq", "Ω"}))
+    numbers, scales = Directions.of(vectors)
+    directions = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    for i, j in np.ndindex(len(vectors), len(vectors)):
+        assert cosine(i, j, numbers, scales) == pytest.approx(float(directions[i] @ directions[j]), abs=0.01)
+
+
 def neighbours(one: list[int], other: list[int], i: int, j: int) -> int:
     """How many neighbours of two words are equal; a text's ends are."""
     fenced = [[-1, *words, -2] for words in (one, other)]
@@ -169,6 +178,7 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
     words = WordBook().look_up([*one, *other])
     stems, bases = words.stems.tolist(), words.bases.tolist()
     vectors = SCORER.vectors.of_words([*one, *other])
+    vectors = np.rint(127 * vectors / np.abs(vectors).max(axis=1, keepdims=True))
     vectors = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     a, b = stems[: len(one)], stems[len(one) :]
     to_b = matched(a, b)
