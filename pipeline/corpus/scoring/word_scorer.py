@@ -58,6 +58,9 @@ class WordScorer:
 
         references, translations: tokens of both sides, over one vocabulary.
         """
+        if len(references) <= _BLOCK_ROWS:
+            # Other scores ask for the same list of words.
+            return self._block(references, translations)
         found = np.full(len(references), np.nan, dtype=np.float32)
         for first in range(0, len(references), _BLOCK_ROWS):
             last = min(first + _BLOCK_ROWS, len(references))
