@@ -4,32 +4,44 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import check_digests, read_json, remove_directory, write_digests, write_json
+from paraforge.base.files import (
+    DIGESTS,
+    check_digests,
+    read_json,
+    remove_directory,
+    sha256_file,
+    write_digests,
+    write_json,
+)
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.pool import in_order, threads_for
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import ShardFunction, Step, run_step
 from paraforge.base.shards.store import ShardDirectory, read_parquet
 from paraforge.base.text.units import load_processor
-from paraforge.translation.models.fairseq_compat import import_fairseq
-from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, train_vocabulary, write_dictionary
+from paraforge.translation.models.sentencepiece import train_vocabulary, write_dictionary
 from paraforge.translation.training.parameters import NmtParameters
-from paraforge.translation.training.training_pairs import accepted_pairs, teacher_of
+from paraforge.translation.training.parts import PartWriter, encode_sentences
+from paraforge.translation.training.training_pairs import (
+    accepted_pairs,
+    drawn_values,
+    pair_columns,
+    teacher_of,
+)
+from paraforge.versions import NMT
 
 logger = logging.getLogger(__name__)
-
-# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes per pair).
-PAIRS_PER_PART = 4_000_000
-PAIRS_PER_BLOCK = 10_000
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,18 @@ class PreparedBitext:
     teacher: str | None = None
 
 
-Pairs = Callable[[], Iterator[pa.Table]]
-"""Goes over the pairs once more."""
+@dataclass(frozen=True)
+class Draw:
+    """Which pairs are for what, by two halves of the key of their source sentence.
+
+    held_out: below which high half a pair is for validation, if anything is. share: of the other pairs, those
+    of sources whose low half is below it are trained on: all pairs of a source or none, wherever it is.
+    sample: and of those the share that the vocabulary is trained on.
+    """
+
+    held_out: float
+    share: float
+    sample: float
 
 
 def held_out_threshold(rows: int, wanted: int) -> float:
@@ -69,25 +91,56 @@ def prepare_bitext(
     bitext: ShardDirectory,
     directory: Path,
     parameters: NmtParameters,
+    resources: Resources,
     symbols: Sequence[str] = (),
-    threads: int = 1,
 ) -> PreparedBitext:
     """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
 
-    Memory is bounded by ``vocabulary.sample`` pairs and one shard. A preparation that was killed begins anew;
-    a finished one is taken as it is.
+    The bitext is read three times: its pairs are counted, those of vocabulary and validation are fetched, the
+    others are binarised. The last two are steps over its shards, so that a preparation that was killed
+    resumes; a finished one is taken as it is. Memory is that of the vocabulary's sample, and of a shard.
 
     bitext: see :func:`~paraforge.translation.training.training.train_model`. directory: of this training.
-    parameters: of the training. symbols: each becomes a piece of its own, wherever it occurs.
-    threads: that read the bitext: each of four passes or more goes over all rows, however few are drawn.
+    parameters: of the training. resources: where to run. symbols: each becomes a piece of its own, wherever
+    it occurs.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
-    record = directory / "prepared.json"
-    if record.is_file() and not check_digests(directory):
+    record, begun = directory / "prepared.json", directory / "begun.json"
+    whole = not check_digests(directory)
+    if whole and record.is_file():
         return PreparedBitext(**read_json(record))
-    pairs = partial(accepted_pairs, bitext, parameters, threads)
-    accepted = sum(table.num_rows for table in pairs())
+    own = resources.model_copy(update={"work": directory / "work"})
+    if not (whole and begun.is_file()):
+        record.unlink(missing_ok=True)
+        write_json(begun, _begin(bitext, directory, parameters, own, symbols))
+        vocabularies = [*directory.glob("*.spm"), *directory.glob("dict.*.txt")]
+        names = [path.name for path in (*vocabularies, begun, directory / "held_out.parquet")]
+        write_digests(directory, names)
+    counts = read_json(begun)
+    prepared = _binarise(bitext, directory, parameters, own, **counts)
+    write_json(record, asdict(prepared))
+    parts = [path.relative_to(directory).as_posix() for path in (record, *directory.glob("parts/*/*"))]
+    write_digests(directory, [*read_json(directory / DIGESTS), *parts])
+    remove_directory(own.work)
+    return prepared
+
+
+def _begin(
+    bitext: ShardDirectory,
+    directory: Path,
+    parameters: NmtParameters,
+    resources: Resources,
+    symbols: Sequence[str],
+) -> dict[str, int]:
+    """Write vocabularies and held-out rows; gives the numbers of accepted and of held-out pairs."""
+    columns = pair_columns(bitext, parameters)
+
+    def count(shard: int) -> int:
+        return accepted_pairs(bitext.read(shard, columns), parameters).num_rows
+
+    threads = threads_for(resources, bitext.total_rows)
+    accepted = sum(in_order(count, len(bitext), threads))
     if accepted == 0:
         raise InputError(
             "no pairs to train on",
@@ -95,24 +148,69 @@ def prepare_bitext(
             remedy="See metrics/ingest.json for why rows were rejected; a corpus of paraphrases needs no "
             "model (nmt.model: none).",
         )
-    threshold = held_out_threshold(accepted, parameters.validation.held_out)
-    directory.mkdir(parents=True, exist_ok=True)
-    _train_vocabularies(pairs, directory, parameters, threshold, accepted, symbols)
-    held_out = _write_held_out(pairs, directory, parameters, threshold)
-    remove_directory(directory / "parts")
-    prepared = _binarise(bitext, pairs, directory, parameters, threshold, accepted, held_out)
-    write_json(record, asdict(prepared))
-    files = [*directory.glob("*.spm"), *directory.glob("dict.*.txt"), *directory.glob("parts/*/*")]
-    names = [path.relative_to(directory).as_posix() for path in files]
-    write_digests(directory, sorted([*names, record.name, "held_out.parquet"]))
-    return prepared
+    sample = _made("sample", build_sample, bitext, parameters, _draw(parameters, accepted), resources)
+    _train_vocabularies(sample, directory, parameters, symbols)
+    return {"accepted": accepted, "held_out": _write_held_out(sample, directory, parameters)}
 
 
-def _training_rows(table: pa.Table, threshold: float, share: float) -> pa.Table:
-    """The rows that are not held out, or a share of them: all pairs of a source or none, wherever it is."""
-    rows = table.filter(pa.array(table["drawn"].to_numpy() >= threshold))
-    # The low half of the key: the high half decides what is held out.
-    return rows if share >= 1 else rows.filter(pa.array(_low_half(rows["source_text"]) < share))
+def _draw(parameters: NmtParameters, accepted: int) -> Draw:
+    return Draw(
+        held_out_threshold(accepted, parameters.validation.held_out),
+        parameters.maximum_pairs / accepted,
+        parameters.vocabulary.sample / min(accepted, parameters.maximum_pairs),
+    )
+
+
+def _made(
+    name: str,
+    build: Callable[..., ShardFunction],
+    bitext: ShardDirectory,
+    parameters: NmtParameters,
+    draw: Draw,
+    resources: Resources,
+    **models: Path,
+) -> ShardDirectory:
+    """What a function of a bitext's shards gives; the work directory of ``resources`` is of this training."""
+    step = Step(
+        name=name,
+        version=NMT,
+        parameters=asdict(draw),
+        fingerprints={side: sha256_file(path) for side, path in models.items()},
+        build=build,
+        arguments={"parameters": parameters, "draw": draw, **models},
+        files=tuple(models.values()),
+        columns=pair_columns(bitext, parameters),
+        aligned=False,
+        libraries=("sentencepiece",) if models else (),
+    )
+    output = resources.work / f"{name}-pieces"
+    run_step(step, [bitext.path], output, resources)
+    return ShardDirectory(output)
+
+
+def build_sample(parameters: NmtParameters, draw: Draw) -> ShardFunction:
+    """Gives the function from rows of a bitext to its pairs for validation (``drawn`` is what decides which
+    of them) and for the vocabulary (``drawn`` is null)."""
+
+    def sampled(table: pa.Table) -> pa.Table:
+        pairs = accepted_pairs(table, parameters)
+        drawn = drawn_values(pairs)
+        held = drawn < draw.held_out
+        wanted = held | _is_trained_on(pairs, drawn, draw)
+        pairs, drawn, held = pairs.filter(pa.array(wanted)), drawn[wanted], held[wanted]
+        if draw.sample < 1:
+            wanted = held | (_low_half(pairs["source_text"], pairs["target"]) < draw.sample)
+            pairs, drawn, held = pairs.filter(pa.array(wanted)), drawn[wanted], held[wanted]
+        texts = pairs.select(["source_text", "target", "reference"])
+        return texts.append_column("drawn", pa.array(drawn, mask=~held))
+
+    return sampled
+
+
+def _is_trained_on(pairs: pa.Table, drawn: NDArray[np.float64], draw: Draw) -> NDArray[np.bool_]:
+    chosen: NDArray[np.bool_] = drawn >= draw.held_out
+    # The high half of the key decides what is held out.
+    return chosen if draw.share >= 1 else chosen & (_low_half(pairs["source_text"]) < draw.share)
 
 
 def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -121,21 +219,16 @@ def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _train_vocabularies(
-    pairs: Pairs,
+    pairs: ShardDirectory,
     directory: Path,
     parameters: NmtParameters,
-    threshold: float,
-    accepted: int,
     symbols: Sequence[str],
 ) -> None:
     settings = parameters.vocabulary
-    share = min(1.0, settings.sample / min(accepted, parameters.maximum_pairs))
 
-    def sample(columns: tuple[str, ...]) -> Iterator[str]:
-        for table in pairs():
-            rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
-            if share < 1.0:
-                rows = rows.filter(pa.array(_low_half(rows["source_text"], rows["target"]) < share))
+    def sample(*columns: str) -> Iterator[str]:
+        for table in pairs.tables():
+            rows = table.filter(pc.is_null(table["drawn"]))
             for column in columns:
                 yield from rows[column].to_pylist()
 
@@ -146,12 +239,13 @@ def _train_vocabularies(
         "byte_fallback": settings.byte_fallback,
         "symbols": symbols,
     }
+    directory.mkdir(parents=True, exist_ok=True)
     if settings.shared:
-        train_vocabulary(sample(("source_text", "target")), directory / "source.spm", **options)
+        train_vocabulary(sample("source_text", "target"), directory / "source.spm", **options)
         shutil.copyfile(directory / "source.spm", directory / "target.spm")
     else:
-        train_vocabulary(sample(("source_text",)), directory / "source.spm", **options)
-        train_vocabulary(sample(("target",)), directory / "target.spm", **options)
+        train_vocabulary(sample("source_text"), directory / "source.spm", **options)
+        train_vocabulary(sample("target"), directory / "target.spm", **options)
     source, target = parameters.source_language, parameters.target_language
     for side, language in (("source", source), ("target", target)):
         processor = load_processor(directory / f"{side}.spm")
@@ -159,7 +253,7 @@ def _train_vocabularies(
         logger.info("%s vocabulary: %d types", side, types)
 
 
-def _write_held_out(pairs: Pairs, directory: Path, parameters: NmtParameters, threshold: float) -> int:
+def _write_held_out(pairs: ShardDirectory, directory: Path, parameters: NmtParameters) -> int:
     """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number.
 
     Pairs that would be too long to train on are not among them: nothing has to be cut, and loss and BLEU
@@ -168,13 +262,13 @@ def _write_held_out(pairs: Pairs, directory: Path, parameters: NmtParameters, th
     processors = [load_processor(directory / f"{side}.spm") for side in ("source", "target")]
     kept = pa.table({"source_text": pa.array([], pa.string()), "reference": pa.array([], pa.string())})
     values = np.empty(0)
-    for table in pairs():
-        table_values = table["drawn"].to_numpy()
-        below = table_values < threshold
-        rows = table.filter(pa.array(below)).select(kept.schema.names)
+    for table in pairs.tables():
+        check_interrupt()
+        below = table.filter(pc.is_valid(table["drawn"]))
+        rows = below.select(kept.schema.names)
         fits = _fitting(rows, processors, parameters.maximum_tokens)
         kept = pa.concat_tables([kept, rows.filter(pa.array(fits)).cast(kept.schema)])
-        values = np.concatenate([values, table_values[below][fits]])
+        values = np.concatenate([values, below["drawn"].to_numpy()[fits]])
         if len(values) > 2 * parameters.validation.held_out:
             chosen = np.sort(np.argsort(values, kind="stable")[: parameters.validation.held_out])
             kept, values = kept.take(pa.array(chosen)).combine_chunks(), values[chosen]
@@ -183,145 +277,74 @@ def _write_held_out(pairs: Pairs, directory: Path, parameters: NmtParameters, th
     return len(chosen)
 
 
-def _fitting(rows: pa.Table, processors: list[Any], maximum: int) -> NDArray[np.bool_]:
-    """Which rows of ``source_text, reference`` have 2 to ``maximum`` tokens a side, the end included."""
-    lengths = np.array(
-        [
-            [len(identifiers) for identifiers in encode_sentences(processor, rows[column].to_pylist())]
-            for processor, column in zip(processors, rows.column_names, strict=True)
-        ],
-        dtype=np.int64,
-    ).reshape(2, -1)
-    fitting: NDArray[np.bool_] = (lengths.max(0, initial=0) <= maximum) & (
-        lengths.min(0, initial=maximum) >= 2
-    )
-    return fitting
+def _fitting(rows: pa.Table, processors: Sequence[Any], maximum: int) -> NDArray[np.bool_]:
+    """Which rows of two columns have 2 to ``maximum`` tokens a side, the end included."""
+    sides = [
+        encode_sentences(processor, column.to_pylist())
+        for processor, column in zip(processors, rows.columns, strict=True)
+    ]
+    return _fits(sides, maximum)
 
 
-class _PartWriter:
-    """Writes pairs of identifiers in fairseq's memory-mapped format, in directories of bounded size."""
+def _fits(sides: Sequence[pa.ListArray], maximum: int) -> NDArray[np.bool_]:
+    lengths = [pc.list_value_length(side).to_numpy() for side in sides]
+    # One token is the end of the sentence alone.
+    fits: NDArray[np.bool_] = (np.maximum(*lengths) <= maximum) & (np.minimum(*lengths) >= 2)
+    return fits
 
-    def __init__(self, directory: Path, parameters: NmtParameters) -> None:
-        self._directory = directory
-        self._languages = (parameters.source_language, parameters.target_language)
-        self._dictionaries = [directory.parent / f"dict.{language}.txt" for language in self._languages]
-        self._types = max(len(path.read_bytes().split(b"\n")) + 3 for path in self._dictionaries)
-        self._builders: list[Any] = []
-        self._written = 0
-        self.parts: list[str] = []
 
-    def prefix(self, split: str, language: str, part: int = -1) -> Path:
-        source, target = self._languages
-        return self._directory / self.parts[part] / f"{split}.{source}-{target}.{language}"
+def build_pieces(parameters: NmtParameters, draw: Draw, source: Path, target: Path) -> ShardFunction:
+    """Gives the function from rows of a bitext to the tokens of its pairs that are trained on; null for those
+    that are too long. source, target: SentencePiece models."""
+    processors = load_processor(source), load_processor(target)
 
-    def _open(self, split: str) -> None:
-        self.parts.append(f"part-{len(self.parts):04d}")
-        part = self._directory / self.parts[-1]
-        part.mkdir(parents=True)
-        for path in self._dictionaries:
-            shutil.copyfile(path, part / path.name)
-        self._builders = [self.builder(split, language) for language in self._languages]
-        self._written = 0
+    def binarised(table: pa.Table) -> pa.Table:
+        pairs = accepted_pairs(table, parameters)
+        pairs = pairs.filter(pa.array(_is_trained_on(pairs, drawn_values(pairs), draw)))
+        sides = [
+            encode_sentences(processor, pairs[name].to_pylist())
+            for processor, name in zip(processors, ("source_text", "target"), strict=True)
+        ]
+        fits = pa.array(_fits(sides, parameters.maximum_tokens))
+        return pa.table([pc.if_else(fits, side, None) for side in sides], ["source", "target"])
 
-    def builder(self, split: str, language: str, part: int = -1) -> Any:
-        from fairseq.data.indexed_dataset import make_builder
-
-        return make_builder(f"{self.prefix(split, language, part)}.bin", "mmap", vocab_size=self._types)
-
-    def write(self, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
-        import torch
-
-        if self._written == PAIRS_PER_PART:
-            self.close()
-        if not self._builders:
-            self._open("train")
-        for builder, identifiers in zip(self._builders, (source, target), strict=True):
-            builder.add_item(torch.from_numpy(identifiers))
-        self._written += 1
-
-    def close(self, split: str = "train") -> None:
-        for builder, language in zip(self._builders, self._languages, strict=True):
-            builder.finalize(f"{self.prefix(split, language)}.idx")
-        self._builders = []
+    return binarised
 
 
 def _binarise(
     bitext: ShardDirectory,
-    pairs: Pairs,
     directory: Path,
     parameters: NmtParameters,
-    threshold: float,
+    resources: Resources,
     accepted: int,
     held_out: int,
 ) -> PreparedBitext:
-    import_fairseq()
-    processors = [load_processor(directory / f"{side}.spm") for side in ("source", "target")]
-    writer = _PartWriter(directory / "parts", parameters)
-    trained = too_long = below = 0
-    tokens = [0, 0]
-    with progress(total=accepted, unit="pairs", description="binarise") as bar:
-        for table in pairs():
-            rows = _training_rows(table, threshold, parameters.maximum_pairs / accepted)
-            below += table.num_rows - rows.num_rows
-            for start in range(0, rows.num_rows, PAIRS_PER_BLOCK):
-                check_interrupt()
-                block = rows.slice(start, PAIRS_PER_BLOCK)
-                sides = [
-                    encode_sentences(processor, block[column].to_pylist())
-                    for processor, column in zip(processors, ("source_text", "target"), strict=True)
-                ]
-                for source, target in zip(*sides, strict=True):
-                    longest, shortest = max(len(source), len(target)), min(len(source), len(target))
-                    # One token is the end of the sentence alone.
-                    if longest > parameters.maximum_tokens or shortest < 2:
-                        too_long += 1
-                        continue
-                    writer.write(source, target)
-                    trained += 1
-                    tokens[0] += len(source)
-                    tokens[1] += len(target)
-            bar.update(table.num_rows)
+    models = {side: (directory / f"{side}.spm").resolve() for side in ("source", "target")}
+    draw = _draw(parameters, accepted)
+    pieces = _made("binarise", build_pieces, bitext, parameters, draw, resources, **models)
+    remove_directory(directory / "parts")
+    writer = PartWriter(directory, (parameters.source_language, parameters.target_language))
+    for table in pieces.tables():
+        check_interrupt()
+        writer.write(table.drop_null())
     writer.close()
-    if trained == 0:
+    if not writer.pairs:
         raise InputError("no pair is left to train on", bitext.path, remedy="Raise maximum_tokens.")
-    _binarise_held_out(directory, parameters, writer, processors)
+    rows = read_parquet(directory / "held_out.parquet")
+    processors = map(load_processor, models.values())
+    sides = [
+        encode_sentences(one, column.to_pylist())
+        for one, column in zip(processors, rows.columns, strict=True)
+    ]
+    writer.write_held_out(pa.table(sides, ["source", "target"]))
     return PreparedBitext(
         pairs=accepted,
-        trained=trained,
+        trained=writer.pairs,
         held_out=held_out,
-        set_aside=below - held_out,
-        too_long=too_long,
-        source_tokens=tokens[0],
-        target_tokens=tokens[1],
-        parts=[f"parts/{part}" for part in writer.parts],
+        set_aside=accepted - pieces.total_rows - held_out,
+        too_long=pieces.total_rows - writer.pairs,
+        source_tokens=writer.tokens[0],
+        target_tokens=writer.tokens[1],
+        parts=writer.parts,
         teacher=teacher_of(bitext, parameters),
     )
-
-
-def _binarise_held_out(
-    directory: Path, parameters: NmtParameters, writer: _PartWriter, processors: list[Any]
-) -> None:
-    """Write the validation split into the first part, where fairseq looks for it."""
-    import torch
-
-    table = read_parquet(directory / "held_out.parquet")
-    languages = (parameters.source_language, parameters.target_language)
-    for language, column, processor in zip(languages, ("source_text", "reference"), processors, strict=True):
-        builder = writer.builder("valid", language, part=0)
-        for identifiers in encode_sentences(processor, table[column].to_pylist()):
-            builder.add_item(torch.from_numpy(identifiers))
-        builder.finalize(f"{writer.prefix('valid', language, part=0)}.idx")
-
-
-def encode_sentences(processor: Any, sentences: list[str]) -> list[NDArray[np.int32]]:
-    """fairseq's identifiers of each sentence, end of sentence included; see :func:`write_dictionary`."""
-    shift = len(SPECIAL_TYPES) - 1
-    end = SPECIAL_TYPES.index("</s>")
-    encoded = []
-    for identifiers in processor.encode(sentences):
-        row = np.empty(len(identifiers) + 1, dtype=np.int32)
-        row[:-1] = identifiers
-        row[:-1] += shift
-        row[-1] = end
-        encoded.append(row)
-    return encoded

@@ -11,7 +11,6 @@ from typing import Any
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, write_csv, write_json
 from paraforge.base.sealed import is_whole
-from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.torch_device import fast_type
@@ -61,8 +60,7 @@ def train_model(
     Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on,
     or nothing to validate on; IncompleteError: the training process died or fell silent.
     """
-    threads = threads_for(resources, bitext.total_rows)
-    prepared = prepare_bitext(bitext, directory, parameters, symbols, threads)
+    prepared = prepare_bitext(bitext, directory, parameters, resources, symbols)
     logger.info(
         "%d pairs to train on, %d held out, %d skipped, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),

@@ -1,6 +1,6 @@
 """Which pairs of a directory of shards a translation model is trained on, and what is their target side."""
 
-from collections.abc import Iterator
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import text_keys
-from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.training.parameters import NmtParameters
 
@@ -17,20 +16,8 @@ from paraforge.translation.training.parameters import NmtParameters
 _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
-def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters, threads: int = 1) -> Iterator[pa.Table]:
-    """Tables ``source_text, target, reference, drawn`` of the rows that no step rejected, in their order.
-
-    ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
-    of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those
-    that were cut, are empty or run away. Whoever measures quality compares with ``reference`` in either case.
-
-    ``drawn`` is what decides whether a pair is held out, see :func:`held_out_values`; where the shards have a
-    column ``held_out``, it is 0 for the pairs that it says and 1 for the others.
-
-    threads: that read shards; they change nothing.
-
-    Raises InputError: the shards have no such column.
-    """
+def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
+    """The columns that :func:`accepted_pairs` reads. Raises InputError: the shards have no such target."""
     available = set(bitext.schema.names)
     distilled = parameters.target == "translation"
     if parameters.target not in available:
@@ -39,40 +26,42 @@ def accepted_pairs(bitext: ShardDirectory, parameters: NmtParameters, threads: i
             bitext.path,
             remedy="Give nmt.bitext what the stage translate made (data/translated) of the teacher.",
         )
-    flags = [name for name in _FAULTS if distilled and name in available]
-    nulls = [name for name in ("rejected", *(["failed"] if distilled else [])) if name in available]
-    ranks = ["rank"] if distilled and "rank" in available else []
-    chosen = ["held_out"] if "held_out" in available else []
+    optional = ("rejected", "held_out", *(("failed", "rank", *_FAULTS) if distilled else ()))
     texts = dict.fromkeys(("source_text", "reference", parameters.target))
-    columns = [*texts, *nulls, *flags, *ranks, *chosen]
+    return [*texts, *(name for name in optional if name in available)]
 
-    def accepted(shard: int) -> pa.Table:
-        table = bitext.read(shard, columns)
-        # A corpus of paraphrases has no Czech side.
-        kept = pc.and_(_filled(table["source_text"]), _filled(table["reference"]))
-        if distilled:
-            kept = pc.and_(kept, _filled(table["translation"]))
-        for name in nulls:
-            kept = pc.and_(kept, pc.is_null(table[name]))
-        for name in flags:
-            kept = pc.and_(kept, pc.invert(pc.fill_null(table[name], False)))
-        for name in ranks:
-            kept = pc.and_(kept, pc.equal(table[name], 0))
-        rows = table.filter(kept)
-        if chosen:
-            drawn = np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
-        else:
-            drawn = held_out_values(rows["source_text"])
-        return pa.table(
-            {
-                "source_text": rows["source_text"],
-                "target": rows[parameters.target],
-                "reference": rows["reference"],
-                "drawn": drawn,
-            }
-        )
 
-    yield from in_order(accepted, len(bitext), threads)
+def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
+    """``source_text, target, reference`` of the rows that no step rejected, and ``held_out`` if there is one.
+
+    ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
+    of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those
+    that were cut, are empty or run away. Whoever measures quality compares with ``reference`` in either case.
+
+    table: the columns that :func:`pair_columns` names.
+    """
+    # A corpus of paraphrases has no Czech side.
+    kept = [_filled(table[name]) for name in {"source_text", "reference", parameters.target}]
+    for name in table.column_names:
+        if name in ("rejected", "failed"):
+            kept.append(pc.is_null(table[name]))
+        elif name in _FAULTS:
+            kept.append(pc.invert(pc.fill_null(table[name], False)))
+        elif name == "rank":
+            kept.append(pc.equal(table[name], 0))
+    rows = table.filter(reduce(pc.and_, kept))
+    columns = {
+        name: rows[name] for name in ("source_text", "reference", "held_out") if name in rows.column_names
+    }
+    return pa.table({**columns, "target": rows[parameters.target]})
+
+
+def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
+    """What decides whether a pair is held out, see :func:`held_out_values`; where the shards have a column
+    ``held_out``, it is 0 for the pairs that it says and 1 for the others."""
+    if "held_out" in rows.column_names:
+        return np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
+    return held_out_values(rows["source_text"])
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from paraforge.translation.models.subwords import (
     language_tokens,
     open_subwords,
 )
-from paraforge.translation.training.binarisation import encode_sentences
+from paraforge.translation.training.parts import encode_sentences
 from tests.translation.models.tiny import bitext
 
 
@@ -179,7 +179,7 @@ def test_identifiers_are_those_of_fairseqs_dictionary(tmp_path: Path, model: Pat
         dictionary.encode_line(" ".join(pieces), add_if_not_exist=False, append_eos=True).tolist()
         for pieces in processor.encode(sentences, out_type=str)
     ]
-    assert [row.tolist() for row in encode_sentences(processor, sentences)] == expected
+    assert encode_sentences(processor, sentences).to_pylist() == expected
 
 
 def test_dictionary_round_trip(tmp_path: Path, model: Path) -> None:

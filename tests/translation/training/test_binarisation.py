@@ -1,6 +1,9 @@
 """Held-out rows, and the binarised parts that fairseq trains on."""
 
+import multiprocessing
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory, ShardRecord, ShardWriter
+from paraforge.base.shards.work import WorkDirectory
 from paraforge.base.text.units import load_processor
-from paraforge.translation.training import binarisation
+from paraforge.translation.training import binarisation, parts
 from paraforge.translation.training.binarisation import held_out_threshold, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.parts import encode_sentences
 from paraforge.translation.training.training_pairs import held_out_values
 from tests.translation.models.tiny import bitext
 
+RESOURCES = Resources()
 PARAMETERS: dict[str, Any] = {"vocabulary": {"size": 70}, "validation": {"held_out": 20}}
 
 
@@ -70,7 +78,7 @@ def test_at_most_a_tenth_is_held_out(rows: int, wanted: int) -> None:
 def test_counts_add_up_and_sides_are_disjoint(tmp_path: Path) -> None:
     # Many Czech sentences occur several times, with different references.
     bitext_shards = write_shards(tmp_path / "shards", ROWS)
-    prepared = prepare_bitext(bitext_shards, tmp_path / "work", parameters())
+    prepared = prepare_bitext(bitext_shards, tmp_path / "work", parameters(), RESOURCES)
     accepted = [row for row in ROWS if row[2] is None]
     assert prepared.pairs == len(accepted)
     assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == prepared.pairs
@@ -83,7 +91,7 @@ def test_counts_add_up_and_sides_are_disjoint(tmp_path: Path) -> None:
     assert len(read_part(part, "train", "cs")) == len(read_part(part, "train", "en")) == prepared.trained
     assert not trained & held
     refused = {row[0] for row in ROWS if row[2]} - {row[0] for row in accepted}
-    encoded = {tuple(row.tolist()) for row in binarisation.encode_sentences(processor, sorted(refused))}
+    encoded = set(map(tuple, encode_sentences(processor, sorted(refused)).to_pylist()))
     assert not encoded & (trained | held)
     assert prepared.target_tokens == sum(map(len, read_part(part, "train", "en")))
 
@@ -96,12 +104,12 @@ def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> Non
     for maximum, order in ((10**6, 1), (1000, 1), (1000, -1)):
         work = tmp_path / f"{maximum}{order}"
         shards = write_shards(tmp_path / f"shards{maximum}{order}", rows[::order])
-        prepared = prepare_bitext(shards, work, parameters(maximum_pairs=maximum))
+        prepared = prepare_bitext(shards, work, parameters(maximum_pairs=maximum), RESOURCES)
         assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == 3000
         (part,) = (work / part for part in prepared.parts)
         processor = load_processor(work / "source.spm")
         sources = sorted({row[0] for row in rows})
-        encoded = [tuple(row.tolist()) for row in binarisation.encode_sentences(processor, sources)]
+        encoded = list(map(tuple, encode_sentences(processor, sources).to_pylist()))
         source_of = dict(zip(encoded, sources, strict=True))
         found[maximum, order] = {source_of[tuple(row)] for row in read_part(part, "train", "cs")}
         if maximum == 1000:
@@ -111,10 +119,13 @@ def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> Non
     assert found[1000, 1] == found[1000, -1]
 
 
-def test_the_result_does_not_depend_on_the_shards_cut(tmp_path: Path) -> None:
+def test_the_result_does_not_depend_on_the_shards_cut_or_the_processes(tmp_path: Path) -> None:
     for name, rows_per_shard in (("a", 50), ("b", 1000)):
         prepare_bitext(
-            write_shards(tmp_path / name, ROWS, rows_per_shard), tmp_path / f"work-{name}", parameters()
+            write_shards(tmp_path / name, ROWS, rows_per_shard),
+            tmp_path / f"work-{name}",
+            parameters(),
+            RESOURCES,
         )
     names = sorted(path.relative_to(tmp_path / "work-a") for path in (tmp_path / "work-a").rglob("*.*"))
     assert any(name.suffix == ".bin" for name in names)
@@ -131,7 +142,7 @@ def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
 
     shards = write_shards(tmp_path / "shards", ROWS)
     chosen = parameters(validation={"held_out": 1})
-    prepared = prepare_bitext(shards, tmp_path / "work", chosen)
+    prepared = prepare_bitext(shards, tmp_path / "work", chosen, RESOURCES)
     processor = load_processor(tmp_path / "work" / "source.spm")
     held = set(pq.read_table(tmp_path / "work" / "held_out.parquet")["source_text"].to_pylist())
     threshold = held_out_threshold(prepared.pairs, 1)
@@ -155,19 +166,39 @@ def test_bytes_are_those_of_fairseq_preprocess(tmp_path: Path) -> None:
 
 def test_parts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", ROWS)
-    whole = prepare_bitext(shards, tmp_path / "whole", parameters())
-    monkeypatch.setattr(binarisation, "PAIRS_PER_PART", 128)
-    cut = prepare_bitext(shards, tmp_path / "cut", parameters())
+    whole = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
+    monkeypatch.setattr(parts, "PAIRS_PER_PART", 128)
+    cut = prepare_bitext(shards, tmp_path / "cut", parameters(), RESOURCES)
     assert len(cut.parts) == -(-whole.trained // 128)
     rows = [row for part in cut.parts for row in read_part(tmp_path / "cut" / part, "train", "en")]
     assert rows == read_part(tmp_path / "whole" / whole.parts[0], "train", "en")
     assert (tmp_path / "cut" / cut.parts[1] / "dict.cs.txt").is_file()
 
 
+@pytest.mark.parametrize("types", [70, 70_000])
+def test_parts_are_those_of_fairseqs_builder(tmp_path: Path, types: int) -> None:
+    from fairseq.data.indexed_dataset import make_builder
+
+    for language in ("cs", "en"):
+        (tmp_path / f"dict.{language}.txt").write_text("piece 1\n" * types)
+    writer = parts.PartWriter(tmp_path, ("cs", "en"))
+    sides = [[[number % types + 4, 2], [2]] for number in (123, 69_999)]
+    writer.write(pa.table([pa.array(side, pa.list_(pa.int32())) for side in sides], ["source", "target"]))
+    writer.close()
+    for language, side in zip(("cs", "en"), sides, strict=True):
+        builder = make_builder(str(tmp_path / "expected.bin"), "mmap", vocab_size=types + 4)
+        for row in side:
+            builder.add_item(torch.tensor(row))
+        builder.finalize(str(tmp_path / "expected.idx"))
+        for ending in ("bin", "idx"):
+            found = tmp_path / writer.parts[0] / f"train.cs-en.{language}.{ending}"
+            assert found.read_bytes() == (tmp_path / f"expected.{ending}").read_bytes()
+
+
 def test_long_pairs_are_counted(tmp_path: Path) -> None:
     rows = [*ROWS, ("pes " * 80, "dog", None), ("pes", "", None), ("pes", "dog " * 80, None)]
     prepared = prepare_bitext(
-        write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(maximum_tokens=64)
+        write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(maximum_tokens=64), RESOURCES
     )
     assert prepared.too_long == 2
     assert prepared.pairs == len([row for row in rows if row[2] is None and row[1]])
@@ -177,22 +208,20 @@ def test_loss_and_bleu_are_of_the_same_text(tmp_path: Path) -> None:
     # Sentences of 1 to 30 words: some are longer than 24 tokens.
     rows: list[tuple[str, str, str | None]] = [(cs, en, None) for cs, en in bitext(300, longest=30)]
     chosen = parameters(maximum_tokens=24, validation={"held_out": 25})
-    prepared = prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", chosen)
+    prepared = prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", chosen, RESOURCES)
     assert prepared.trained + prepared.held_out + prepared.set_aside + prepared.too_long == prepared.pairs
     held_out = pq.read_table(tmp_path / "work" / "held_out.parquet")
     assert 10 < held_out.num_rows == prepared.held_out
     for language, column, side in (("cs", "source_text", "source"), ("en", "reference", "target")):
         processor = load_processor(tmp_path / "work" / f"{side}.spm")
-        expected = [
-            row.tolist() for row in binarisation.encode_sentences(processor, held_out[column].to_pylist())
-        ]
+        expected = encode_sentences(processor, held_out[column].to_pylist()).to_pylist()
         assert read_part(tmp_path / "work" / prepared.parts[0], "valid", language) == expected
         assert max(map(len, expected)) <= 24
 
 
 def test_separate_vocabularies(tmp_path: Path) -> None:
     chosen = parameters(vocabulary={"size": 50, "shared": False})
-    prepare_bitext(write_shards(tmp_path / "shards", ROWS), tmp_path / "work", chosen)
+    prepare_bitext(write_shards(tmp_path / "shards", ROWS), tmp_path / "work", chosen, RESOURCES)
     source, target = (load_processor(tmp_path / "work" / f"{side}.spm") for side in ("source", "target"))
     assert source.decode(source.encode("kočka")) == "kočka"
     assert target.unk_id() in target.encode("č")
@@ -209,37 +238,80 @@ def test_a_sampled_vocabulary_sees_fewer_rows(tmp_path: Path, monkeypatch: pytes
     shards = write_shards(tmp_path / "shards", ROWS)
     for sample in (10**6, 100):
         with pytest.raises(InputError):
-            prepare_bitext(shards, tmp_path / "work", parameters(vocabulary={"sample": sample}))
+            prepare_bitext(shards, tmp_path / "work", parameters(vocabulary={"sample": sample}), RESOURCES)
     assert seen[0] > 600
     assert 100 < seen[1] < 300  # both sides of about 100 pairs
 
 
 def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", ROWS)
-    first = prepare_bitext(shards, tmp_path / "work", parameters())
+    first = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
 
     def fail(*arguments: Any, **options: Any) -> None:
         raise AssertionError("prepared twice")
 
     monkeypatch.setattr(binarisation, "train_vocabulary", fail)
-    assert prepare_bitext(shards, tmp_path / "work", parameters()) == first
+    assert prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES) == first
+
+
+def _prepare_until(shards: Path, work: Path, step: str, finished: int) -> None:
+    """Prepare, and be killed when a step has finished some shards."""
+    commit, keys = WorkDirectory.commit, []
+
+    def counted(directory: WorkDirectory, key: str, *content: Any) -> ShardRecord:
+        record = commit(directory, key, *content)
+        keys.extend([key] if directory.step == step else [])
+        if len(keys) == finished:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return record
+
+    WorkDirectory.commit = counted  # type: ignore[method-assign]
+    prepare_bitext(ShardDirectory(shards), work, parameters(), RESOURCES)
+
+
+@pytest.mark.parametrize(("step", "left"), [("sample", 37), ("binarise", 17)])
+def test_a_killed_preparation_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, left: int
+) -> None:
+    shards, work = write_shards(tmp_path / "shards", ROWS, 20), tmp_path / "work"
+    assert len(shards) == 20
+    expected = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
+    arguments = (shards.path, work, step, 3)
+    killed = multiprocessing.get_context("spawn").Process(target=_prepare_until, args=arguments)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    made: list[str] = []
+    commit = WorkDirectory.commit
+    monkeypatch.setattr(
+        WorkDirectory, "commit", lambda own, *content: made.append(own.step) or commit(own, *content)
+    )
+    if step == "binarise":
+        monkeypatch.setattr(binarisation, "train_vocabulary", None)
+    assert prepare_bitext(shards, work, parameters(), RESOURCES) == expected
+    assert len(made) == left
+    for path in (tmp_path / "whole").rglob("*"):
+        assert (
+            path.is_dir() or path.read_bytes() == (work / path.relative_to(tmp_path / "whole")).read_bytes()
+        )
+    assert not (work / "work").exists()
 
 
 def test_a_preparation_without_its_parts_is_made_again(tmp_path: Path) -> None:
     shards = write_shards(tmp_path / "shards", ROWS)
-    first = prepare_bitext(shards, tmp_path / "work", parameters())
+    first = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     shutil.rmtree(tmp_path / "work" / "parts")
-    assert prepare_bitext(shards, tmp_path / "work", parameters()) == first
+    assert prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES) == first
     assert (tmp_path / "work" / first.parts[0]).is_dir()
 
 
 def test_a_corpus_of_paraphrases_needs_no_model(tmp_path: Path) -> None:
     rows: list[tuple[str, str, str | None]] = [("", "dog", None), ("", "cat", None)]
     with pytest.raises(InputError, match=r"no pairs to train on.*none"):
-        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters())
+        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(), RESOURCES)
 
 
 def test_nothing_to_train_on(tmp_path: Path) -> None:
     rows: list[tuple[str, str, str | None]] = [("pes", "dog", "duplicate")]
     with pytest.raises(InputError, match="no pairs to train on"):
-        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters())
+        prepare_bitext(write_shards(tmp_path / "shards", rows), tmp_path / "work", parameters(), RESOURCES)

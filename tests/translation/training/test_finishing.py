@@ -30,14 +30,14 @@ from tests.damage import apply, flip, remove
 from tests.project import digests
 from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
 from tests.translation.training.test_binarisation import write_shards
-from tests.translation.training.test_training import parameters, start
+from tests.translation.training.test_training import RESOURCES, parameters, start
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:
     directory = tmp_path_factory.mktemp("trained")
     shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(200)])
-    prepared = prepare_bitext(shards, directory / "work", parameters())
+    prepared = prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
     run = start(directory / "run", (directory / "work", prepared))
     reason = run.train()
     history = [{**row, "bleu": bleu} for row, bleu in zip(run.history, (1.0, 3.0, 2.0), strict=True)]

@@ -23,7 +23,7 @@ from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.finishing import training_signature
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.stage import build_nmt, training_key
-from paraforge.translation.training.training_pairs import accepted_pairs
+from paraforge.translation.training.training_pairs import accepted_pairs, pair_columns
 from tests.translation.models.tiny import bitext
 from tests.translation.training.test_binarisation import read_part, write_shards
 from tests.translation.training.test_training import parameters
@@ -196,7 +196,8 @@ def distilled(path: Path, **changes: Any) -> NmtParameters:
 
 
 def pairs(shards: ShardDirectory, parameters: NmtParameters) -> list[tuple[str, str, str]]:
-    tables = accepted_pairs(shards, parameters)
+    columns = pair_columns(shards, parameters)
+    tables = [accepted_pairs(table, parameters) for table in shards.tables(columns)]
     return [(r["source_text"], r["target"], r["reference"]) for table in tables for r in table.to_pylist()]
 
 
@@ -228,7 +229,7 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     rows = [row(cs, en, f"{en} zz") for cs, en in bitext(300)]
     shards = write_translated(tmp_path / "translated", rows)
     chosen = distilled(tmp_path / "translated", vocabulary={"size": 70}, validation={"held_out": 20})
-    prepared = prepare_bitext(shards, tmp_path / "work", chosen)
+    prepared = prepare_bitext(shards, tmp_path / "work", chosen, Resources())
     decode = load_processor(tmp_path / "work" / "target.spm").decode
     trained = read_part(tmp_path / "work" / prepared.parts[0], "train", "en")
     assert len(trained) == prepared.trained > 200
@@ -245,7 +246,7 @@ def test_a_student_learns_translations_and_is_measured_on_references(tmp_path: P
     # The same sentences are held out as where references are trained on: a student is never measured on
     # what its teacher was trained on, if both hold out as many.
     plain = NmtParameters.model_validate({"vocabulary": {"size": 70}, "validation": {"held_out": 20}})
-    assert prepare_bitext(shards, tmp_path / "plain", plain).teacher is None
+    assert prepare_bitext(shards, tmp_path / "plain", plain, Resources()).teacher is None
     assert pq.read_table(tmp_path / "plain" / "held_out.parquet") == held_out
 
 

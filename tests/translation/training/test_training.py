@@ -46,7 +46,7 @@ def parameters(**changes: Any) -> NmtParameters:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreparedBitext]:
     directory = tmp_path_factory.mktemp("prepared")
     shards = write_shards(directory / "shards", [(cs, en, None) for cs, en in bitext(300)])
-    return directory / "work", prepare_bitext(shards, directory / "work", parameters())
+    return directory / "work", prepare_bitext(shards, directory / "work", parameters(), RESOURCES)
 
 
 def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any) -> TrainingRun:
@@ -208,9 +208,9 @@ def test_time_ends_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) 
 
 
 def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.translation.training.binarisation.PAIRS_PER_PART", 100)
+    monkeypatch.setattr("paraforge.translation.training.parts.PAIRS_PER_PART", 100)
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
-    cut = prepare_bitext(shards, tmp_path / "work", parameters())
+    cut = prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES)
     assert len(cut.parts) == 3
     run = start(
         tmp_path / "run",
