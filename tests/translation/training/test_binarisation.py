@@ -20,6 +20,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardRecord, ShardWriter
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.base.text.units import load_processor
+from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training import binarisation, parts
 from paraforge.translation.training.binarisation import held_out_threshold, prepare_bitext
 from paraforge.translation.training.parameters import NmtParameters
@@ -27,6 +28,7 @@ from paraforge.translation.training.parts import encode_sentences
 from paraforge.translation.training.training_pairs import held_out_values
 from tests.translation.models.tiny import bitext
 
+import_fairseq()  # or it cannot be imported
 RESOURCES = Resources()
 PARAMETERS: dict[str, Any] = {"vocabulary": {"size": 70}, "validation": {"held_out": 20}}
 
