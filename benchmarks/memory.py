@@ -18,6 +18,8 @@ import typer
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from benchmarks.simulation import SimulatedCluster, expected
+from paraforge.base.shards.pool import in_threads
+from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import read_parquet, shard_name, write_shard
 from paraforge.translation.memory.memory import HYPOTHESES, REMEMBERED, open_set, stored_keys
 from paraforge.translation.memory.recall import recall
@@ -68,7 +70,7 @@ def growth(
 def lookup(
     sentences: int = typer.Option(5_000_000, help="sentences that are known"),
     new: float = typer.Option(10, help="per cent of the corpus that is new"),
-    threads: int = typer.Option(2, help="that read and write segments"),
+    workers: int = typer.Option(2, help="processes of the look-up, and threads of the rest"),
 ) -> None:
     """Seconds and peak memory of adding sentences, of finding those of a corpus, in another order, and of
     joining them; and how many cores each kept busy."""
@@ -81,22 +83,23 @@ def lookup(
             write_shard(table, root / shard_name(number))
         made = sorted(root.glob("*.parquet"))
         adding = _Clock()
-        memory.add(((read_parquet(path), {}) for path in made), threads=threads)
+        memory.add(in_threads(lambda path: (read_parquet(path), {}), made, workers), threads=workers)
         adding.stop()
         dice = np.random.default_rng(1)
         first = dice.integers(sentences)
+        resources = Resources(workers=workers)
         keys = np.memmap(root / "keys", "<u8", "w+", shape=(round(sentences * (1 + new / 100)), 2))
         for begin in range(0, len(keys), 100_000):
             numbers = (first + np.arange(begin, min(begin + 100_000, len(keys)))) % len(keys)
             keys[begin : begin + len(numbers)] = _keys(numbers)
         finding = _Clock()
-        found = recall(keys, memory.segments(), [], root / "recall", threads)
+        found = recall(root / "keys", memory.segments(), [], root / "recall", resources)
         finding.stop()
         assert len(found.unknown) == len(keys) - sentences
-        known = np.flatnonzero(np.asarray(found.places) >= 0)
-        whole = recall(keys[known], found.segments, [], root / "again", threads)
+        np.asarray(keys[np.asarray(found.places) >= 0]).tofile(root / "known")
+        whole = recall(root / "known", found.segments, [], root / "again", resources)
         joining = _Clock()
-        assemble(whole, 1, root / "hypotheses")
+        assemble(whole, 1, root / "hypotheses", workers)
         joining.stop()
         size = sum(segment.path.stat().st_size for segment in found.segments)
     append(
@@ -114,7 +117,7 @@ def lookup(
         },
         sentences=sentences,
         new_percent=new,
-        threads=threads,
+        workers=workers,
     )
 
 

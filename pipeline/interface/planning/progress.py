@@ -54,8 +54,8 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
         return None
     place = resources.work.resolve() / "plan"
     distinct = written_distinct(corpus, resources.work.resolve() / "translation" / "distinct")
-    distinct = distinct or find_distinct(corpus, place / "distinct")
-    recalled = recall(distinct.keys, segments, [], place / "recall", resources.worker_count())
+    distinct = distinct or find_distinct(corpus, place / "distinct", resources.worker_count())
+    recalled = recall(distinct.keys, segments, [], place / "recall", resources)
     rows = rows_known = 0
     for table in ShardDirectory(distinct.places).tables(["sentence"]):
         check_interrupt()
@@ -69,12 +69,14 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
 
 def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resources) -> set[str]:
     """Which of some sentences neither the translation memory nor a killed run has translated."""
-    place = resources.work.resolve() / "plan" / "recall"
+    place = resources.work.resolve() / "plan"
+    place.mkdir(parents=True, exist_ok=True)
     given = list(dict.fromkeys(texts))
-    keys = text_keys(pa.array(given, pa.string()))
-    recalled = recall(keys, known_segments(choice, resources), [], place, resources.worker_count())
+    text_keys(pa.array(given, pa.string())).astype("<u8").tofile(place / "keys.bin")
+    recalled = recall(place / "keys.bin", known_segments(choice, resources), [], place / "recall", resources)
     unknown = {given[number] for number in recalled.unknown.tolist()}
-    remove_directory(place)
+    remove_directory(place / "recall")
+    (place / "keys.bin").unlink()
     return unknown
 
 

@@ -1,9 +1,10 @@
 """Distinct sentences of a corpus: each is translated once, and every row knows which one is its own."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,9 @@ from paraforge.base.files import (
     write_digests,
     write_json,
 )
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.pool import in_order, in_threads
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
@@ -61,10 +62,9 @@ class DistinctSentences:
         return self.path / "places"
 
     @property
-    def keys(self) -> NDArray[np.uint64]:
-        """Sentences x 2, mapped: the halves of each sentence's key (see
-        :mod:`paraforge.base.shards.lineage`)."""
-        return mapped_array(self.path / "keys.bin", "<u8").reshape(-1, 2)
+    def keys(self) -> Path:
+        """The halves of each sentence's key, 8 bytes each (see :mod:`paraforge.base.shards.lineage`)."""
+        return self.path / "keys.bin"
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
@@ -78,19 +78,22 @@ class DistinctSentences:
         """Rows of the corpus by what becomes of them."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
 
-    def texts(self, corpus: ShardDirectory, sentences: NDArray[np.int64]) -> Iterator[pa.Array]:
+    def texts(
+        self, corpus: ShardDirectory, sentences: NDArray[np.int64], threads: int = 1
+    ) -> Iterator[pa.Array]:
         """Texts of the given sentences, whose numbers rise, shard by shard of the corpus."""
         first_rows = self.first_rows
-        start = 0
-        for index, count in enumerate(corpus.rows):
-            check_interrupt()
-            begins = np.searchsorted(first_rows, (start, start + count))
-            low, high = np.searchsorted(sentences, begins)
-            if high > low:
-                column = corpus.read(index, ["source_text"]).column("source_text")
-                rows = np.asarray(first_rows[sentences[low:high]]) - start
-                yield column.take(pa.array(rows)).combine_chunks()
-            start += count
+        starts = np.cumsum([0, *corpus.rows])
+        cuts = np.searchsorted(sentences, np.searchsorted(first_rows, starts))
+        shards = np.flatnonzero(np.diff(cuts)).tolist()
+
+        def read(place: int) -> pa.Array:
+            shard = shards[place]
+            rows = np.asarray(first_rows[sentences[cuts[shard] : cuts[shard + 1]]]) - starts[shard]
+            column = corpus.read(shard, ["source_text"]).column("source_text")
+            return column.take(pa.array(rows)).combine_chunks()
+
+        return in_order(read, len(shards), threads)
 
 
 def mapped_array(path: Path, kind: str) -> NDArray[Any]:
@@ -99,14 +102,15 @@ def mapped_array(path: Path, kind: str) -> NDArray[Any]:
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
 
 
-def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
+def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
     """Number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
 
-    A row is translated if it is not rejected and has no translation yet. Memory is that of a shard, whatever
-    the size of the corpus.
+    A row is translated if it is not rejected and has no translation yet. Memory is that of a few shards for
+    each thread, whatever the size of the corpus.
 
     ingested: the corpus, with ``first_row`` (see :mod:`paraforge.base.shards.schema`).
     root: directory under which the files are kept, one directory a corpus.
+    threads: that read shards, make keys and write places; they change nothing.
     """
     found = _distinct_of(ingested, root)
     if _is_complete(found, ingested):
@@ -115,7 +119,7 @@ def find_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences:
         for old in root.iterdir():  # of another corpus: cheap to write again, and as large as that corpus
             remove_directory(old)
     with replaced_directory(found.path) as temporary:
-        _write(ingested, DistinctSentences(temporary))
+        _write(ingested, DistinctSentences(temporary), threads)
     return found
 
 
@@ -138,39 +142,51 @@ def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
         return False
 
 
-def _write(ingested: ShardDirectory, target: DistinctSentences) -> None:
+def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) -> None:
     target.places.mkdir(parents=True)
     place_records: list[ShardRecord] = []
     wanted = ["source_text", "first_row", "rejected"]
     if "translation" in ingested.schema.names:
         wanted.append("translation")
-    # Mapped, not held: row number and key of every distinct sentence so far.
-    first_rows, keys = target.path / "first_rows.bin", target.path / "keys.bin"
-    count, start = 0, 0
     rows = RowCounts()
-    with (
-        first_rows.open("wb") as log,
-        keys.open("wb") as key_file,
-        progress(total=ingested.total_rows, unit="rows", description="distinct sentences") as bar,
-    ):
-        for index, table in enumerate(ingested.tables(wanted)):
-            check_interrupt()
-            own, before, first = _own_rows(table, start, first_rows, count)
+
+    def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
+        """Each shard's new sentences, and the number of each row's."""
+        count, start = 0, 0
+        for index, table in enumerate(
+            in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
+        ):
+            own, before, first = _own_rows(table, start, target.path / "first_rows.bin", count)
             own_rows = np.flatnonzero(own)
             (own_rows + start).astype("<i8").tofile(log)
             log.flush()
-            texts = pc.fill_null(table.column("source_text").take(pa.array(own_rows)), "")
-            text_keys(texts).astype("<u8").tofile(key_file)
             numbers = _numbers(own, before, first, start, count)
-            places = pa.table([pa.array(numbers, mask=numbers < 0)], schema=PLACES)
-            place_records.append(write_shard(places, target.places / shard_name(index)))
             rejected = table.num_rows - table.column("rejected").null_count
             rows.rejected += rejected
             rows.waiting += int((numbers >= 0).sum())
             rows.given += table.num_rows - rejected - int((numbers >= 0).sum())
+            yield index, table.column("source_text").take(pa.array(own_rows)), numbers
             count += len(own_rows)
             start += table.num_rows
-            bar.update(table.num_rows)
+
+    def written(
+        shard: tuple[int, pa.ChunkedArray, NDArray[np.int64]],
+    ) -> tuple[NDArray[np.uint64], ShardRecord]:
+        index, texts, numbers = shard
+        places = pa.table([pa.array(numbers, mask=numbers < 0)], schema=PLACES)
+        return text_keys(pc.fill_null(texts, "")), write_shard(places, target.places / shard_name(index))
+
+    # Mapped, not held: row number and key of every distinct sentence so far.
+    with (
+        (target.path / "first_rows.bin").open("wb") as log,
+        (target.path / "keys.bin").open("wb") as key_file,
+        progress(total=ingested.total_rows, unit="rows", description="distinct sentences") as bar,
+        contextlib.closing(in_threads(written, numbered(log), threads)) as shards,
+    ):
+        for keys, record in shards:
+            keys.astype("<u8").tofile(key_file)
+            place_records.append(record)
+            bar.update(record.rows)
     write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
     write_json(target.path / _COMPLETE, {"rows": asdict(rows)})
     write_digests(target.path)

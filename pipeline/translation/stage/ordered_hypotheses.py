@@ -1,6 +1,7 @@
 """All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory;
 and the step that gives every row its own."""
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.files import remove_directory
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.pool import in_threads
 from paraforge.base.shards.schema import COLUMNS, schema_of
 from paraforge.base.shards.step import Step
 from paraforge.base.shards.store import read_parquet
@@ -33,6 +35,8 @@ _BATCH_ROWS = 65_536
 # Hypotheses that are put in order at a time; several blocks, where each has them from all over the memory,
 # because each of its segments is read again for the next.
 _BLOCK, _BLOCKS_TOGETHER = 250_000, 8
+# Each has two blocks in memory.
+_MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class Hypotheses:
         return pa.Table.from_batches(taken, HYPOTHESES).combine_chunks(), counts
 
 
-def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
+def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) -> Hypotheses:
     """Write the hypotheses of all sentences, which have to be known.
 
     Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once, and
     those of a corpus in another order once for every two million hypotheses.
 
     recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
-    directory: for the files; what is in it is removed.
+    directory: for the files; what is in it is removed. threads: that put blocks in order, eight at most.
     """
     remove_directory(directory)
     directory.mkdir(parents=True)
@@ -79,15 +83,21 @@ def assemble(recalled: Recalled, nbest: int, directory: Path) -> Hypotheses:
     digest = hashlib.sha256()
     rows = 0
     size = max(1, _BLOCK // nbest)
-    at_once = size * (_BLOCKS_TOGETHER if _is_scattered(recalled, size) else 1)
+    scattered = _is_scattered(recalled, size)
+    at_once = size * (_BLOCKS_TOGETHER if scattered else 1)
+    ordered = in_threads(
+        lambda places: _block(recalled, places, nbest),
+        recalled.blocks(at_once),
+        1 if scattered else min(threads, _MOST_THREADS),
+    )
     with (
         pa.OSFile(str(path), "wb") as sink,
         pa.ipc.new_file(sink, HYPOTHESES) as writer,
         path.with_suffix(".starts").open("wb") as starts,
+        contextlib.closing(ordered) as blocks,
     ):
         pending: list[pa.Table] = []
-        for places in recalled.blocks(at_once):
-            table, counts = _block(recalled, places, nbest)
+        for table, counts in blocks:
             # The digest is in keys: it must not depend on how the memory has the sentences.
             cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
             for begin, end in pairwise(cuts.tolist()):

@@ -14,6 +14,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory
 from paraforge.base.sealed import is_whole, remove_sealed, write_sealed_json
 from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
+from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, check_bytes, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
@@ -110,19 +111,19 @@ def translate_unknown(
     results = WorkDirectory("translate-sentences", resources.work)
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
-    threads = resources.worker_count()
+    threads = threads_for(resources, len(distinct))
     note_run(memory, work.parent)
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice, resources) if parameters.memory else []
-        recalled = recall(distinct.keys, segments, [], work / "recall", threads)
+        recalled = recall(distinct.keys, segments, [], work / "recall", resources)
         check_versions(recalled, choice, resources)
         if parameters.memory and not len(recalled.unknown):
             # Whatever another run has left here is void, and is not continued.
             _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, Tasks(key), 0, report)
         memory.begin()
-        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters)
+        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters, threads)
         logger.info(
             "%d sentences: %d are in the translation memory, %d are translated",
             len(distinct),
@@ -137,18 +138,18 @@ def translate_unknown(
             view = ShardView(work / _TASKS)
             now = round(view.total_rows * (1 - report.reused / report.shards))
             keys = shard_keys(step, view)
-            tasks.segments += memory.add(_tables(results, keys), key, threads)
+            tasks.segments += memory.add(_tables(results, keys, threads), key, threads)
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
         segments = usable_segments(memory, choice, resources)
         if not parameters.memory:
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
-        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", threads)
+        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", resources)
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
         logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
-        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters)
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, threads)
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
 
 
@@ -264,12 +265,13 @@ def _write_tasks(
     distinct: DistinctSentences,
     recalled: Recalled,
     parameters: TranslateParameters,
+    threads: int,
 ) -> Tasks:
     """Cut the unknown sentences into tasks, in the order of the corpus."""
     remove_sealed(work / _STATE)
     with replaced_directory(work / _TASKS) as temporary:
         writer = ShardWriter(temporary, _SENTENCES, parameters.task_size(len(recalled.unknown)))
-        for texts in distinct.texts(corpus, recalled.unknown):
+        for texts in distinct.texts(corpus, recalled.unknown, threads):
             writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
         written = writer.close({"step": "unknown-sentences"})
     tasks = Tasks(
@@ -283,9 +285,10 @@ def _write_tasks(
     return tasks
 
 
-def _tables(results: WorkDirectory, keys: Iterable[str]) -> Iterator[tuple[pa.Table, Versions]]:
-    for key in keys:
-        yield read_parquet(results.file(key)), results.made_with(key)
+def _tables(
+    results: WorkDirectory, keys: Iterable[str], threads: int = 1
+) -> Iterator[tuple[pa.Table, Versions]]:
+    return in_threads(lambda key: (read_parquet(results.file(key)), results.made_with(key)), keys, threads)
 
 
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:

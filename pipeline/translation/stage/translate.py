@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import hash_json
+from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
@@ -119,8 +120,9 @@ def translate(
     started = time.monotonic()
     corpus = ShardDirectory(ingested)
     work = WorkDirectory("translation", resources.work.resolve())
+    threads = threads_for(resources, corpus.total_rows)
     with work.lock():
-        distinct = find_distinct(corpus, work.path / "distinct")
+        distinct = find_distinct(corpus, work.path / "distinct", threads)
         sentences = len(distinct)
         choice = _choice(parameters, model, resources, sentences)
         found: Remembered | None = None
@@ -134,7 +136,7 @@ def translate(
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             size = parameters.task_size(found.translated + found.failed)
             run = _run(choice, corpus, resources, workplace.workers, found, size)
-            hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses")
+            hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
         step = rows_step(choice, hypotheses, found, lineage or {})
         run_step(step, [ingested, distinct.places], output, resources)
         finish_tasks(work.path, open_memory(choice, resources) if found else None, found)

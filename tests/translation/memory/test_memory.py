@@ -15,6 +15,7 @@ from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
@@ -220,10 +221,11 @@ def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: p
     one, many = (memory.open_set(tmp_path, {"threads": threads}) for threads in (1, 4))
     assert one.add(tables, "run", 1) == many.add(tables, "run", 4)
     # Twice as many keys, the unknown ones between the others; places are rows of the segments.
-    keys = text_keys(pa.array([text for some in texts for known in some for text in (known, f"new {known}")]))
+    wanted = [text for some in texts for known in some for text in (known, f"new {known}")]
+    text_keys(pa.array(wanted)).astype("<u8").tofile(tmp_path / "keys.bin")
     places = [
-        recall(keys, given.segments(), [], tmp_path / "recall", threads)
-        for given, threads in ((one, 1), (many, 4))
+        recall(tmp_path / "keys.bin", given.segments(), [], tmp_path / "recall", Resources(workers=workers))
+        for given, workers in ((one, 1), (many, 4))
     ]
     for found_here in places:
         assert found_here.places.tolist() == [row for known in range(54) for row in (known, -1)]
@@ -238,6 +240,19 @@ def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: p
         with pytest.raises(OSError, match="No space"):
             many.add(torn(), "other", threads)
         assert sorted(many.path.iterdir()) == before
+
+
+def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(tmp_path / "in", MANY, 10)
+    monkeypatch.setattr(ordered_hypotheses, "_BLOCK", 8)
+    report, expected = run(tmp_path / "one", corpus, CHOSEN)
+    for module in ("translate", "remembering"):
+        monkeypatch.setattr(f"paraforge.translation.stage.{module}.threads_for", lambda *_: 4)
+    many, published = run(tmp_path / "four", corpus, CHOSEN)
+    assert published.records == expected.records
+    assert counts(many) == counts(report)
+    sets = [memory.sets_of(tmp_path / name / "work" / "memory")[0] for name in ("one", "four")]
+    assert len({tuple(segment.sha256 for segment in one.segments()) for one in sets}) == 1
 
 
 def test_the_number_of_tasks_has_a_bound() -> None:

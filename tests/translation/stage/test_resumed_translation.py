@@ -19,7 +19,7 @@ def test_an_interrupted_task_keeps_its_batches(tmp_path: Path, monkeypatch: pyte
     _, expected = run(tmp_path / "whole", corpus, parameters(sentences_per_task=2000))
     kept: list[int] = []
     # How often a busy machine looks for signals before the first batch is not known.
-    for looks in itertools.count(12, 5):
+    for looks in itertools.count(4, 2):
         monkeypatch.setattr(interrupts, "_stop", Countdown(looks))
         with pytest.raises(Interrupted):
             run(tmp_path, corpus, parameters(sentences_per_task=2000))

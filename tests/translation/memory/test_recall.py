@@ -1,0 +1,86 @@
+"""Looking sentences up by partition of their keys, beside a dictionary that does it one by one."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraforge.base.shards.resources import Resources
+from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
+from paraforge.translation.memory import recall as looking_up
+from paraforge.translation.memory.memory import HypothesisRows, open_set
+from paraforge.translation.memory.recall import recall
+
+
+def _killed_look_up(*arguments: Any) -> None:
+    save, saved = looking_up._save, itertools.count(1)
+
+    def counted(*content: Any) -> None:
+        save(*content)
+        if next(saved) == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    looking_up._save = counted
+    recall(*arguments)
+
+
+@pytest.mark.parametrize("resources", [Resources(workers=1), Resources(workers=2, in_process_rows=0)])
+def test_sentences_are_looked_up_by_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: Resources
+) -> None:
+    dice = np.random.default_rng(7)
+    pool = dice.integers(0, 2**64, (90, 2), np.uint64)
+    pool[:30, 0] = pool[0, 0]  # other keys with the same first half
+    given = open_set(tmp_path / "memory", {})
+    first: dict[int, int] = {}
+    late: dict[int, int] = {}
+    base = 0
+    for table in range(5):
+        rows = HypothesisRows()
+        numbers = dice.permutation(90)[:20].tolist()
+        for place, number in enumerate(numbers):
+            failed = number % 7 == 0
+            rows.add(Hypotheses((), failed="no") if failed else Hypotheses((Hypothesis("a", -1.0, 2),)))
+            (late if failed else first).setdefault(number, base + place)
+        made = rows.table(pa.array([f"{table} {number}" for number in numbers]))
+        keys = pa.array([pool[number].astype(">u8").tobytes() for number in numbers], pa.binary(16))
+        given.add([(made.set_column(0, "key", keys), {})], str(table))
+        base += len(numbers)
+    wanted = dice.integers(0, 90, 150).tolist()
+    pool[wanted].astype("<u8").tofile(tmp_path / "keys.bin")
+    known = {**{number: 100 + row for number, row in late.items()}, **first}
+    places = [known.get(number, -1) for number in wanted]
+    segments = given.segments()
+    monkeypatch.setattr(looking_up, "_BLOCK", 16)
+    monkeypatch.setattr(looking_up, "job_memory", lambda _: 4096)
+    arguments = (
+        tmp_path / "keys.bin",
+        segments,
+        [one.sha256 for one in segments],
+        tmp_path / "recall",
+        resources,
+    )
+    killed = multiprocessing.get_context("spawn").Process(target=_killed_look_up, args=arguments)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    for _ in range(2):  # over what the killed one has left, and over what is finished
+        here = recall(*arguments)
+        assert here.places.tolist() == places
+        unknown = [place for place, number in enumerate(wanted) if number not in known]
+        assert here.unknown.tolist() == [row for row in unknown if wanted.index(wanted[row]) == row]
+        assert here.failed == sum(place >= 100 for place in places)
+        assert [here.made_by(str(table)) for table in range(5)] == [
+            sum(place >= 0 and place % 100 // 20 == table for place in places) for table in range(5)
+        ]
+        assert here.needed() == segments
+        assert sorted(path.name for path in (tmp_path / "recall").iterdir()) == ["places.bin", "unknown.bin"]
+    # A failure that does not count is no knowledge.
+    again = recall(*arguments[:2], [], *arguments[3:])
+    assert again.places.tolist() == [first.get(number, -1) for number in wanted]
