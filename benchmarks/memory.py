@@ -73,7 +73,7 @@ def lookup(
     workers: int = typer.Option(2, help="processes of the look-up, and threads of the rest"),
 ) -> None:
     """Seconds and peak memory of adding sentences, of finding those of a corpus, in another order, and of
-    joining them; and how many cores each kept busy."""
+    joining them."""
     logging.disable(logging.WARNING)
     print(f"{hardware()}; {sentences:,} sentences\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -106,12 +106,9 @@ def lookup(
         "memory_lookup",
         f"{sentences:,} known",
         {
-            "add_seconds": adding.seconds,
-            "add_cores": adding.cores,
-            "find_seconds": finding.seconds,
-            "find_cores": finding.cores,
-            "join_seconds": joining.seconds,
-            "join_cores": joining.cores,
+            **adding.figures("add"),
+            **finding.figures("find"),
+            **joining.figures("join"),
             "bytes_a_sentence": size / sentences,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         },
@@ -122,15 +119,25 @@ def lookup(
 
 
 class _Clock:
-    """Seconds from now to ``stop``, and the mean number of cores that this process used meanwhile."""
+    """From now to ``stop``: seconds, and processor seconds of all processes and of the main thread, which
+    other cores do not make fewer."""
 
     def __init__(self) -> None:
-        self._begun = time.perf_counter(), time.process_time()
-        self.seconds = self.cores = 0.0
+        self._begun = self._now()
 
     def stop(self) -> None:
-        self.seconds = time.perf_counter() - self._begun[0]
-        self.cores = (time.process_time() - self._begun[1]) / self.seconds
+        self._ended = self._now()
+
+    def _now(self) -> tuple[float, float, float]:
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processors = time.process_time() + ended.ru_utime + ended.ru_stime
+        return time.perf_counter(), processors, time.thread_time()
+
+    def figures(self, name: str) -> dict[str, float]:
+        taken = [late - early for early, late in zip(self._begun, self._ended, strict=True)]
+        return dict(
+            zip((f"{name}_seconds", f"{name}_cpu_seconds", f"{name}_main_seconds"), taken, strict=True)
+        )
 
 
 def _texts(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
