@@ -1,4 +1,4 @@
-"""Preparing a bitext for fairseq: pairs per second by number of processes, and what the main process does.
+"""Preparing a bitext for fairseq: pairs per second by number of processes, and what one thread does alone.
 
 python -m benchmarks.binarise --pairs 1500000 --workers 1 --workers 2
 """
@@ -26,9 +26,9 @@ _SCHEMA = pa.schema([(name, pa.string()) for name in ("source_text", "reference"
 
 
 def _cpu_seconds() -> tuple[float, float]:
-    """Of this process, and of its children that have ended."""
+    """Of the main thread, and of all processes that have ended and this one."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time(), ended.ru_utime + ended.ru_stime
+    return time.thread_time(), time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def main(
@@ -54,8 +54,8 @@ def main(
             before, begun = _cpu_seconds(), time.perf_counter()
             result = binarise(*arguments, **options)
             figures["binarise_seconds"] = time.perf_counter() - begun
-            own, others = (late - early for late, early in zip(_cpu_seconds(), before, strict=True))
-            figures["main_cpu_seconds"], figures["all_cpu_seconds"] = own, own + others
+            taken = [late - early for late, early in zip(_cpu_seconds(), before, strict=True)]
+            figures["main_seconds"], figures["cpu_seconds"] = taken
             return result
 
         binarisation._binarise = timed
@@ -76,9 +76,8 @@ def main(
                 {
                     "pairs_per_second": prepared.pairs / figures["binarise_seconds"],
                     **figures,
-                    "before_seconds": seconds - figures["binarise_seconds"],
-                    "main_peak_mib": peak_memory(),
-                    "worker_peak_mib": peak_memory(children=True),
+                    "vocabulary_seconds": seconds - figures["binarise_seconds"],
+                    "peak_mib": peak_memory(),
                     "different_results": len(digests) - 1,
                 },
                 pairs=pairs,

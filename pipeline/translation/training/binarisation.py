@@ -324,9 +324,9 @@ def _binarise(
     pieces = _made("binarise", build_pieces, bitext, parameters, draw, resources, **models)
     remove_directory(directory / "parts")
     writer = PartWriter(directory, (parameters.source_language, parameters.target_language))
-    for table in pieces.tables():
-        check_interrupt()
-        writer.write(table.drop_null())
+    threads = threads_for(resources, pieces.total_rows)
+    for table in in_order(lambda shard: pieces.read(shard).drop_null(), len(pieces), threads):
+        writer.write(table)
     writer.close()
     if not writer.pairs:
         raise InputError("no pair is left to train on", bitext.path, remedy="Raise maximum_tokens.")
