@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
@@ -104,6 +104,7 @@ def test_the_whole_and_every_source(rows: list[Row], value: float, included: boo
 
 
 @given(ROWS, st.sampled_from([0.0, 0.01, 0.1, 0.5, 0.99]))
+@example([("a", None, 1.0, 1), ("a", None, 0.99999099, 1)], 0.01)
 def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], share: float) -> None:
     assume(any(row[2] is not None for row in rows))
     minimum, bound = minimum_of(wrong_pairs(rows), "cosine", share)
@@ -113,6 +114,8 @@ def test_a_minimum_lets_no_more_pass_and_no_lower_one_would_do(rows: list[Row], 
     scores = [row[2] for row in rows if row[2] is not None]
     spread = max(scores) - min(scores)
     unit = 10.0 ** -(3 if spread <= 0 else max(3, 2 - math.floor(math.log10(spread))))
+    # Of scores this near to each other the next number that 32 bits have may be further away.
+    unit += float(np.spacing(np.float32(max(map(abs, scores)))))
     below = [score for score in scores if np.float32(score) < np.float32(minimum)]
     if below:
         # The minimum is the first number of its digits above the score that lets too many pass.
