@@ -1,9 +1,15 @@
 """Loops compiled by numba, where neither Arrow nor numpy has the operation."""
 
+import hashlib
+import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core.registry import CPUDispatcher
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -11,9 +17,39 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 def compiled(function: FunctionT) -> FunctionT:
     """Compile a function, keeping the machine code beside the module where that can be written.
 
-    Sums are taken in the order that is written, so that every processor gives the same bytes.
+    Sums are taken in the order that is written, so that every processor gives the same bytes. What is kept is
+    for the constants and the compiled functions that the module has when this is called, of whatever module
+    they are: machine code has their values in it, and numba looks at the function's own file alone.
     """
+    name = function.__qualname__
+    function.__qualname__ = f"{name}-{_surroundings(function.__module__)}"
     try:
         return cast("FunctionT", numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:  # neither the package's nor the user's cache directory can be written
         return cast("FunctionT", numba.njit(nogil=True)(function))
+    finally:
+        function.__qualname__ = name
+
+
+def _surroundings(module: str) -> str:
+    """A checksum of a module's constants and of the modules whose compiled functions it has imported."""
+    digest = hashlib.sha256()
+    for name, value in sorted(vars(sys.modules[module]).items()):
+        if name.startswith("__"):
+            continue
+        if isinstance(value, CPUDispatcher):
+            origin = value.py_func.__module__
+            digest.update(f"{name} {'' if origin == module else _whole(origin)}\n".encode())
+        elif isinstance(value, np.ndarray):
+            digest.update(f"{name} {value.dtype} {value.shape}\n".encode() + value.tobytes())
+        elif isinstance(value, (int, float, str, bytes, tuple, np.generic)):
+            digest.update(f"{name} {value!r}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _whole(module: str) -> str:
+    """A checksum of a module that has been imported: its text, and what is around it."""
+    file = sys.modules[module].__file__
+    text = Path(file).read_bytes() if file else b""
+    return hashlib.sha256(text + _surroundings(module).encode()).hexdigest()

@@ -45,16 +45,16 @@ class Contradiction:
 
     def _probability(self, signs: npt.NDArray[np.float32], least: int) -> npt.NDArray[np.float64]:
         margins = np.empty(len(signs))
-        _add_up(signs, _AROUND, least, self._hidden, self._hidden_bias, self._output, self._bias, margins)
+        _add_up(signs, least, self._hidden, self._hidden_bias, self._output, self._bias, margins)
         return np.asarray((1 / (1 + np.exp(-margins))).round(_DIGITS))
 
 
 @compiled
 def _add_up(
-    signs: Any, around: int, least: int, hidden: Any, hidden_bias: Any, output: Any, bias: float, margins: Any
+    signs: Any, least: int, hidden: Any, hidden_bias: Any, output: Any, bias: float, margins: Any
 ) -> None:
-    """The layer's output for each row, minus infinity where it has fewer than ``least`` signs besides
-    `around`, how much is left over.
+    """The layer's output for each row, minus infinity where it has fewer than ``least`` signs besides how
+    much is left over.
 
     It is added term by term: a product of matrices gives a row other last digits among other rows.
     """
@@ -64,7 +64,7 @@ def _add_up(
         count = 0
         for sign in range(signs.shape[1]):
             if signs[row, sign]:
-                count += sign != around
+                count += sign != _AROUND
                 for unit in range(len(units)):
                     units[unit] += signs[row, sign] * hidden[sign, unit]
         margins[row] = bias if count >= least else -np.inf

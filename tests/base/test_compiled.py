@@ -1,0 +1,54 @@
+"""Machine code that is kept is used again, and never with a constant or a function that has changed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "constants": "NUMBER = 1\nNUMBERS = np.array([10.0])\nWORDS = ('a', 'b')\n",
+    "innermost": "@compiled\ndef innermost():\n    return 100.0\n",
+    "inner": (
+        "from innermost import innermost\n\n@compiled\ndef inner():\n    return behind() + innermost()\n\n"
+        "@compiled\ndef behind():\n    return 1000.0\n"
+    ),
+    "outer": (
+        "from constants import *\nfrom inner import inner\n\nDERIVED = len(WORDS) * 10000.0\n\n"
+        "@compiled\ndef outer():\n    return NUMBER + NUMBERS[0] + inner() + DERIVED\n"
+    ),
+}
+HEAD = "import numpy as np\nfrom paraforge.base.compiled import compiled\n"
+PROGRAM = "from outer import outer\nprint(outer(), sum(outer.stats.cache_hits.values()))"
+
+
+def result(directory: Path) -> list[str]:
+    """What the outermost function gives in a new process, and how often kept machine code was used for it."""
+    environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "expected"),
+    [
+        ("constants", "NUMBER = 1", "NUMBER = 2", "21112.0"),
+        ("constants", "[10.0]", "[20.0]", "21121.0"),
+        ("constants", "('a', 'b')", "('a',)", "11111.0"),
+        ("innermost", "100.0", "200.0", "21211.0"),
+        ("inner", "1000.0", "2000.0", "22111.0"),
+    ],
+)
+def test_what_another_module_changes_is_compiled_again(
+    module: str, old: str, new: str, expected: str, tmp_path: Path
+) -> None:
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+    assert result(tmp_path) == ["21111.0", "0"]
+    assert result(tmp_path) == ["21111.0", "1"]
+    path = tmp_path / f"{module}.py"
+    path.write_text(path.read_text().replace(old, new))
+    assert result(tmp_path) == [expected, "0"]
