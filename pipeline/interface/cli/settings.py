@@ -71,7 +71,7 @@ def options_of(
                 reduce(dict.__getitem__, path[:-1], values)[path[-1]] = given.pop(name)
             command(values, **given)
 
-        run.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+        vars(run)["__signature__"] = signature.replace(parameters=listed)
         run.__annotations__ = {one.name: one.annotation for one in listed}
         return run
 

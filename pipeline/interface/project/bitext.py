@@ -199,10 +199,11 @@ def _texts(table: pa.Table) -> dict[int | str, list[str]]:
     """The columns of text, nested ones by a name with dots."""
     while any(pa.types.is_struct(one.type) for one in table.schema):
         table = table.flatten()
-    texts = [
-        one.name for one in table.schema if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)
-    ]
-    return {name: [text or "" for text in table[name].to_pylist()] for name in texts}
+    return {
+        field.name: [text or "" for text in column.to_pylist()]
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    }
 
 
 def _check_name(path: Path) -> None:

@@ -114,14 +114,17 @@ def _numbers(
         ):
             current = 1000 * current + values[words[place]]
             place += 1
+        # 2 1/2, or 1/2.
+        behind = _fraction(words, values, magnitudes, place) if kind <= DIGIT else 0.0
+        itself = _fraction(words, values, magnitudes, start)
         if place < len(words) and magnitudes[words[place]] == PART and kind <= DIGIT:
             current += values[words[place]]
             place += 1
-        elif kind <= DIGIT and _fraction(words, values, magnitudes, place) > 0:
-            current += _fraction(words, values, magnitudes, place)
+        elif behind > 0:
+            current += behind
             place += 3
-        elif _fraction(words, values, magnitudes, start) > 0:
-            current = _fraction(words, values, magnitudes, start)
+        elif itself > 0:
+            current = itself
             place = start + 3
         # 20:30 is half past eight; the minutes of 20:00 are not said.
         if (
