@@ -223,7 +223,7 @@ def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
             connection.send(bytes([code & 255]))
         leave(code)
 
-    os._exit = end  # type: ignore[assignment]
+    vars(os)["_exit"] = end
     code: object = 1
     try:
         if name == "python":
@@ -248,7 +248,7 @@ def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]  # as an interpreter that ends
+        vars(threading)["_shutdown"]()  # as an interpreter that ends
         atexit._run_exitfuncs()
         with contextlib.suppress(OSError, ValueError):  # closed by whom reads it, or by a failed flush
             sys.stdout.flush()

@@ -15,6 +15,7 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.corpus.publication.verdict_words import words_of
 from paraforge.corpus.scoring.verdict import judge_changed, upper_bound
 from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.quantiles import equal_parts, order_statistics, ordered_keys, value_of_key
 from paraforge.corpus.selection.thresholds import settle, verdict
@@ -128,7 +129,9 @@ def sampled(rows: int, seed: int = 0) -> pa.Table:
 def test_at_most_that_share_of_the_pairs_is_lost(rows: int, share: float) -> None:
     table = sampled(rows)
     parameters = settle(bounded(maximum={"good_pairs": share}), table)
-    maximum = parameters.filters[0].maximum  # type: ignore[union-attr]
+    (bounds,) = parameters.filters
+    assert isinstance(bounds, BoundsParameters) and isinstance(bounds.maximum, float)
+    maximum = bounds.maximum
     right = table["right_contradiction"].to_numpy()[:rows]
     lost = float((right > np.float32(maximum)).mean())
     assert upper_bound(np.array([lost]), rows)[0] <= share or not lost

@@ -169,7 +169,8 @@ def test_counts_without_punctuation_are_completed_and_named(
     assert any(name in message and "no count" in message for message in caplog.messages)
     opened = open_model(str(place / "sif")).model
     if "--fit" in options:
-        assert opened.weighting.weights(["."])[0] < 0.5  # type: ignore[attr-defined]
+        assert isinstance(opened, WordAverage) and opened.weighting is not None
+        assert opened.weighting.weights(["."])[0] < 0.5
 
 
 def test_sentence_pairs_are_evaluated_without_torch(tmp_path: Path) -> None:

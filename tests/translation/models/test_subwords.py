@@ -1,6 +1,7 @@
 """Subwords of every kind: found, copied, each the inverse of its own decoding; names of languages."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -120,8 +121,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_pieces_spell_the_sentences(tmp_path: Path, kind: str) -> None:
-    train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, kind=kind)  # type: ignore[arg-type]
+def test_pieces_spell_the_sentences(tmp_path: Path, kind: Literal["unigram", "bpe"]) -> None:
+    train_vocabulary(SENTENCES, tmp_path / "m.spm", size=48, kind=kind)
     processor = load_processor(tmp_path / "m.spm")
     assert processor.get_piece_size() == 48
     assert processor.decode(processor.encode(SENTENCES, out_type=str)) == SENTENCES

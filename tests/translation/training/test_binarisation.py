@@ -267,7 +267,7 @@ def _prepare_until(shards: Path, work: Path, step: str, finished: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return record
 
-    WorkDirectory.commit = counted  # type: ignore[method-assign]
+    pytest.MonkeyPatch().setattr(WorkDirectory, "commit", counted)
     prepare_bitext(ShardDirectory(shards), work, parameters(), RESOURCES)
 
 

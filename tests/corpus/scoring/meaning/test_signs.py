@@ -1,6 +1,6 @@
 """What each sign sees; that the order of the sides, other rows and the cut of a column decide nothing."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from random import Random
 
 import numpy as np
@@ -183,7 +183,7 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
     a, b = stems[: len(one)], stems[len(one) :]
     to_b = matched(a, b)
     taken = set(to_b.values())
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     distances: dict[int, list[float]] = {1: [0.0], 2: [0.0]}
     for i in (place for place in range(len(a)) if place not in to_b):
         for j in (place for place in range(len(b)) if place not in taken):
@@ -206,9 +206,9 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
                 distances[near].append(1 - float(vectors[i] @ vectors[len(a) + j]))
     loose = (Counter(a) - Counter(b), Counter(b) - Counter(a))
     content = {stems[place] for place in range(len(stems)) if words.properties[place] & CONTENT}
-    found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4  # type: ignore[assignment]
+    found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4
     found["replacements"] = sum(one > 0.6 for one in distances[2])
-    found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])  # type: ignore[assignment]
+    found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])
     return {name: min(count, 2) for name, count in found.items() if count}
 
 

@@ -1,0 +1,192 @@
+"""A user's bitext is looked at before a project is made of it: two files, or two columns of one."""
+
+import csv
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from paraforge.base.errors import InputError
+from paraforge.intake.bitext.parameters import IngestParameters, Source
+from paraforge.intake.bitext.readers.moses import MosesSource
+from paraforge.intake.bitext.source import ColumnSource
+from paraforge.interface.configuration import load_parameters
+from paraforge.interface.configuration.parameters import Parameters
+from paraforge.interface.project.bitext import look_at, look_at_table
+from tests.here import run_command
+from tests.interface.project.bitexts import bitext
+
+
+def chosen(project: Path) -> tuple[Parameters, Source]:
+    """A project's parameters, and its only source."""
+    parameters = load_parameters(project / "params.yaml")
+    assert isinstance(parameters.ingest, IngestParameters)
+    (source,) = parameters.ingest.sources
+    return parameters, source
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_bitext_is_looked_at(swapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my").mkdir()
+    czech, english = bitext(tmp_path, "news.cs.gz", "news.en.xz")
+    given = (english, czech) if swapped else (czech, english)
+    said = run_command("init", "my", "--bitext", *given).output
+    assert re.search(r"source_text: .*news\.cs\.gz, 200 lines, cs", said)
+    parameters, source = chosen(tmp_path / "my")
+    assert isinstance(source, MosesSource)
+    assert source.paths == {"source_text": str(czech), "reference": str(english)}
+    assert parameters.nmt.source_language == "cs"
+    monkeypatch.chdir(tmp_path / "my")
+    assert "nothing changes" in run_command("configure").output
+
+
+def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> None:
+    first, second = bitext(tmp_path, "a.cs", "a.en")
+    third = tmp_path / "b.de"
+    third.write_text("Der Hund läuft über die Straße.\n" * 200, encoding="utf-8")
+    found = look_at(first, third)
+    assert found.languages == ("cs", "de") and "paragram=corpus" in found.choices
+    assert "paragram=corpus" not in look_at(first, second).choices
+
+
+def _rows(tmp_path: Path) -> list[tuple[str, str]]:
+    czech, english = bitext(tmp_path, "a.cs", "a.en")
+    return list(
+        zip(*(path.read_text(encoding="utf-8").splitlines() for path in (czech, english)), strict=True)
+    )
+
+
+def _write_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
+    lines = [f"{n}\tces\t{czech}\ta/file-{n}.xml\t{english}\n" for n, (czech, english) in enumerate(rows)]
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+
+
+def _write_csv(path: Path, rows: list[tuple[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([("anglicky", "česky"), *(row[::-1] for row in rows)])
+
+
+def _write_jsonl(path: Path, rows: list[tuple[str, str]]) -> None:
+    items = (
+        {"id": n, "translation": {"en": english, "cs": czech}} for n, (czech, english) in enumerate(rows)
+    )
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+
+
+def _write_parquet(path: Path, rows: list[tuple[str, str]]) -> None:
+    sides = {
+        "translation": [{"cs": czech, "en": english} for czech, english in rows],
+        "kind": ["a"] * len(rows),
+    }
+    parquet.write_table(pa.table(sides), path)
+
+
+TABLES: dict[
+    str, tuple[Callable[[Path, list[tuple[str, str]]], None], list[int | str], dict[str, object]]
+] = {
+    "t.tsv.gz": (_write_tsv, [2, 4], {"format": "tsv", "header": False}),
+    "t.csv": (_write_csv, ["česky", "anglicky"], {"format": "csv", "header": True, "separator": ";"}),
+    "t.jsonl": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "t.parquet": (_write_parquet, ["translation.cs", "translation.en"], {"format": "parquet"}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    write, columns, reading = TABLES[name]
+    write(tmp_path / name, _rows(tmp_path))
+    said = run_command("init", tmp_path / "my", "--table", tmp_path / name).output
+    assert re.search(rf"source_text: column .* of .*{name}, 200 lines, cs", said)
+    monkeypatch.chdir(tmp_path / "my")
+    parameters, source = chosen(Path())
+    assert isinstance(source, ColumnSource)
+    assert {**source.model_dump(), **reading} == source.model_dump()
+    assert source.columns == dict(zip(("source_text", "reference"), columns, strict=True))
+    assert (parameters.nmt.source_language, parameters.nmt.target_language) == ("cs", "en")
+    assert "nothing changes" in run_command("configure").output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
+        ("a.tsv", b"one\ttwo\n" * 30, "with text one has to be English and one of another language: none"),
+        ("a.tsv", b"", "empty"),
+        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
+        ("a.jsonl", b"{}\n[1]\n", "no JSON objects of one kind"),
+        ("a.parquet", b"PAR1nothing", "no Parquet file"),
+        ("missing.tsv", None, "no such file"),
+    ],
+)
+def test_a_bad_table_is_refused_before_anything_is_written(
+    name: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        run_command("init", tmp_path / "my", "--table", tmp_path / name)
+    assert not (tmp_path / "my").exists()
+
+
+def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    chinese = [
+        f"{start}喜欢{thing}，所以每天都去买一些。"
+        for start in "我你他她"
+        for thing in ("茶", "书", "米饭", "花", "咖啡", "水果")
+    ]
+    path.write_text(
+        "".join(f"{one}\t{english}\n" for one, (_, english) in zip(chinese, _rows(tmp_path), strict=False)),
+        encoding="utf-8",
+    )
+    found = look_at_table(path)
+    assert (found.columns, found.languages, found.lines) == ((0, 1), ("zh", "en"), 24)
+
+
+def test_two_columns_of_one_language_are_not_guessed(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{czech}\t{english}\t{english}!\n" for czech, english in _rows(tmp_path)))
+    with pytest.raises(InputError, match=r"0 in 'cs', 1 in 'en', 2 in 'en'.*my\.yaml"):
+        look_at_table(path)
+
+
+def _shorter(first: Path, second: Path) -> tuple[Path, Path]:
+    second.write_text("A dog.\n" * 199)
+    return first, second
+
+
+def _renamed(first: Path, second: Path) -> tuple[Path, Path]:
+    spare = first.with_name("x")
+    first.rename(spare)
+    second.rename(first)
+    spare.rename(second)
+    return first, second
+
+
+BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = {
+    "lines": (_shorter, r"a\.en.*19\d|19\d.*lines"),
+    "missing": (lambda first, second: (first, second.with_name("gone.en")), r"gone\.en: no such file"),
+    "same": (lambda first, second: (first, first), "both sides are the same file"),
+    "directory": (lambda first, second: (first, first.parent), "this is a directory"),
+    "language": (_renamed, r"its name says 'cs', and its text looks like 'en'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BITEXTS)
+def test_a_bad_bitext_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    if name == "language":
+        pytest.importorskip("py3langid")
+    spoil, message = BAD_BITEXTS[name]
+    given = spoil(*bitext(tmp_path, "a.cs", "a.en"))
+    with pytest.raises(InputError, match=message):
+        run_command("init", tmp_path / "my", "--bitext", *given)
+    assert not (tmp_path / "my").exists()
