@@ -1,19 +1,25 @@
 """A trained model whose unknown words have vectors of their own, or share one again, without any training.
 
-python -m experiments.unknown work/experiments/cells/KEY/model own OUTPUT
+python -m experiments.unknown work/experiments/cells/KEY/model own OUTPUT --vectors fitted.txt
 """
 
 from pathlib import Path
 
+import torch
 import typer
 
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.trainer.model import SentenceModel
 
 
-def main(model: Path, unknown_words: str, output: Path) -> None:
-    """Write the model to OUTPUT, with `own` or `shared` unknown words."""
+def main(model: Path, unknown_words: str, output: Path, vectors: Path | None = None) -> None:
+    """Write the model to OUTPUT, with `own` or `shared` unknown words; its words get VECTORS, if given."""
     opened = SentenceModel.open(model)
     opened.unknown_words = unknown_words  # type: ignore[assignment]  # looked at when it is opened
+    if vectors is not None:
+        ((table, unit),) = opened.encoder.table_units().items()
+        given = WordVectors.from_text(vectors).of_words(opened.vocabularies[unit].units)
+        opened.encoder.tables()[table].data.copy_(torch.from_numpy(given))
     opened.save(output)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from experiments import curve, differing, harder, pairs
+from experiments import curve, differing, harder, pairs, unknown
 from experiments.pairs import STS_GROUPS
 from experiments.under_trained import UPPER_QUARTILE, rarer_percent
 from paraforge.base.files import read_json
@@ -66,6 +66,18 @@ def test_the_nearer_model_and_its_unknown_words(
     }
     shown = capsys.readouterr().out
     assert f"unknown: {names[-1]}" in shown and shown.count("judged") == 1
+
+
+def test_words_get_the_vectors_that_are_given_and_unknown_ones_their_own(tmp_path: Path) -> None:
+    model(tmp_path / "trained", {"red": 0.5})
+    (tmp_path / "fitted.txt").write_text(f"3 2\n{UNKNOWN} 0 0\nred 3 4\nbase 5 6\n")
+    unknown.main(tmp_path / "trained", "own", tmp_path / "own", tmp_path / "fitted.txt")
+    unknown.main(tmp_path / "own", "shared", tmp_path / "shared")
+    words = ["red", "base", "green", "blue"]
+    own = SentenceModel.open(tmp_path / "own").encode(words)
+    shared = SentenceModel.open(tmp_path / "shared").encode(words)
+    assert own[:2].tolist() == shared[:2].tolist() == [[3, 4], [5, 6]]
+    assert np.linalg.norm(own[2] - own[3]) > 0.1 and not shared[2:].any()
 
 
 def test_words_are_those_of_each_sentence_by_itself(tmp_path: Path) -> None:
