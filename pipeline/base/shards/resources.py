@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -124,19 +123,23 @@ def cpu_has_bfloat16() -> bool:
 
 
 def available_cores() -> int:
-    """Cores that this process may run on."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS
-        return os.cpu_count() or 1
+    """Cores that this process may use: those it may run on, and no more than a container's share."""
+    from dask.system import cpu_count
+
+    return int(cpu_count())
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may use: the machine's, or a container's share of it."""
+    from distributed.system import memory_limit
+
+    return int(memory_limit())
 
 
 def job_memory(resources: Resources) -> int:
     """Bytes that a job may take for its own tables: half of what a worker has, and 1 GiB at most."""
-    import psutil
-
     if resources.memory_limit == "auto":
-        worker = psutil.virtual_memory().total // resources.worker_count()
+        worker = available_memory() // resources.worker_count()
     else:
         from dask.utils import parse_bytes
 

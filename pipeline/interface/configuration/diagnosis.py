@@ -13,7 +13,7 @@ from pathlib import Path
 from paraforge.base.errors import ParaforgeError, install_command
 from paraforge.base.parsing.parser import parser_module, parser_names
 from paraforge.base.shards.dvc_files import broken_links, damaged
-from paraforge.base.shards.resources import available_cores
+from paraforge.base.shards.resources import available_cores, available_memory
 
 NEEDED = (
     *("pyarrow", "numpy", "scipy", "torch", "ctranslate2", "sentencepiece", "sacremoses", "sacrebleu"),
@@ -61,9 +61,7 @@ def _machine() -> Iterator[Finding]:
         "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.10 to 3.14"
     )
     yield Finding("machine", "cores", "ok", str(available_cores()))
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        gibibytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-        yield Finding("machine", "memory", "ok", f"{gibibytes:.1f} GiB")
+    yield Finding("machine", "memory", "ok", f"{available_memory() / 2**30:.1f} GiB")
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     enough = free >= 2
     remedy = "" if enough else "a run of the sample needs about 2 GiB"

@@ -54,6 +54,14 @@ def why_not() -> str:
     if tried.returncode:
         return f"no network namespaces: {tried.stderr.strip()}"
     subprocess.run(["ip", "netns", "del", name], check=True)
+    return mounts_missing()
+
+
+@cache
+def mounts_missing() -> str:
+    """Why a process cannot have mounts of its own here; empty where it can."""
+    if shutil.which("unshare") is None:
+        return "no unshare (util-linux)"
     command = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
     tried = subprocess.run(command, capture_output=True, text=True)
     return f"no mount namespaces: {tried.stderr.strip()}" if tried.returncode else ""

@@ -1,0 +1,39 @@
+"""What a process may use of a machine: a container's cores and memory, not all that is there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.base.shards.hosts import mounts_missing
+
+_LIMITED = """
+set -e
+mount -t tmpfs none /sys/fs/cgroup
+group=/sys/fs/cgroup$(tail -n 1 /proc/self/cgroup | sed 's/.*://')
+mkdir -p "$group"
+echo "$1 100000" > "$group/cpu.max"
+echo "$2" > /sys/fs/cgroup/memory.max
+shift 2
+exec "$@"
+"""
+
+_SHOWN = """
+from paraforge.base.shards import resources
+chosen = resources.Resources()
+print(resources.available_cores(), chosen.worker_count(), chosen.thread_count())
+print(resources.available_memory(), resources.job_memory(chosen))
+"""
+
+
+@pytest.mark.skipif(bool(mounts_missing()), reason=mounts_missing())
+@pytest.mark.parametrize("quota, cores", [("50000", 1), ("100000", 1), ("150000", 2), ("max", None)])
+def test_a_containers_share(quota: str, cores: int | None) -> None:
+    """As Docker and Kubernetes set it: more cores and memory are seen than may be used."""
+    limits = [quota, str(1 << 30)]
+    command = ["unshare", "--mount", "sh", "-c", _LIMITED, "sh", *limits, sys.executable, "-c", _SHOWN]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    expected = min(cores or sys.maxsize, len(os.sched_getaffinity(0)))
+    assert shown[:3] == 3 * [str(expected)]
+    assert shown[3:] == [str(1 << 30), str((1 << 30) // expected // 2)]
