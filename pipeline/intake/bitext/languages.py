@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from paraforge.base.text.language_codes import two_letters
+
 # A row counts where both sides have this many letters, and a verdict needs this many such rows.
 _LETTERS = 15
 _ROWS = 20
 _SWAPPED = 0.8
 _MIXED = 0.2
-# A code of two letters, perhaps with a region: others name languages in a model's own way.
-_CODE = re.compile(r"[A-Za-z]{2}([-_][A-Za-z]{2,4})?")
 _ALIKE = [
     frozenset(codes.split())
     for codes in (
-        "no nb nn da",
+        "no nn da",
         "hr sr bs",
         "id ms",
         "zh yue wuu",
@@ -47,6 +47,7 @@ def swapped_share(source: Sequence[str], target: Sequence[str], language: str) -
     if len(rows) < _ROWS:
         return None
     scored = [tuple(map(_scores, pair)) for pair in rows]
+    language = _label(language)
     if language not in scored[0][0]:
         return None
     bests = Counter(_best(one) for pair in scored for one in pair)
@@ -124,16 +125,22 @@ def other_language(texts: Sequence[str], language: str) -> str | None:
     The texts as a whole and half of them one by one have to be in the other, and few in ``language``. Of
     languages that are too alike to tell, none is another one.
     """
-    code = language.lower()[:2]
+    label = _label(language)
     long = [text for text in texts if _is_long(text)]
-    if not _CODE.fullmatch(language) or len(long) < _ROWS or importlib.util.find_spec("py3langid") is None:
+    if len(long) < _ROWS or importlib.util.find_spec("py3langid") is None:
         return None
     found = identified(long)
-    if found is None or code not in _scores(long[0]) or any({code, found} <= group for group in _ALIKE):
+    if found is None or label not in _scores(long[0]) or any({label, found} <= group for group in _ALIKE):
         return None
     bests = Counter(_best(_scores(text)) for text in long)
-    sure = found != code and bests[found] >= len(long) / 2 and bests[code] < _MIXED * len(long)
+    sure = found != label and bests[found] >= len(long) / 2 and bests[label] < _MIXED * len(long)
     return found if sure else None
+
+
+def _label(language: str) -> str:
+    """What py3langid calls a language."""
+    code = two_letters(language) or language
+    return "no" if code == "nb" else code
 
 
 def _is_long(text: str) -> bool:

@@ -67,7 +67,7 @@ def test_a_file_that_is_swapped_in_part_is_mixed(samples: list[Path]) -> None:
         (["pes", "dům", "voda"] * 100, ["dog", "house", "water"] * 100, "en"),  # a list of words
         (["The dog runs in the park."] * 5, ["Pes běží v parku u řeky."] * 5, "en"),  # a tiny file
         (["The dog runs in the park."] * 50, ["A dog is running in a park."] * 50, "en"),  # one language
-        (["Pes běží v parku u řeky."] * 50, ["The dog runs in the park."] * 50, "eng_Latn"),  # unknown code
+        (["Pes běží v parku u řeky."] * 50, ["The dog runs in the park."] * 50, "xxx_Latn"),  # unknown code
         (ENGLISH, ["opus-test-2020+tatoeba-2021", "manythings-2019+opus-test"] * 30, "en"),  # labels
         ([], [], "en"),
     ],
@@ -86,11 +86,17 @@ def test_another_language_than_configured_is_named_with_the_option() -> None:
     assert _problem(GERMAN, ENGLISH, Languages(None, "en")) is None  # no model: no language of sources
 
 
-@pytest.mark.parametrize("language", ["cs", "cs-CZ", "cs_CZ"])
+@pytest.mark.parametrize("language", ["en", "en-GB", "en_US", "eng_Latn", "__en__"])
+def test_a_swap_is_found_however_the_language_is_written(language: str) -> None:
+    assert swapped_share(ENGLISH, GERMAN, language) == 1
+    assert swapped_share(GERMAN, ENGLISH, language) == 0
+
+
+@pytest.mark.parametrize("language", ["cs", "cs-CZ", "cs_CZ", "ces_Latn"])
 def test_a_language_is_another_only_where_it_is_sure(language: str, samples: list[Path]) -> None:
     assert other_language(GERMAN, language) == "de"
     assert other_language(GERMAN[:19], language) is None
-    assert other_language(GERMAN, "ces_Latn") is None and other_language(GERMAN, "xx") is None
+    assert other_language(GERMAN, "xxx_Latn") is None and other_language(GERMAN, "xx") is None
     for path in samples:
         czech = [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()]
         assert other_language(czech, language) is None
@@ -101,6 +107,7 @@ def test_a_language_is_another_only_where_it_is_sure(language: str, samples: lis
 def test_languages_that_are_too_alike_are_not_told_apart() -> None:
     norwegian = [f"Hunden nummer {place} løper i parken under de gamle trærne." for place in range(40)]
     assert other_language(norwegian, "nb") is None and other_language(norwegian, "da") is None
+    assert other_language(norwegian, "nb_NO") is None and other_language(GERMAN, "nb") == "de"
     assert other_language(norwegian, "cs") is not None
 
 

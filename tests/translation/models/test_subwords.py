@@ -15,7 +15,6 @@ from paraforge.translation.models.sentencepiece import (
     write_dictionary,
 )
 from paraforge.translation.models.subwords import (
-    THREE_LETTERS,
     copy_subwords,
     find_subwords,
     language_token,
@@ -102,12 +101,6 @@ def test_several_tokens_of_a_language_are_the_users_to_choose() -> None:
 
 def test_all_tokens() -> None:
     assert language_tokens(NLLB) == ["ces_Latn", "eng_Latn", "lvs_Latn", "zho_Hans", "zho_Hant"]
-
-
-def test_codes_are_codes() -> None:
-    assert THREE_LETTERS["de"] == "deu"
-    assert all(len(two) == 2 and len(three) == 3 for two, three in THREE_LETTERS.items())
-    assert len(set(THREE_LETTERS.values())) == len(THREE_LETTERS)
 
 
 SENTENCES = [side for pair in bitext(300) for side in pair]

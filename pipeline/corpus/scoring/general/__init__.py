@@ -4,9 +4,10 @@ It is a directory as `WordScorer` writes it: `scorer.json`, which says what it w
 `vectors.safetensors`. Its card is README.md.
 """
 
-import re
 from pathlib import Path
 from typing import Final
+
+from paraforge.base.text.language_codes import two_letters
 
 NAME: Final = "general"
 DIRECTORY: Final = Path(__file__).parent
@@ -14,5 +15,4 @@ DIRECTORY: Final = Path(__file__).parent
 
 def is_english(language: str) -> bool:
     """Whether a language code or tag means English: ``en``, ``eng``, ``en-GB``, ``eng_Latn``, ``en|eng``."""
-    codes = (re.split(r"[^a-z]", code.strip().lower())[0] for code in language.split("|"))
-    return any(code in ("en", "eng") for code in codes)
+    return "en" in map(two_letters, language.split("|"))

@@ -1,0 +1,39 @@
+"""Codes of languages: of two and of three letters, and the tags that models and locales make of them."""
+
+import re
+from typing import Final
+
+# ISO 639-1 and 639-3 (or the macrolanguage's most spoken one, where models use that): de -> deu.
+_CODES = (
+    "af afr, am amh, ar ara, as asm, az aze, be bel, bg bul, bn ben, bs bos, ca cat, cs ces, cy cym, "
+    "da dan, de deu, el ell, en eng, eo epo, es spa, et est, eu eus, fa fas, fi fin, fo fao, fr fra, "
+    "fy fry, ga gle, gd gla, gl glg, gu guj, ha hau, he heb, hi hin, hr hrv, ht hat, hu hun, hy hye, "
+    "id ind, ig ibo, is isl, it ita, ja jpn, jv jav, ka kat, kk kaz, km khm, kn kan, ko kor, ku kur, "
+    "ky kir, la lat, lb ltz, lg lug, ln lin, lo lao, lt lit, lv lav, mg mlg, mi mri, mk mkd, ml mal, "
+    "mn mon, mr mar, ms msa, mt mlt, my mya, nb nob, ne nep, nl nld, nn nno, no nor, oc oci, om orm, "
+    "or ori, pa pan, pl pol, ps pus, pt por, rn run, ro ron, ru rus, rw kin, sd snd, si sin, sk slk, "
+    "sl slv, sn sna, so som, sq sqi, sr srp, su sun, sv swe, sw swa, ta tam, te tel, tg tgk, th tha, "
+    "ti tir, tk tuk, tl tgl, tn tsn, tr tur, ts tso, tt tat, ug uig, uk ukr, ur urd, uz uzb, vi vie, "
+    "wo wol, xh xho, yi yid, yo yor, zh zho, zu zul"
+)
+THREE_LETTERS: Final[dict[str, str]] = {pair[:2]: pair[3:] for pair in _CODES.split(", ")}
+# NLLB names members of these macrolanguages.
+MEMBERS: Final = {
+    "ara": "arb", "aze": "azj", "fas": "pes", "kur": "kmr", "lav": "lvs", "mlg": "plt", "mon": "khk",
+    "msa": "zsm", "nep": "npi", "nor": "nob", "ori": "ory", "orm": "gaz", "pus": "pbt", "sqi": "als",
+    "swa": "swh", "uzb": "uzn", "yid": "ydd",
+}  # fmt: skip
+_TWO_LETTERS = {three: two for two, three in THREE_LETTERS.items()}
+_TWO_LETTERS |= {member: _TWO_LETTERS[three] for three, member in MEMBERS.items() if member != "nob"}
+_TWO_LETTERS |= {"iw": "he", "in": "id", "ji": "yi"}  # no longer in use
+_TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z]{2,4})?(?:__|<<|>)?")
+
+
+def two_letters(language: str) -> str | None:
+    """The code of two letters (ISO 639-1) of a language: ``cs`` for ``cs``, ``cs-CZ``, ``ces``, ``ces_Latn``,
+    ``>>ces<<``. None: it is none of these, or has three letters and is not known."""
+    found = _TAG.fullmatch(language.strip().lower())
+    if found is None:
+        return None
+    code = found[1]
+    return _TWO_LETTERS.get(code, code if len(code) == 2 else None)
