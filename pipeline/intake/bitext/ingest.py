@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.shards.libraries import installed, merged, settle_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.store import ShardDirectory, read_parquet
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.intake.bitext.ingested_shards import (
     IngestReport,
@@ -26,16 +27,19 @@ from paraforge.intake.bitext.ingested_shards import (
     rank_groups,
     write_shards,
 )
-from paraforge.intake.bitext.languages import Languages
+from paraforge.intake.bitext.languages import Languages, identified
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
 from paraforge.intake.bitext.sources import (
+    ROWS_IDENTIFIED,
     SourceFile,
     SourceFiles,
     check_first_rows,
     file_key,
+    languages_of_rows,
     read_row_numbers,
     resolve,
+    spread,
 )
 from paraforge.versions import INGEST
 
@@ -65,7 +69,8 @@ def ingest(
     resources: where to run. languages: what a bitext should be in; not looked at where None.
 
     Raises:
-        ConfigurationError: files that are missing, all in one message; first rows in other languages.
+        ConfigurationError: files that are missing, all in one message; rows in other languages, of the first
+            or of some places further on.
         InputError: a source that cannot be read, with file and line.
         IncompleteError: no row is kept, or counts do not add up.
         WorkLockedError: another process is ingesting into the same work directory.
@@ -90,6 +95,8 @@ def ingest(
                 )
             finished = [plan.key for plan in plans if work.find(plan.key) is not None]
             settle_versions(work, finished, len(plans), installed(), resources)
+            if len(finished) < len(plans):
+                _check_inside(read, parameters, languages)
             results = _write(plans, read, parameters, work, jobs, run)
         report = make_report(read, plans, results)
         check_report(report, rows)
@@ -144,14 +151,45 @@ def _read(
     for source in sources:
         here = range(at, at + len(source.files))
         at += len(source.files)
-        parts = _join_files(
-            source, [directories[i] for i in here], [reports[directories[i]] for i in here], first_row
-        )
+        places = [directories[i] for i in here]
+        found_there = [reports[place] for place in places]
+        parts = _join_files(source, places, found_there, first_row)
         first_row = parts[-1].first_row + parts[-1].rows
-        read.append(
-            ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
-        )
+        read.append(ReadSource(source, places, parts, found_there, [digests[i] for i in here]))
     return read
+
+
+def _check_inside(
+    read: Sequence[ReadSource], parameters: IngestParameters, languages: Languages | None
+) -> None:
+    """What is said of first rows, for some further on, down to the last: files that were joined may differ.
+
+    Raises ConfigurationError: they are not in the languages that they should be in.
+    """
+    if languages is None or not parameters.check_languages or parameters.kind != "bitext":
+        return
+    problems = []
+    for source in read:
+        files = dict(zip(source.directories, source.files.files, strict=True))
+        begin, last = source.parts[0].first_row, source.parts[-1]
+        end = last.first_row + last.rows
+        for row in spread(range(begin, max(begin, end - ROWS_IDENTIFIED) + 1))[1:]:
+            part = next(part for part in source.parts if row < part.first_row + part.rows)
+            first = min(row - part.first_row, max(0, part.rows - ROWS_IDENTIFIED))
+            table = read_parquet(part.path, ["line", *TEXTS["bitext"], "rejected"])
+            table = table.slice(first, ROWS_IDENTIFIED)
+            kept = table.filter(pc.is_null(table["rejected"]))
+            sides = {side: kept[side].to_pylist() for side in TEXTS["bitext"]}
+            file = files[part.path.parent]
+            if languages_of_rows(file, sides, parameters, languages) is not None:
+                seen = " and ".join(f"{side} {identified(texts)!r}" for side, texts in sides.items())
+                problem = f"unlike the first rows, those from here on have in {seen}: files that were joined?"
+                remedy = f"Give each a source of its own, or {languages.unchecked}"
+                error = InputError(problem, file.main_path, table["line"][0].as_py(), remedy)
+                problems.append(f"source {source.files.name!r}: {error}")
+                break
+    if problems:
+        raise ConfigurationError(problems)
 
 
 def _join_files(

@@ -214,9 +214,10 @@ class IngestReport:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """A source whose files have been read."""
+    """A source whose files have been read. directories: where each file's parts are."""
 
     files: SourceFiles
+    directories: list[Path]
     parts: list[Part]
     reports: list[FileReport]
     digests: list[dict[str, str]]

@@ -75,17 +75,22 @@ class Languages:
     target: str
     section: str = "ingest"
 
+    @property
+    def unchecked(self) -> str:
+        """How to go on without a check."""
+        return f"set {self.section}.check_languages=false"
+
 
 def language_problem(
     texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
 ) -> str | None:
-    """What is wrong with the languages of the first rows, with the remedy; None where nothing is seen.
+    """What is wrong with the languages of some rows, with the remedy; None where nothing is seen.
 
     texts: ``source_text`` and ``reference``, row by row. places: what a reader calls their places.
     exchanged: how the source has to be written if its sides are in each other's place.
     """
     source, reference = texts["source_text"], texts["reference"]
-    go_on = f"set {languages.section}.check_languages=false"
+    go_on = languages.unchecked
     share = swapped_share(source, reference, languages.target)
     # Labels of rows may look like a language one by one, and not as a whole.
     whole = {side: identified(texts[side]) for side in texts}
@@ -96,7 +101,7 @@ def language_problem(
         return f"{', '.join(seen)}: swapped? Give {exchanged}, or {go_on}"
     if share is not None and share >= _MIXED:
         return (
-            f"{share:.0%} of the first rows have {languages.target!r} in source_text and another language in "
+            f"{share:.0%} of these rows have {languages.target!r} in source_text and another language in "
             f"reference: a mixed file? Separate its rows, or {go_on}"
         )
     if languages.source is None:
@@ -171,8 +176,9 @@ _SHOWN = 40
 _NUMBER = re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*")
 _HEADINGS = re.compile(
     r"(source|target|src|tgt|ref|hyp|mt|text|sentence|sent|phrase|reference|translation|paraphrase|original|"
-    r"hypothesis|premise|english|question)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2})?|[st][12]|"
-    r"(?-i:[a-z]{2})",
+    r"hypothesis|premise|question|english|czech|slovak|polish|german|french|spanish|italian|portuguese|dutch|"
+    r"russian|ukrainian|chinese|japanese|arabic|foreign)"
+    r"([ _-]?(text|sentence|translation|lang|[12ab])|[ _-][a-z]{2})?|[st][12]|(?-i:[a-z]{2})",
     re.I,
 )
 

@@ -3,10 +3,10 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,11 @@ from paraforge.intake.bitext.source import ONLY, FileSource
 
 logger = logging.getLogger(__name__)
 
+ItemT = TypeVar("ItemT")
+
 _FIRST_BYTES = 1 << 16  # of a text file that is only looked at
-_ROWS_IDENTIFIED = 200  # of a file, whose languages are identified
-_FILES_IDENTIFIED = 5  # of a source, spread over all
+ROWS_IDENTIFIED = 200  # of a file, whose languages are identified
+_IDENTIFIED = 5  # files of a source, and places of what was read, spread over all
 _DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
 _PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
@@ -124,7 +126,7 @@ def problems(parameters: IngestParameters, languages: Languages | None = None) -
         if files is None:
             continue
         before = len(found)
-        identified = _spread(files.files)
+        identified = spread(files.files)
         for file in files.files:
             try:
                 rows = _first_rows(file, parameters.cleaning)
@@ -154,7 +156,7 @@ def check_first_rows(
     samples = {source.name for source in parameters.sources if isinstance(source, SampleSource)}
     found = _Problems()
     for source in sources:
-        for file in _spread(source.files) if source.name not in samples else []:
+        for file in spread(source.files) if source.name not in samples else []:
             try:
                 rows = _first_rows(file, parameters.cleaning)
             except (InputError, OSError):
@@ -166,9 +168,9 @@ def check_first_rows(
         raise ConfigurationError(found.listed())
 
 
-def _spread(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """A few of the files, in their order."""
-    places = np.linspace(0, len(files) - 1, min(len(files), _FILES_IDENTIFIED)).astype(int)
+def spread(files: Sequence[ItemT]) -> list[ItemT]:
+    """A few of the files, or of what else has languages, in their order: the first, the last, and between."""
+    places = np.linspace(0, len(files) - 1, min(len(files), _IDENTIFIED)).astype(int)
     return [files[place] for place in places]
 
 
@@ -177,7 +179,7 @@ def _first_rows(file: SourceFile, cleaning: Cleaning) -> dict[str, list[str]]:
     reading = Reading(block_bytes=_FIRST_BYTES)
     for block in read_file(file, cleaning, reading):
         if len(block):
-            taken = pa.array(np.flatnonzero(block.codes == 0)[:_ROWS_IDENTIFIED])
+            taken = pa.array(np.flatnonzero(block.codes == 0)[:ROWS_IDENTIFIED])
             clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
             return {name: texts.take(taken).to_pylist() for name, texts in block.texts.items()}
     raise InputError("the file has no rows", file.main_path)
@@ -191,19 +193,38 @@ def _judge(
 ) -> str | None:
     """What is wrong with the languages of the first rows; what looks odd is logged."""
     columns = getattr(file.source, "columns", {})
-    places = {side: f"column {columns[side]}" if columns else file.path_of(side).name for side in rows}
-    for oddity in oddities(rows, places):
+    for oddity in oddities(rows, _places(file, rows)):
         remedy = "Name other columns in its 'columns'" if columns else "Name other files in its 'paths'"
         if oddity.is_header:
             remedy = "Give the source 'header: true'" if columns else "Remove the line"
         logger.warning("source %r: %s: %s. %s", file.source.name, file.main_path, oddity, remedy)
+    return languages_of_rows(file, rows, parameters, languages)
+
+
+def languages_of_rows(
+    file: SourceFile,
+    rows: Mapping[str, Sequence[str]],
+    parameters: IngestParameters,
+    languages: Languages | None,
+) -> str | None:
+    """What is wrong with the languages of some rows of a file, with the remedy.
+
+    rows: their sides, ``source_text`` and ``reference``.
+    """
     if languages is None or not parameters.check_languages or parameters.kind != "bitext":
         return None
+    columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
     exchanged = {"source_text": named["reference"], "reference": named["source_text"]}
     sides = {side: rows[side] for side in ("source_text", "reference")}
     key = "columns" if columns else "paths"
-    return language_problem(sides, languages, places, f"{key}: {json.dumps(exchanged, ensure_ascii=False)}")
+    exchanged_as = f"{key}: {json.dumps(exchanged, ensure_ascii=False)}"
+    return language_problem(sides, languages, _places(file, sides), exchanged_as)
+
+
+def _places(file: SourceFile, sides: Iterable[str]) -> dict[str, str]:
+    columns = getattr(file.source, "columns", {})
+    return {side: f"column {columns[side]}" if columns else file.path_of(side).name for side in sides}
 
 
 class _Problems:

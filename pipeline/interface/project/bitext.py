@@ -15,6 +15,7 @@ from pyarrow import json as arrow_json
 from pyarrow import parquet
 
 from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.shards.schema import holds_text
 from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.corpus.scoring.general import is_english
@@ -202,7 +203,7 @@ def _texts(table: pa.Table) -> dict[int | str, list[str]]:
     return {
         field.name: [text or "" for text in column.to_pylist()]
         for field, column in zip(table.schema, table.columns, strict=True)
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        if holds_text(field.type)
     }
 
 

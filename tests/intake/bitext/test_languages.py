@@ -121,6 +121,34 @@ def test_ingest_refuses_before_it_reads(samples: list[Path], tmp_path: Path) -> 
     assert ingest(allowed, tmp_path / "out", resources, CZECH_ENGLISH).kept
 
 
+@pytest.mark.parametrize("right, wrong", [(600, 300), (250, 1700)])
+@pytest.mark.parametrize("kind", ["swapped", "german", "half"])
+def test_rows_that_were_joined_to_right_ones_are_found_before_shards_are_written(
+    kind: str, right: int, wrong: int, samples: list[Path], tmp_path: Path
+) -> None:
+    rows = [line.split("\t")[:2] for one in samples for line in one.read_text("utf-8").splitlines()]
+    rows = rows[: right + wrong]
+    others = {
+        "swapped": [row[::-1] for row in rows[right:]],
+        "german": [[GERMAN[place % 60], row[1]] for place, row in enumerate(rows[right:])],
+        "half": [row[::-1] if place % 2 else row for place, row in enumerate(rows[right:])],
+    }[kind]
+    path = tmp_path / "joined.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows[:right] + others), "utf-8")
+    columns = {"source_text": 0, "reference": 1}
+    resources = Resources(work=tmp_path / "work", workers=1)
+    with pytest.raises(ConfigurationError, match=r"joined.tsv:\d+: unlike the first rows") as raised:
+        ingest(_parameters(str(path), columns), tmp_path / "out", resources, CZECH_ENGLISH)
+    line = int(str(raised.value).split("joined.tsv:")[1].split(":")[0])
+    assert right - 200 < line <= right + wrong - 199
+    assert "set ingest.check_languages=false" in str(raised.value)
+    assert not (tmp_path / "out").exists()
+    allowed = _parameters(str(path), columns, check_languages=False)
+    assert ingest(allowed, tmp_path / "out", resources, CZECH_ENGLISH).rows == len(
+        rows[:right] + others[:wrong]
+    )
+
+
 def test_of_many_files_a_few_are_identified(
     samples: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,4 +161,4 @@ def test_of_many_files_a_few_are_identified(
     assert problems(parameters, CZECH_ENGLISH) == []
     assert 2 <= len(asked) <= 5
     ingest(parameters, tmp_path / "out", Resources(work=tmp_path / "work", workers=1), CZECH_ENGLISH)
-    assert len(asked) <= 10
+    assert len(asked) <= 15

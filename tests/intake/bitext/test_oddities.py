@@ -56,6 +56,7 @@ def test_distinct_texts_longer_than_any_heading_are_not_odd(rows: list[tuple[str
 
 def test_a_header_has_different_known_names() -> None:
     assert is_header(["source", "target"]) and is_header(["text_en", "Text cs"]) and is_header(["en", "cs"])
+    assert is_header(["Czech sentence", "English translation"]) and is_header(["german", "english_text"])
     assert not any(map(is_header, [["text", "text"], ["Oh", "Ah"], ["A dog.", "text"], ["text"]]))
 
 
