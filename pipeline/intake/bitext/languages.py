@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from paraforge.base.text.language_codes import two_letters
@@ -158,11 +158,12 @@ def _best(scores: dict[str, float]) -> str:
 
 @lru_cache(maxsize=4096)
 def _scores(text: str) -> dict[str, float]:
-    return {str(name): float(score) for name, score in _identifier().rank(text[:20_000])}
+    return {str(name): float(score) for name, score in identifier().rank(text[:20_000])}
 
 
-@lru_cache(maxsize=1)
-def _identifier() -> Any:
+@cache
+def identifier() -> Any:
+    """py3langid's identifier of all its languages. It is decompressed once a process: half a second."""
     from py3langid import langid
 
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from paraforge.base.errors import ConfigurationError, require
 from paraforge.corpus.scorer import Column, Scorer, ScorerChoice
+from paraforge.intake.bitext import languages
 
 if TYPE_CHECKING:
     from paraforge.base.text.language_identification import LanguageModel
@@ -91,11 +93,10 @@ class LanguageIdentification(Scorer):
 
 @lru_cache(maxsize=2)
 def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
-    """The package's identifier and its model as arrays. It is decompressed once a process: half a second."""
+    """The package's identifier of these languages, and its model as arrays."""
     from paraforge.base.text.language_identification import load_language_model
 
-    langid = require(f"{PACKAGE}.langid", EXTRA)
-    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    identifier = copy(languages.identifier())
     if candidates is not None:
         known = identifier.labels
         unknown = [code for code in candidates if code not in known]

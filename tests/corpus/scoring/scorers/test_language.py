@@ -1,6 +1,7 @@
 """The languages of both sides, where the optional package is there, and a clear message where it is not."""
 
 import sys
+from copy import copy
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from paraforge.base.errors import ConfigurationError, MissingPackageError
 from paraforge.base.text.language_identification import load_language_model
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import language
+from paraforge.intake.bitext import languages
 
 PAIRS = [
     ("The committee will meet again on Thursday.", "The committee meets again on Thursday."),
@@ -42,14 +44,14 @@ def test_candidates() -> None:
 
 
 def test_the_model_over_a_column_answers_as_the_package_does() -> None:
-    langid = pytest.importorskip("py3langid.langid")
-    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    pytest.importorskip("py3langid")
+    identifier = copy(languages.identifier())
     texts = [text for pair in PAIRS for text in pair]
     texts += ["ŽLUŤOUČKÝ KŮŇ ÚPĚL ĎÁBELSKÉ ÓDY", "ĎA\u0301BEL", "Да, то је тачно.", "\U0001f600"]
     texts += [" ", "", "do " * 400, "NO SMOKING", "Ärger", "NO ĎÁBEL", "no é", "NO \u00e9", "½ ²"]
     texts += [f"{first} {second}" for first in texts for second in texts]
-    for languages in (None, ["cs", "en", "sr"]):
-        identifier.set_languages(languages)
+    for codes in (None, ["cs", "en", "sr"]):
+        identifier.set_languages(codes)
         model = load_language_model(identifier)
         assert model is not None
         column = pa.array(["x", *texts])[1:]  # a column that does not begin its buffers
@@ -58,8 +60,8 @@ def test_the_model_over_a_column_answers_as_the_package_does() -> None:
 
 
 def test_weights_of_another_precision_are_left_to_the_package() -> None:
-    langid = pytest.importorskip("py3langid.langid")
-    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
+    pytest.importorskip("py3langid")
+    identifier = copy(languages.identifier())
     assert load_language_model(identifier) is not None
     identifier.nb_ptc = identifier.nb_ptc.astype("float32") + 1e-4
     assert load_language_model(identifier) is None
