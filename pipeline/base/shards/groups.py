@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -34,10 +33,10 @@ Keys = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
 
-def run_query(sql: str, tables: Mapping[str, ds.Dataset], directory: Path, what: str) -> Path:
+def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
     """Write the rows that a query selects to a Parquet file, with at most 1 GB of memory.
 
-    sql: of this program, never a user's. tables: what it reads, by name. directory: for the file and what
+    sql: of this program, never a user's. tables: datasets of Arrow by name. directory: for the file and what
     exceeds the memory; what is in it is removed. what: what cannot be done if the query fails.
 
     Raises InputError: the disk is full. Interrupted: SIGTERM or Ctrl-C.
@@ -212,6 +211,8 @@ def _rank(parts: list[Path], spilled: Path, output: Path) -> None:
 
     parts: Parquet files of ``high``, ``low`` and ``row``. spilled: directory for what exceeds the memory.
     """
+    import pyarrow.dataset as ds  # here, as it imports pandas where that is installed
+
     schema = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "row": pa.int64()})
     entries = ds.dataset([str(part) for part in parts], schema, format="parquet")
     result = run_query(_REPEATED, {"entries": entries}, spilled, "equal keys cannot be found")

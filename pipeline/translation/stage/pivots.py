@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import ConfigurationError
@@ -172,5 +171,7 @@ def _write_pairs(
     return dict(sorted(rows.items())), writer.close()
 
 
-def _dataset(directory: Path) -> ds.Dataset:
+def _dataset(directory: Path) -> Any:
+    import pyarrow.dataset as ds
+
     return ds.dataset([str(path) for path in ShardDirectory(directory).paths], format="parquet")

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
@@ -179,6 +178,8 @@ class WordAverage(CosineModel):
         return WordAverage(self.vectors, self.weighting, found)
 
     def _average(self, column: Any) -> FloatArray:
+        from scipy.sparse import csr_array  # here, as it takes a tenth of a second
+
         tokens = tokenize_column(column)
         if self.weighting is not None and self.weighting.background.partial:
             self.weighting.background.missing(tokens.occurrences())
