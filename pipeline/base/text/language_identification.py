@@ -165,7 +165,8 @@ def _best_classes(
             for feature in features:
                 counts[feature] += 1
             once[:] = 0
-            scores[:] = priors
+            for one in range(classes):  # an array copied as a whole takes two seconds to compile
+                scores[one] = priors[one]
             for feature in features:
                 count = counts[feature]
                 counts[feature] = 0

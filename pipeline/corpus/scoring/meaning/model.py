@@ -60,7 +60,8 @@ def _add_up(
     """
     units = np.empty(len(output))
     for row in range(len(signs)):
-        units[:] = hidden_bias
+        for unit in range(len(units)):
+            units[unit] = hidden_bias[unit]
         count = 0
         for sign in range(signs.shape[1]):
             if signs[row, sign]:
