@@ -153,6 +153,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
     imported = [name for name in sys.modules if name == "torch" or name.startswith(FORKED)]
+    if "paraforge.corpus.scoring.score" in imported:
+        imported.append("tests.used_once")
     multiprocessing.get_context("forkserver").set_forkserver_preload(["distributed", *imported])
     if "distributed" in sys.modules:
         sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own

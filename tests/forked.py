@@ -101,7 +101,8 @@ def _train(
 def fork_trainings() -> None:
     """From now on trainings are forked, where there is no GPU, which a forked process cannot use."""
     import_fairseq()
-    importlib.import_module("fairseq.trainer")
+    for name in ("fairseq.trainer", "torch._dynamo"):  # the latter by the first optimiser
+        importlib.import_module(name)
     if not Path("/dev/nvidiactl").exists():
         found = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
         processes.subprocess = found  # type: ignore[assignment]

@@ -32,7 +32,7 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
     Some sentences fail and some hypotheses are defective, so that every kind of count is above zero.
     """
     copy_code(directory)
-    parameters = yaml.safe_load(compose(ROOT / "configs", [*CHOICES, *overrides]))
+    parameters = yaml.safe_load(_composed(*CHOICES, *overrides))
     parameters["ingest"]["sources"][0]["pairs"] = pairs
     parameters["ingest"]["rows_per_shard"] = 200
     parameters["translate"]["fake"] = {"defects": 0.05, "fail_pattern": "nov"}
@@ -40,6 +40,11 @@ def make_project(directory: Path, *overrides: str, pairs: int = 1500) -> Path:
     parameters["resources"]["workers"] = 1
     write_parameters(directory, parameters)
     return directory
+
+
+@cache
+def _composed(*overrides: str) -> str:
+    return compose(ROOT / "configs", overrides)
 
 
 def make_finished(directory: Path) -> None:

@@ -31,16 +31,20 @@ REAL_FSYNC = "PARAFORGE_TESTS_FSYNC"
 SCRIPTS = Path(sys.executable).parent
 PROGRAMS = ("paraforge.interface.cli", "paraforge.stages")
 # What commands and stages import only when it is needed.
-HEAVY = ("ctranslate2", "distributed", "dvc.cli", "dvc.commands.repro", "dvc.repo.reproduce", "duckdb",
-         "hydra", "numba", "pyarrow.dataset", "pytest", "sacrebleu.metrics", "sacremoses",
-         "safetensors.torch", "scipy.stats", "sentencepiece", "torch")  # fmt: skip
+HEAVY = ("configobj", "ctranslate2", "distributed", "duckdb", "dvc.cachemgr", "dvc.cli.parser",
+         "dvc.data_cloud", "dvc.dirs", "dvc.lock", "dvc.repo.artifacts", "dvc.repo.datasets",
+         "dvc.repo.graph", "dvc.repo.index", "dvc.repo.metrics", "dvc.repo.open_repo", "dvc.repo.plots",
+         "dvc.repo.reproduce", "dvc.repo.stage", "dvc.rwlock", "dvc.scm", "dvc.utils.strictyaml",
+         "dvc_data.hashfile.status", "hydra", "networkx", "numba", "pyarrow.acero", "pyarrow.dataset",
+         "pytest", "ruamel.yaml", "sacrebleu.metrics", "sacremoses", "safetensors.torch", "scipy.stats",
+         "sentencepiece", "torch._dynamo")  # fmt: skip
 # Sends its arguments, directory, environment and standard files, and ends with the code that comes back. It
 # imports next to nothing. A signal to the group is the program's business. The first lines are as pip writes
 # them: the path of Python may be long, or have a space.
 CLIENT = """#!/bin/sh
 '''exec' "{python}" -IS "$0" "$@"
 ' '''
-import os, sys, _signal, _socket
+import os, sys, time, _signal, _socket
 name, arguments = {name!r}, sys.argv[1:]
 def start_itself():
     path = {python!r} if name == "python" else {scripts!r} + "/" + name
@@ -62,10 +66,17 @@ words += [f"{{key}}={{value}}" for key, value in os.environ.items()]
 message = b"\\0".join(map(os.fsencode, words))
 server.sendmsg([b"%9d" % len(message)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 server.sendall(message)
-if server.recv(1):
-    server.sendall(b"begin")
+number = int(server.recv(10) or sys.exit("killed"))
+server.sendall(b"begin")
 code = server.recv(1)
-sys.exit(code[0] if code else "killed")
+if code:
+    sys.exit(code[0])
+try:  # it was killed: so is this, once nobody finds it any more
+    while True:
+        os.kill(number, 0)
+        time.sleep(0.001)
+except OSError:
+    os.kill(os.getpid(), _signal.SIGKILL)
 """
 
 
@@ -122,6 +133,7 @@ def serve(place: Path) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    importlib.import_module("tests.used_once")
     with contextlib.suppress(ImportError):  # fairseq is not installed
         importlib.import_module("tests.forked").fork_trainings()
     sys.path.pop(0)
@@ -212,7 +224,7 @@ def _run(connection: socket.socket, fsync: Callable[..., None]) -> None:
         os.environ[key] = value
     if REAL_FSYNC in os.environ:
         os.fsync = fsync
-    connection.sendall(b"-")
+    connection.sendall(b"%10d" % os.getpid())
     # Killed before it answers, it takes nobody with it who had not joined its group.
     if connection.recv(5) != b"begin":
         os._exit(1)
