@@ -1,8 +1,6 @@
 """Near repeats of meaning: against exact search, whatever the shards, threads and kills."""
 
 import hashlib
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,8 @@ from paraforge.products.loading import load_fixed
 from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, write_corpus
 from tests.corpus.selection.published import publish_pairs
 from tests.corpus.selection.test_select import fates, run
+from tests.project import ROOT
+from tests.project import run as run_program
 
 PAIRS = random_pairs(600, seed=5)
 FILTER = {"kind": "near_repeats", "cosine": 0.9}
@@ -272,8 +272,7 @@ run({"filters": [FILTER]}, PAIRS, Path(sys.argv[1]), cut(600, 100))
 
 @pytest.mark.parametrize("moment", ["rows", "bands", "kept", "shards"])
 def test_killed(tmp_path: Path, moment: str) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment]
-    assert subprocess.run(command, check=False).returncode == -9
+    run_program("python", "-c", KILLED, str(tmp_path / "killed"), moment, cwd=ROOT, expect=-9)
     digests = []
     for root in (tmp_path / "killed", tmp_path / "whole"):
         run({"filters": [FILTER]}, PAIRS, root, cut(600, 100))

@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from paraforge.embeddings.unrolling.train_decoders import DecodersReport, train_
 from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
-from tests.project import environment
+from tests.project import start
 
 SMALL: dict[str, Any] = {
     "network": {"word_dimension": 6, "state_dimension": 5},
@@ -104,9 +102,6 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-_COMMAND = [sys.executable, "-c", "from paraforge.interface.cli import main; main()"]
-
-
 @pytest.mark.slow
 def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
     """SIGKILL, SIGTERM, and to the end, with a checkpoint after every update until then."""
@@ -125,17 +120,13 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
 
     for number in (signal.SIGKILL, signal.SIGTERM):
         reached = updates()
-        process = subprocess.Popen(
-            [*_COMMAND, *arguments("killed"), "--checkpoint-seconds", "0"],
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = start("paraforge", *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
         while process.poll() is None and updates() < reached + 10:
             time.sleep(0.002)
         assert process.poll() is None
-        process.send_signal(number)
-        assert process.wait() == (130 if number == signal.SIGTERM else -number)
+        os.killpg(process.pid, number)
+        process.communicate()
+        assert process.returncode == (130 if number == signal.SIGTERM else -number)
     for name in ("killed", "whole"):
         run_command(*arguments(name))
     assert digests(tmp_path / "killed") == digests(tmp_path / "whole")

@@ -1,9 +1,7 @@
 """The stage as a user runs it: exit code, one line to read, what lies there afterwards."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,8 @@ import pytest
 import yaml
 
 from tests.intake.bitext.helpers import write
+from tests.project import ROOT, run
 
-ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.slow
 
 
@@ -22,14 +20,7 @@ def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedP
     content = yaml.safe_load(compose(ROOT / "configs", ["corpus=tatoeba", "translation=fake"]))
     content["ingest"] = section
     (directory / "params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "paraforge.stages.ingest"],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run("python", "-m", "paraforge.stages.ingest", cwd=directory, expect=None)
 
 
 def section(path: Path) -> dict[str, Any]:

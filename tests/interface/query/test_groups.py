@@ -44,6 +44,14 @@ def expected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def related(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with groups and splits."""
+    root = tmp_path_factory.mktemp("related")
+    publish_pairs(root, table=related_pairs(), splits=SPLITS)
+    return root / "corpus"
+
+
 @pytest.mark.parametrize("splits", [{}, SPLITS])
 def test_a_row_for_each_group(
     splits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,11 +105,10 @@ def test_an_empty_corpus_has_a_file_without_groups(tmp_path: Path) -> None:
     ]
 
 
-def test_a_query_in_the_condition_is_of_all_splits(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
+def test_a_query_in_the_condition_is_of_all_splits(related: Path, tmp_path: Path) -> None:
     condition = "paraphrase_score = (SELECT max(paraphrase_score) FROM corpus) AND source <> 'random()'"
-    run(tmp_path / "corpus", "--where", condition, "-o", tmp_path / "part")
-    highest = max(row["paraphrase_score"] for row in rows_of(tmp_path / "corpus"))
+    run(related, "--where", condition, "-o", tmp_path / "part")
+    highest = max(row["paraphrase_score"] for row in rows_of(related))
     assert {row["paraphrase_score"] for row in rows_of(tmp_path / "part")} == {highest}
 
 
@@ -121,18 +128,27 @@ def odd_pairs() -> pa.Table:
     return with_columns(pairs, **odd)
 
 
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a corpus of them."""
+    root = tmp_path_factory.mktemp("odd")
+    publish_pairs(root, table=odd_pairs(), splits=SPLITS)
+    return root
+
+
 @pytest.mark.parametrize("kind", ["corpus", "rejected", "merged", "groups", "parquet", "jsonl", "csv", "tsv"])
-def test_datasets_opens_all_that_is_written_with_the_same_values(kind: str, tmp_path: Path) -> None:
+def test_datasets_opens_all_that_is_written_with_the_same_values(
+    kind: str, odd: Path, tmp_path: Path
+) -> None:
     datasets = pytest.importorskip("datasets")
-    publish_pairs(tmp_path, table=odd_pairs(), splits=SPLITS)
-    corpus, output = tmp_path / "corpus", tmp_path / kind
+    corpus, output = odd / "corpus", (odd if kind in ("corpus", "rejected") else tmp_path) / kind
     names = read_manifest(corpus).splits
     if kind == "merged":
         publish_pairs(tmp_path / "other", table=with_columns(related_pairs(90, 8), source=["other"] * 90))
         run_command("merge", corpus, tmp_path / "other" / "corpus", "-o", output)
     elif kind == "groups":
         run(corpus, "--groups", "-o", output)
-    elif kind not in ("corpus", "rejected"):
+    elif output.parent == tmp_path:
         run(corpus, "--where", "source = 'news' AND paraphrase_score > 0.9", "-f", kind, "-o", output)
         run(corpus, "--where", "source = 'news' AND paraphrase_score > 0.9", "-o", tmp_path / "wanted")
     loaded = datasets.load_dataset(str(output), cache_dir=str(tmp_path / "cache"))
@@ -152,12 +168,13 @@ def test_datasets_opens_all_that_is_written_with_the_same_values(kind: str, tmp_
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv", "tsv"])
 @pytest.mark.parametrize("left", ["train", "validation", "test"])
-def test_datasets_opens_a_part_of_which_one_split_is_left(kind: str, left: str, tmp_path: Path) -> None:
+def test_datasets_opens_a_part_of_which_one_split_is_left(
+    kind: str, left: str, related: Path, tmp_path: Path
+) -> None:
     datasets = pytest.importorskip("datasets")
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    row = by_split(tmp_path / "corpus")[left][0]
+    row = by_split(related)[left][0]
     where = f"source = '{row['source']}' AND line = {row['line']}"
-    run(tmp_path / "corpus", "--where", where, "-f", kind, "-o", tmp_path / "part")
+    run(related, "--where", where, "-f", kind, "-o", tmp_path / "part")
     assert read_manifest(tmp_path / "part").splits == {left: 1}
     assert verify(tmp_path / "part").problems == []
     loaded = datasets.load_dataset(str(tmp_path / "part"), cache_dir=str(tmp_path / "cache"))

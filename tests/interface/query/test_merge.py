@@ -6,7 +6,6 @@ import logging
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -305,8 +304,8 @@ def test_what_cannot_be_merged(corpora: list[Path], tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("kills")
-    other = with_columns(related_pairs(400, 5), source=["other"] * 400)
-    for name, table, splits in (("one", related_pairs(), SPLITS), ("two", other, {"test": 20})):
+    other = with_columns(related_pairs(200, 5), source=["other"] * 200)
+    for name, table, splits in (("one", related_pairs(450), SPLITS), ("two", other, {"test": 20})):
         publish_pairs(root / name, table=table, splits=splits)
     run_command("query", root / "one" / "corpus", "SELECT reference, translation FROM corpus LIMIT 200",
                 "--output", root / "pairs.csv")  # fmt: skip
@@ -326,7 +325,7 @@ def arguments(kind: str, place: Path, output: Path) -> list[str]:
 
 def killed(given: list[str], directory: Path, at: int) -> tuple[int, int]:
     """Run a command until the n-th thing that it does below a directory: exit status, what was left of n."""
-    command = [sys.executable, "-c", PROGRAM, str(directory), str(at), *given]
+    command = ["python", "-c", PROGRAM, str(directory), str(at), *given]
     ended = subprocess.run(command, env=warm_environment(), capture_output=True, text=True, check=False)
     return ended.returncode, int(ended.stderr.split()[-1]) if ended.returncode == 0 else 0
 

@@ -2,10 +2,7 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +17,7 @@ from paraforge.corpus.publication.verification import verify
 from paraforge.interface.query.part import FORMATS
 from tests.here import run_command
 from tests.project import digests
+from tests.project import run as run_program
 
 WHERE = "paraphrase_score > 0.5 AND source <> 'x'"
 
@@ -160,8 +158,7 @@ def test_a_kill_leaves_what_was_there_and_the_next_run_is_as_if_nothing_had_been
         "from paraforge.interface.cli import main; main()"
     )
     arguments = ["export-corpus", corpus, "--where", WHERE, "-o", tmp_path / "killed", "--force"]
-    ended = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=os.environ, check=False)
-    assert ended.returncode == -signal.SIGKILL
+    run_program("python", "-c", code, *map(str, arguments), cwd=tmp_path, expect=-signal.SIGKILL)
     assert digests(tmp_path / "killed") == before
     run(*arguments[1:])
     assert digests(tmp_path / "killed") == digests(tmp_path / "wanted")

@@ -66,7 +66,7 @@ def test_sentences_are_looked_up_by_partition(
         tmp_path / "recall",
         resources,
     )
-    killed = multiprocessing.get_context("spawn").Process(target=_killed_look_up, args=arguments)
+    killed = multiprocessing.get_context("forkserver").Process(target=_killed_look_up, args=arguments)
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL

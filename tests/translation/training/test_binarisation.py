@@ -279,7 +279,7 @@ def test_a_killed_preparation_resumes(
     assert len(shards) == 20
     expected = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
     arguments = (shards.path, work, step, 3)
-    killed = multiprocessing.get_context("spawn").Process(target=_prepare_until, args=arguments)
+    killed = multiprocessing.get_context("forkserver").Process(target=_prepare_until, args=arguments)
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
