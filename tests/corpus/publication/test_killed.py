@@ -20,8 +20,9 @@ from tests.corpus.selection.corpora import resources
 from tests.corpus.selection.published import publish_pairs
 from tests.project import digests
 
+ROWS = 600
 PLACES = ("corpus", "rejected", "held_out")
-SPLITS = ({"validation": 60, "test": 90}, {"test": 140})
+SPLITS = ({"validation": 30, "test": 50}, {"test": 70})
 
 Digests = dict[str, dict[str, str]]
 
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 
 def publish_again(root: Path, splits: dict[str, int]) -> None:
     publish(
-        PublishParameters(splits=splits, rows_per_file=700),
+        PublishParameters(splits=splits, rows_per_file=250),
         [root / "translated", root / "scored"],
         root / "selected",
         root / "corpus",
@@ -80,7 +81,7 @@ def run_killed(root: Path, splits: dict[str, int], at: int) -> bool:
 def test_killed_wherever_something_is_put_in_place(tmp_path: Path) -> None:
     from tests.corpus.publication.test_groups import related_pairs  # the child imports this module, too
 
-    publish_pairs(tmp_path, table=related_pairs())
+    publish_pairs(tmp_path, table=related_pairs(ROWS), shard_rows=200)
     wanted = []
     for splits in SPLITS:
         publish_again(tmp_path, splits)
@@ -105,7 +106,7 @@ def check(root: Path, splits: dict[str, int], wanted: Digests, before: Digests) 
     publish_again(root, splits)
     assert {place: digests(root / place) for place in PLACES} == wanted
     kept, rejected = (read_manifest(root / place) for place in PLACES[:2])
-    assert kept.counts.rows_in == kept.rows + rejected.rows == 1_500
+    assert kept.counts.rows_in == kept.rows + rejected.rows == ROWS
     assert ShardDirectory(root / "held_out").total_rows == sum(splits.values())
     assert verify(root / "corpus").problems == verify(root / "rejected").problems == []
     assert not [path.name for path in root.rglob("*") if path.name.endswith(".tmp")]
