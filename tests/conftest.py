@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -155,7 +156,11 @@ def pytest_collection_finish() -> None:
     imported = [name for name in sys.modules if name == "torch" or name.startswith(FORKED)]
     if "paraforge.corpus.scoring.score" in imported:
         imported.append("tests.used_once")
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["distributed", *imported])
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["distributed", *imported])
+    if "paraforge.base.shards.pool" in imported:  # tests/base/shards/test_scheduler.py has some spawned
+        forking = SimpleNamespace(get_context=lambda method: server)
+        vars(sys.modules["paraforge.base.shards.pool"])["multiprocessing"] = forking
     if "distributed" in sys.modules:
         sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own
     if "paraforge.translation.training.processes" in sys.modules:
