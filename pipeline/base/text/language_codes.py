@@ -26,7 +26,15 @@ MEMBERS: Final = {
 _TWO_LETTERS = {three: two for two, three in THREE_LETTERS.items()}
 _TWO_LETTERS |= {member: _TWO_LETTERS[three] for three, member in MEMBERS.items() if member != "nob"}
 _TWO_LETTERS |= {"iw": "he", "in": "id", "ji": "yi"}  # no longer in use
-_TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z]{2,4})?(?:__|<<|>)?")
+# What ISO 639-2 has for libraries, and Mandarin.
+_OF_LIBRARIES = (
+    "alb sq, arm hy, baq eu, bur my, chi zh, cmn zh, cze cs, dut nl, fre fr, geo ka, ger de, gre el, ice is, "
+    "mac mk, may ms, per fa, rum ro, slo sk, wel cy"
+)
+_TWO_LETTERS |= {pair[:3]: pair[4:] for pair in _OF_LIBRARIES.split(", ")}
+CODES: Final = frozenset(_TWO_LETTERS)
+"""Every code that stands for one of two letters."""
+_TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z0-9]{2,8})*(?:__|<<|>)?")
 
 
 def two_letters(language: str) -> str | None:

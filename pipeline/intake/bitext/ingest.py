@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.shards.libraries import installed, merged, settle_versions
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.base.shards.store import ShardDirectory, read_parquet
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
+from paraforge.intake.bitext.examination import check_first_rows, check_spread_rows
 from paraforge.intake.bitext.ingested_shards import (
     IngestReport,
     Part,
@@ -27,19 +27,15 @@ from paraforge.intake.bitext.ingested_shards import (
     rank_groups,
     write_shards,
 )
-from paraforge.intake.bitext.languages import Languages, identified
+from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
 from paraforge.intake.bitext.sources import (
-    ROWS_IDENTIFIED,
     SourceFile,
     SourceFiles,
-    check_first_rows,
     file_key,
-    languages_of_rows,
     read_row_numbers,
     resolve,
-    spread,
 )
 from paraforge.versions import INGEST
 
@@ -69,8 +65,7 @@ def ingest(
     resources: where to run. languages: what a bitext should be in; not looked at where None.
 
     Raises:
-        ConfigurationError: files that are missing, all in one message; rows in other languages, of the first
-            or of some places further on.
+        ConfigurationError: files that are missing, all in one message; rows in other languages.
         InputError: a source that cannot be read, with file and line.
         IncompleteError: no row is kept, or counts do not add up.
         WorkLockedError: another process is ingesting into the same work directory.
@@ -85,7 +80,7 @@ def ingest(
         check_first_rows(sources, parameters, languages)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
-            read = _read(sources, parameters, work, jobs, resources)
+            read = _read(sources, parameters, work, jobs, resources, languages)
             rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
             run = _run_key(parameters, read)
             plans: list[ShardPlan] = []
@@ -95,8 +90,6 @@ def ingest(
                 )
             finished = [plan.key for plan in plans if work.find(plan.key) is not None]
             settle_versions(work, finished, len(plans), installed(), resources)
-            if len(finished) < len(plans):
-                _check_inside(read, parameters, languages)
             results = _write(plans, read, parameters, work, jobs, run)
         report = make_report(read, plans, results)
         check_report(report, rows)
@@ -127,8 +120,9 @@ def _read(
     work: WorkDirectory,
     jobs: Jobs,
     resources: Resources,
+    languages: Languages | None,
 ) -> list[ReadSource]:
-    """Read all files, in any order; parts in the order of the sources."""
+    """Read all files, in any order; parts in the order of the sources. Raises as :func:`ingest` does."""
     files = [file for source in sources for file in source.files]
     given = [(file,) for file in files]
     digests = jobs.results(SourceFile.digests, given, description="check", unit="files")
@@ -151,45 +145,16 @@ def _read(
     for source in sources:
         here = range(at, at + len(source.files))
         at += len(source.files)
-        places = [directories[i] for i in here]
-        found_there = [reports[place] for place in places]
-        parts = _join_files(source, places, found_there, first_row)
+        shards = [ShardDirectory(directories[i]).paths for i in here]
+        check_spread_rows(source, shards, parameters, languages)
+        parts = _join_files(
+            source, [directories[i] for i in here], [reports[directories[i]] for i in here], first_row
+        )
         first_row = parts[-1].first_row + parts[-1].rows
-        read.append(ReadSource(source, places, parts, found_there, [digests[i] for i in here]))
+        read.append(
+            ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
+        )
     return read
-
-
-def _check_inside(
-    read: Sequence[ReadSource], parameters: IngestParameters, languages: Languages | None
-) -> None:
-    """What is said of first rows, for some further on, down to the last: files that were joined may differ.
-
-    Raises ConfigurationError: they are not in the languages that they should be in.
-    """
-    if languages is None or not parameters.check_languages or parameters.kind != "bitext":
-        return
-    problems = []
-    for source in read:
-        files = dict(zip(source.directories, source.files.files, strict=True))
-        begin, last = source.parts[0].first_row, source.parts[-1]
-        end = last.first_row + last.rows
-        for row in spread(range(begin, max(begin, end - ROWS_IDENTIFIED) + 1))[1:]:
-            part = next(part for part in source.parts if row < part.first_row + part.rows)
-            first = min(row - part.first_row, max(0, part.rows - ROWS_IDENTIFIED))
-            table = read_parquet(part.path, ["line", *TEXTS["bitext"], "rejected"])
-            table = table.slice(first, ROWS_IDENTIFIED)
-            kept = table.filter(pc.is_null(table["rejected"]))
-            sides = {side: kept[side].to_pylist() for side in TEXTS["bitext"]}
-            file = files[part.path.parent]
-            if languages_of_rows(file, sides, parameters, languages) is not None:
-                seen = " and ".join(f"{side} {identified(texts)!r}" for side, texts in sides.items())
-                problem = f"unlike the first rows, those from here on have in {seen}: files that were joined?"
-                remedy = f"Give each a source of its own, or {languages.unchecked}"
-                error = InputError(problem, file.main_path, table["line"][0].as_py(), remedy)
-                problems.append(f"source {source.files.name!r}: {error}")
-                break
-    if problems:
-        raise ConfigurationError(problems)
 
 
 def _join_files(

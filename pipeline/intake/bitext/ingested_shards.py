@@ -214,10 +214,9 @@ class IngestReport:
 
 @dataclass(frozen=True)
 class ReadSource:
-    """A source whose files have been read. directories: where each file's parts are."""
+    """A source whose files have been read."""
 
     files: SourceFiles
-    directories: list[Path]
     parts: list[Part]
     reports: list[FileReport]
     digests: list[dict[str, str]]

@@ -1,5 +1,5 @@
-"""What is wrong or odd in the first rows of a bitext, before anything is paid for: languages, columns of
-labels, headers."""
+"""What is wrong or odd in rows of a bitext, before anything is paid for: languages, columns of labels,
+headers."""
 
 import importlib.util
 import re
@@ -9,27 +9,38 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from paraforge.base.text.language_codes import two_letters
+from paraforge.base.text.language_codes import CODES, two_letters
 
-# A row counts where both sides have this many letters, and a verdict needs this many such rows.
+# What is judged has this many letters in different words on each side, and a verdict needs this many rows.
 _LETTERS = 15
 _ROWS = 20
 _SWAPPED = 0.8
-_MIXED = 0.2
-_ALIKE = [
-    frozenset(codes.split())
-    for codes in (
-        "no nn da",
-        "hr sr bs",
-        "id ms",
-        "zh yue wuu",
-        "gl pt",
-        "mk bg",
-        "af nl",
-        "hi ne",
-        "en pcm",
-    )
-]
+# Of right files, translated programs of 100 languages among them, no row is exchanged; names look like another
+# language in up to 18 rows of 100.
+_EXCHANGED = 0.12
+_FOREIGN = 0.2
+_FEWEST_MIXED = 10
+# Of the other rows of a mixed file so many are in the right language; else it is hard to identify.
+_REST = 0.8
+_FEW = 0.2
+# How much more probable, as a logarithm, another language is where a row is surely in it.
+_SURE = 10.0
+# What has no language: numbers, keys, addresses, paths.
+_NO_WORD = re.compile(r"(?<![!-~])[!-~]*[0-9@/][!-~]*")
+_NO_LANGUAGE = "zxx"
+# Of these the identifier takes one for another.
+_ALIKE = [frozenset(codes.split()) for codes in ("no nn", "hr sr bs", "id ms", "zh yue wuu", "en pcm")]
+
+
+def language_code(language: str) -> str:
+    """How the identifier names a language: ``ces_Latn`` and ``cs-CZ`` are ``cs``, and ``nb`` is ``no``."""
+    code = two_letters(language) or language.strip().lower()
+    return "no" if code == "nb" else code
+
+
+def is_identifiable(language: str) -> bool:
+    """Whether texts in this language can be told from others here: py3langid is installed and knows it."""
+    return importlib.util.find_spec("py3langid") is not None and language_code(language) in _scores("")
 
 
 def swapped_share(source: Sequence[str], target: Sequence[str], language: str) -> float | None:
@@ -38,29 +49,30 @@ def swapped_share(source: Sequence[str], target: Sequence[str], language: str) -
     source, target: the sides, row by row. language: what the second side should be in.
 
     A row votes only where one side fits ``language`` better and the other fits the text's other language
-    better. Returns None where that cannot be judged: py3langid is not installed or does not know the
-    language, there are fewer than 20 rows of 15 letters, or no second language in half as many texts as rows.
+    better; short rows vote together. Returns None where that cannot be judged: py3langid is not installed or
+    does not know the language, fewer than 20 votes, or no second language in half as many texts as rows.
     """
-    if importlib.util.find_spec("py3langid") is None:
-        return None
-    rows = [pair for pair in zip(source, target, strict=True) if all(map(_is_long, pair))]
-    if len(rows) < _ROWS:
-        return None
-    scored = [tuple(map(_scores, pair)) for pair in rows]
-    language = _label(language)
-    if language not in scored[0][0]:
-        return None
-    bests = Counter(_best(one) for pair in scored for one in pair)
-    del bests[language]
+    votes = _swap_votes(source, target, language)
+    return sum(votes.values()) / len(votes) if votes else None
+
+
+def _swap_votes(source: Sequence[str], target: Sequence[str], language: str) -> dict[int, bool]:
+    """Whether the sides of each row that votes are exchanged; none where it cannot be judged."""
+    code = language_code(language)
+    units = _units(source, target) if is_identifiable(language) else []
+    if len(units) < _ROWS:
+        return {}
+    scored = {row: tuple(map(_scores, pair)) for row, pair in units}
+    bests = Counter(_best(one) for pair in scored.values() for one in pair)
+    del bests[code]
     if not bests:
-        return None
+        return {}
     ((other, count),) = bests.most_common(1)
-    if count < len(rows) / 2:
-        return None
-    leaning = [tuple(one[language] - one[other] for one in pair) for pair in scored]
-    swapped = sum(first > 0 > second for first, second in leaning)
-    right = sum(first < 0 < second for first, second in leaning)
-    return swapped / (swapped + right) if swapped + right >= _ROWS else None
+    if count < len(units) / 2:
+        return {}
+    leaning = {row: [one[code] - one[other] for one in pair] for row, pair in scored.items()}
+    votes = {row: first > second for row, (first, second) in leaning.items() if first * second < 0}
+    return votes if len(votes) >= _ROWS else {}
 
 
 @dataclass(frozen=True)
@@ -76,47 +88,104 @@ class Languages:
     section: str = "ingest"
 
     @property
-    def unchecked(self) -> str:
-        """How to go on without a check."""
+    def go_on(self) -> str:
+        """How not to be asked."""
         return f"set {self.section}.check_languages=false"
+
+    def options(self) -> dict[str, tuple[str, str]]:
+        """The language of each side, and the parameter that has it."""
+        known = {"source_text": ("source", self.source), "reference": ("target", self.target)}
+        return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
+
+
+@dataclass(frozen=True)
+class Oddity:
+    """One observation; ``str()`` is a clause about it. is_header: whether it is about a header.
+    row: place of the row that it is about, if it is about one."""
+
+    text: str
+    is_header: bool = False
+    row: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def language_problem(
     texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
-) -> str | None:
-    """What is wrong with the languages of some rows, with the remedy; None where nothing is seen.
+) -> Oddity | None:
+    """What is wrong with the languages of the first rows, with the remedy; None where nothing is seen.
 
     texts: ``source_text`` and ``reference``, row by row. places: what a reader calls their places.
     exchanged: how the source has to be written if its sides are in each other's place.
     """
-    source, reference = texts["source_text"], texts["reference"]
-    go_on = languages.unchecked
-    share = swapped_share(source, reference, languages.target)
+    options = languages.options() if languages.source is not None else {}
+    found = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
+    wrong = {side: one for side, one in found.items() if one is not None}
+    share = swapped_share(texts["source_text"], texts["reference"], languages.target)
     # Labels of rows may look like a language one by one, and not as a whole.
     whole = {side: identified(texts[side]) for side in texts}
-    if share is not None and share >= _SWAPPED and len(set(whole.values())) == 1:
-        share = None
-    if share is not None and share >= _SWAPPED:
+    swapped = share is not None and share >= _SWAPPED and len(set(whole.values())) > 1
+    for side, other in (("source_text", "reference"), ("reference", "source_text")):
+        meant = language_code(options[other][1]) if side in wrong else None
+        swapped |= meant is not None and wrong[side] == meant != whole[other]
+    if swapped:
         seen = [f"{places[side]} ({side}) is in {whole[side]!r}" for side in texts]
-        return f"{', '.join(seen)}: swapped? Give {exchanged}, or {go_on}"
-    if share is not None and share >= _MIXED:
-        return (
-            f"{share:.0%} of these rows have {languages.target!r} in source_text and another language in "
-            f"reference: a mixed file? Separate its rows, or {go_on}"
+        return Oddity(f"{', '.join(seen)}: swapped? Give {exchanged}, or {languages.go_on}")
+    if not wrong:
+        return mixture(texts, languages, places)
+    told = []
+    for side, one in wrong.items():
+        option, language = options[side]
+        others = {language_code(other) for name, (_, other) in options.items() if name != side}
+        change = "" if one in others else f"set {option}={one}, or "
+        told.append(
+            f"{places[side]} ({side}) is in {one!r}, and {option} is {language!r}: name the right place, or "
+            f"{change}{languages.go_on}"
         )
-    if languages.source is None:
-        return None
-    wrong = []
-    named = {"source_text": ("source", languages.source), "reference": ("target", languages.target)}
-    for side, (name, language) in named.items():
-        found = other_language(texts[side], language)
-        if found is not None:
-            option = f"nmt.{name}_language"
-            wrong.append(
-                f"{places[side]} ({side}) is in {found!r}, and {option} is {language!r}: name the right "
-                f"place, or set {option}={found}, or {go_on}"
+    return Oddity("; ".join(told))
+
+
+def mixture(
+    texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str]
+) -> Oddity | None:
+    """Whether rows of other languages are among those of the right ones, or rows whose sides are exchanged.
+
+    texts, languages, places: of :func:`language_problem`; the rows may be any of the bitext.
+    """
+    remedy = f"a mixed file? Separate its rows, or {languages.go_on}"
+    votes = _swap_votes(texts["source_text"], texts["reference"], languages.target)
+    swapped = [row for row, is_swapped in votes.items() if is_swapped]
+    if _are_many(swapped, len(votes), _EXCHANGED):
+        return Oddity(
+            f"{len(swapped) / len(votes):.0%} of the rows looked at have {languages.target!r} in source_text "
+            f"and another language in reference, this one first: {remedy}",
+            row=swapped[0],
+        )
+    for side, (_, language) in languages.options().items() if languages.source is not None else ():
+        code = language_code(language)
+        units = _units(texts[side]) if is_identifiable(language) else []
+        others: dict[str, list[int]] = {}
+        right = 0
+        for row, (text,) in units:
+            scores = _scores(text)
+            best = _best(scores)
+            right += not _is_another(best, code)
+            if _is_another(best, code) and scores[best] - scores[code] > _SURE:
+                others.setdefault(best, []).append(row)
+        other, rows = max(others.items(), key=lambda item: len(item[1]), default=("", []))
+        is_right = right >= _REST * (len(units) - len(rows))
+        if len(units) >= _ROWS and is_right and _are_many(rows, len(units), _FOREIGN):
+            return Oddity(
+                f"{places[side]} ({side}) is in {other!r} in {len(rows) / len(units):.0%} of the rows looked "
+                f"at, this one first, and should be in {language!r}: {remedy}",
+                row=rows[0],
             )
-    return "; ".join(wrong) or None
+    return None
+
+
+def _are_many(rows: Sequence[int], all_rows: int, share: float) -> bool:
+    return len(rows) >= max(_FEWEST_MIXED, share * all_rows)
 
 
 def identified(texts: Sequence[str]) -> str | None:
@@ -130,26 +199,42 @@ def other_language(texts: Sequence[str], language: str) -> str | None:
     The texts as a whole and half of them one by one have to be in the other, and few in ``language``. Of
     languages that are too alike to tell, none is another one.
     """
-    label = _label(language)
-    long = [text for text in texts if _is_long(text)]
-    if len(long) < _ROWS or importlib.util.find_spec("py3langid") is None:
-        return None
-    found = identified(long)
-    if found is None or label not in _scores(long[0]) or any({label, found} <= group for group in _ALIKE):
+    code = language_code(language)
+    long = [text for _, (text,) in _units(texts)] if is_identifiable(language) else []
+    found = identified(long) if len(long) >= _ROWS else None
+    if found is None or not _is_another(found, code):
         return None
     bests = Counter(_best(_scores(text)) for text in long)
-    sure = found != label and bests[found] >= len(long) / 2 and bests[label] < _MIXED * len(long)
+    sure = bests[found] >= len(long) / 2 and bests[code] < _FEW * len(long)
     return found if sure else None
 
 
-def _label(language: str) -> str:
-    """What py3langid calls a language."""
-    code = two_letters(language) or language
-    return "no" if code == "nb" else code
+def _is_another(found: str, code: str) -> bool:
+    return found not in (code, _NO_LANGUAGE) and not any({code, found} <= group for group in _ALIKE)
+
+
+def _units(*sides: Sequence[str]) -> list[tuple[int, tuple[str, ...]]]:
+    """What is judged: the distinct rows without what has no language, short ones joined with the next; each
+    with the place of its first row."""
+    units: list[tuple[int, tuple[str, ...]]] = []
+    seen: set[tuple[str, ...]] = set()
+    begun, first = ("",) * len(sides), 0
+    for row, texts in enumerate(zip(*sides, strict=True)):
+        if texts in seen:
+            continue
+        seen.add(texts)
+        first = first if any(begun) else row
+        begun = tuple(
+            f"{one} {_NO_WORD.sub(' ', text)}".strip() for one, text in zip(begun, texts, strict=True)
+        )
+        if all(map(_is_long, begun)):
+            units.append((first, begun))
+            begun = ("",) * len(sides)
+    return units
 
 
 def _is_long(text: str) -> bool:
-    return sum(map(str.isalpha, text)) >= _LETTERS
+    return sum(character.isalpha() for word in set(text.split()) for character in word) >= _LETTERS
 
 
 def _best(scores: dict[str, float]) -> str:
@@ -169,34 +254,29 @@ def identifier() -> Any:
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
 
 
-# Of fewer rows nothing is said.
 _MOST = 0.9
+_HALF = 0.5
 # Rows for each text of a column of labels.
 _REPEATED = 20
 _SHOWN = 40
-_NUMBER = re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*")
+# What a column may have in most rows instead of sentences.
+_KINDS = {
+    "a number": re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*"),
+    "a key or an address": re.compile(rf"\s*{_NO_WORD.pattern}\s*"),
+}
 _HEADINGS = re.compile(
     r"(source|target|src|tgt|ref|hyp|mt|text|sentence|sent|phrase|reference|translation|paraphrase|original|"
-    r"hypothesis|premise|question|english|czech|slovak|polish|german|french|spanish|italian|portuguese|dutch|"
-    r"russian|ukrainian|chinese|japanese|arabic|foreign)"
-    r"([ _-]?(text|sentence|translation|lang|[12ab])|[ _-][a-z]{2})?|[st][12]|(?-i:[a-z]{2})",
+    r"hypothesis|premise|question|english|arabic|chinese|croatian|czech|danish|dutch|finnish|french|german|"
+    r"greek|hungarian|italian|japanese|korean|norwegian|polish|portuguese|romanian|russian|serbian|slovak|"
+    r"slovenian|spanish|swedish|turkish|ukrainian)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2,3})?|"
+    rf"[st][12]|(?-i:[a-z]{{2}}|{'|'.join(CODES)})",
     re.I,
 )
 
 
-@dataclass(frozen=True)
-class Oddity:
-    """One observation; ``str()`` is a clause about it. is_header: whether it is about the first row."""
-
-    text: str
-    is_header: bool = False
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def oddities(rows: Mapping[str, Sequence[str | None]], places: Mapping[str, str]) -> list[Oddity]:
-    """A side that is one text, a label or a number in every row, two equal sides, a header as a row.
+    """A side that is one text, a label, a number or a key in most rows, two equal sides, a header as a row;
+    of paraphrases, two languages.
 
     rows: the first rows of each side, a null as None. places: what a reader calls each side's place.
     """
@@ -204,11 +284,21 @@ def oddities(rows: Mapping[str, Sequence[str | None]], places: Mapping[str, str]
     count = min(map(len, sides.values()))
     found = []
     if count >= _ROWS:
-        found += [Oddity(f"{places[name]} {odd}") for name, texts in sides.items() if (odd := oddity(texts))]
+        for name, texts in sides.items():
+            (text, times), *_ = Counter(texts).most_common(1)
+            odd = oddity([one for one in texts if one] or texts)
+            if odd is None and times >= _HALF * count:
+                odd = f"is {repr(text[:_SHOWN]) if text else 'empty'} in {times / count:.0%} of the rows"
+            found += [Oddity(f"{places[name]} {odd}")] if odd else []
         same = sum(len(set(row)) == 1 for row in zip(*sides.values(), strict=True)) / count
         if same >= _MOST and not found:
             named = " and ".join(places[name] for name in sides)
             found.append(Oddity(f"{named} are the same in {same:.0%} of the first {count} rows"))
+        if "source_text" not in sides and not found:
+            (first, texts), (second, others) = sides.items()
+            here, there = identified(texts), identified(others)
+            if here and there and other_language(texts, there) and other_language(others, here):
+                found.append(Oddity(f"{places[first]} is in {here!r} and {places[second]} in {there!r}"))
     if count > 1 and is_header([texts[0] for texts in sides.values()]):
         shown = ", ".join(repr(texts[0]) for texts in sides.values())
         found.append(Oddity(f"the first row is {shown}, which looks like a header", is_header=True))
@@ -216,17 +306,18 @@ def oddities(rows: Mapping[str, Sequence[str | None]], places: Mapping[str, str]
 
 
 def oddity(texts: Sequence[str]) -> str | None:
-    """What a column of at least 20 texts is instead of sentences: one text, labels, or numbers."""
+    """What a column of at least 20 texts is instead of sentences: one text, labels, numbers, or keys."""
     if len(texts) < _ROWS:
         return None
     if len(set(texts)) == 1:
         return f"is {texts[0][:_SHOWN]!r} in every row" if texts[0] else "is empty in every row"
     if len(set(texts)) <= len(texts) / _REPEATED:
         return f"has {len(set(texts))} texts in {len(texts)} rows, {texts[0][:_SHOWN]!r} for one"
-    numbers = sum(_NUMBER.fullmatch(text) is not None for text in texts)
-    return (
-        f"has a number in {numbers / len(texts):.0%} of the rows" if numbers >= _MOST * len(texts) else None
-    )
+    for kind, pattern in _KINDS.items():
+        share = sum(pattern.fullmatch(text) is not None for text in texts) / len(texts)
+        if share >= _MOST:
+            return f"has {kind} in {share:.0%} of the rows"
+    return None
 
 
 def is_header(cells: Sequence[str]) -> bool:

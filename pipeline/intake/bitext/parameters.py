@@ -80,9 +80,8 @@ class IngestParameters(Section):
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
     check_languages: bool = Field(
         True,
-        description="configure, plan and ingest refuse a bitext whose first rows (ingest and plan: also some "
-        "further on) are in other languages than nmt.source_language and nmt.target_language, or exchanged, "
-        "if py3langid is installed",
+        description="configure, plan and ingest refuse a bitext with many rows in other languages than "
+        "nmt.source_language and nmt.target_language, or exchanged, if py3langid is installed",
     )
     rows_per_shard: int = Field(
         50_000, ge=100, le=10_000_000, description="a shard is the unit of work and of loss"

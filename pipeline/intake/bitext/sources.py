@@ -1,15 +1,12 @@
 """From the configured sources to the files to read, with every problem found before anything is read."""
 
-import json
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -17,21 +14,11 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import UnsetVariableError, files_of
 from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.cleaning import clean
-from paraforge.intake.bitext.languages import Languages, language_problem, oddities
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource
 
-logger = logging.getLogger(__name__)
-
-ItemT = TypeVar("ItemT")
-
-_FIRST_BYTES = 1 << 16  # of a text file that is only looked at
-ROWS_IDENTIFIED = 200  # of a file, whose languages are identified
-_IDENTIFIED = 5  # files of a source, and places of what was read, spread over all
 _DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
-_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
 
 
 @dataclass(frozen=True)
@@ -85,14 +72,14 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     Raises:
         ConfigurationError: every file that is missing, every variable not set, all in one message.
     """
-    problems = _Problems()
+    problems = Problems()
     found: dict[str, SourceFiles] = {}
     samples: list[SampleSource] = []
     for source in parameters.sources:
         if isinstance(source, SampleSource):
             samples.append(source)
         else:
-            files = _resolve_files(source, problems)
+            files = resolve_files(source, problems)
             if files is not None:
                 found[source.name] = files
     if len(problems):
@@ -108,126 +95,7 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     return resolved
 
 
-def problems(parameters: IngestParameters, languages: Languages | None = None) -> list[str]:
-    """Everything wrong with the sources that shows without reading them whole.
-
-    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made
-    or written. What looks odd and may be meant is a warning.
-
-    parameters: section ``ingest``. languages: what the rows should be in; not looked at where None.
-
-    Returns the problems, each naming its source and, where there is one, file and line.
-    """
-    found = _Problems()
-    for source in parameters.sources:
-        if isinstance(source, SampleSource):
-            continue
-        files = _resolve_files(source, found)
-        if files is None:
-            continue
-        before = len(found)
-        identified = spread(files.files)
-        for file in files.files:
-            try:
-                rows = _first_rows(file, parameters.cleaning)
-                wrong = _judge(file, rows, parameters, languages) if file in identified else None
-                if wrong is not None:
-                    raise InputError(wrong, file.main_path)
-            except (InputError, OSError) as error:
-                found.add(source.name, error)
-            if len(found) - before == _PROBLEMS_A_SOURCE:
-                found.add(source.name, "further files were not checked")
-                break
-        if files.drop_rows is not None:
-            try:
-                next(_row_numbers(files.drop_rows))
-            except (InputError, OSError) as error:
-                found.add(source.name, error)
-    return found.listed()
-
-
-def check_first_rows(
-    sources: Sequence[SourceFiles], parameters: IngestParameters, languages: Languages | None
-) -> None:
-    """What :func:`problems` says of the first rows, before files are read whole; of a few files of a source.
-
-    Raises ConfigurationError: they are not in the languages that they should be in.
-    """
-    samples = {source.name for source in parameters.sources if isinstance(source, SampleSource)}
-    found = _Problems()
-    for source in sources:
-        for file in spread(source.files) if source.name not in samples else []:
-            try:
-                rows = _first_rows(file, parameters.cleaning)
-            except (InputError, OSError):
-                continue  # reading the whole says it better
-            wrong = _judge(file, rows, parameters, languages)
-            if wrong is not None:
-                found.add(source.name, InputError(wrong, file.main_path))
-    if len(found):
-        raise ConfigurationError(found.listed())
-
-
-def spread(files: Sequence[ItemT]) -> list[ItemT]:
-    """A few of the files, or of what else has languages, in their order: the first, the last, and between."""
-    places = np.linspace(0, len(files) - 1, min(len(files), _IDENTIFIED)).astype(int)
-    return [files[place] for place in places]
-
-
-def _first_rows(file: SourceFile, cleaning: Cleaning) -> dict[str, list[str]]:
-    """The sides of the first rows that the reader takes. Raises InputError: they cannot be read."""
-    reading = Reading(block_bytes=_FIRST_BYTES)
-    for block in read_file(file, cleaning, reading):
-        if len(block):
-            taken = pa.array(np.flatnonzero(block.codes == 0)[:ROWS_IDENTIFIED])
-            clean(block, cleaning, {name: file.path_of(name) for name in block.texts}, reading.changes)
-            return {name: texts.take(taken).to_pylist() for name, texts in block.texts.items()}
-    raise InputError("the file has no rows", file.main_path)
-
-
-def _judge(
-    file: SourceFile,
-    rows: dict[str, list[str]],
-    parameters: IngestParameters,
-    languages: Languages | None,
-) -> str | None:
-    """What is wrong with the languages of the first rows; what looks odd is logged."""
-    columns = getattr(file.source, "columns", {})
-    for oddity in oddities(rows, _places(file, rows)):
-        remedy = "Name other columns in its 'columns'" if columns else "Name other files in its 'paths'"
-        if oddity.is_header:
-            remedy = "Give the source 'header: true'" if columns else "Remove the line"
-        logger.warning("source %r: %s: %s. %s", file.source.name, file.main_path, oddity, remedy)
-    return languages_of_rows(file, rows, parameters, languages)
-
-
-def languages_of_rows(
-    file: SourceFile,
-    rows: Mapping[str, Sequence[str]],
-    parameters: IngestParameters,
-    languages: Languages | None,
-) -> str | None:
-    """What is wrong with the languages of some rows of a file, with the remedy.
-
-    rows: their sides, ``source_text`` and ``reference``.
-    """
-    if languages is None or not parameters.check_languages or parameters.kind != "bitext":
-        return None
-    columns = getattr(file.source, "columns", {})
-    named = columns or getattr(file.source, "paths", {})
-    exchanged = {"source_text": named["reference"], "reference": named["source_text"]}
-    sides = {side: rows[side] for side in ("source_text", "reference")}
-    key = "columns" if columns else "paths"
-    exchanged_as = f"{key}: {json.dumps(exchanged, ensure_ascii=False)}"
-    return language_problem(sides, languages, _places(file, sides), exchanged_as)
-
-
-def _places(file: SourceFile, sides: Iterable[str]) -> dict[str, str]:
-    columns = getattr(file.source, "columns", {})
-    return {side: f"column {columns[side]}" if columns else file.path_of(side).name for side in sides}
-
-
-class _Problems:
+class Problems:
     """Everything that is wrong with the sources; a variable that is not set is named once."""
 
     def __init__(self) -> None:
@@ -253,7 +121,8 @@ class _Problems:
         return unset + self._texts
 
 
-def _resolve_files(source: FileSource, problems: _Problems) -> SourceFiles | None:
+def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
+    """The files of a source; None where something is wrong with them, which is added to ``problems``."""
     groups: dict[str, list[Path]] = {}
     drop_rows = None
     before = len(problems)

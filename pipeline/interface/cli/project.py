@@ -73,6 +73,8 @@ def init(
                 f"  {name}: {place}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
             )
         typer.echo(f"  choices: {' '.join(found.choices)}")
+        for problem in found.problems():
+            typer.echo(f"  to be settled first, with 'paraforge configure': {problem}")
     elif not sample:
         typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")

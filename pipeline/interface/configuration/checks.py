@@ -4,8 +4,8 @@ from pathlib import Path
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.paths import expand
+from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.sources import problems
 from paraforge.interface.configuration.inputs import unreadable_files
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.translation.models.archives import is_archive

@@ -19,7 +19,16 @@ from paraforge.base.shards.schema import holds_text
 from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.corpus.scoring.general import is_english
-from paraforge.intake.bitext.languages import identified, is_header, oddity
+from paraforge.intake.bitext.examination import problems
+from paraforge.intake.bitext.languages import (
+    Languages,
+    identified,
+    is_header,
+    is_identifiable,
+    language_code,
+    oddity,
+    other_language,
+)
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.source import ONLY, FileSource
 
@@ -28,7 +37,9 @@ _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 _FORMATS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl"}
 # Of the name of a column.
 _MOST_WORDS = 3
-_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+# Ends of names that are no languages.
+_NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "raw", "bpe", "tc", "lc"}
 _SIDES = ("source_text", "reference")
 _NMT_SIDES = ("source", "target")
 
@@ -64,15 +75,24 @@ class Bitext:
         paths = (self.source, self.reference)
         return {side: f"{column}{path}" for side, column, path in zip(_SIDES, columns, paths, strict=True)}
 
+    def entry(self, project: Path | None = None) -> dict[str, Any]:
+        """The source that it is. project: the directory that paths inside it are relative to, if any."""
+        paths = [_path_in(path, project) for path in (self.source, self.reference)]
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
+        if self.columns:
+            places = {"path": paths[1], "columns": dict(zip(_SIDES, self.columns, strict=True))}
+        else:
+            places = {"paths": dict(zip(_SIDES, paths, strict=True))}
+        return {"name": name, **self.reading, **places}
+
+    def problems(self) -> list[str]:
+        """What configure will say of its first rows; what looks odd in them is logged."""
+        source, target = self.languages
+        return problems(IngestParameters(sources=[self.entry()]), Languages(source, target or "en"))
+
     def yaml(self, project: Path) -> str:
         """The group file that names it. project: the directory that paths inside it are relative to."""
-        paths = [_relative(path, project) for path in (self.source, self.reference)]
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
-        source = {"name": name, **self.reading}
-        if self.columns:
-            source |= {"path": paths[1], "columns": dict(zip(_SIDES, self.columns, strict=True))}
-        else:
-            source["paths"] = dict(zip(_SIDES, paths, strict=True))
+        source = self.entry(project)
         languages = {
             f"{name}_language": one for name, one in zip(_NMT_SIDES, self.languages, strict=True) if one
         }
@@ -128,7 +148,7 @@ def look_at_table(path: Path) -> Bitext:
         MissingPackageError: py3langid, which tells languages, is not installed.
     """
     _check_name(path)
-    form = next((_FORMATS[one] for one in path.suffixes[::-1] if one in _FORMATS), None)
+    form = next((_FORMATS[one.lower()] for one in path.suffixes[::-1] if one.lower() in _FORMATS), None)
     if form is None:
         raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
     columns, reading = _first_rows(path, form)
@@ -174,17 +194,19 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
             return _texts(arrow_json.read_json(pa.BufferReader("\n".join(lines).encode()))), reading
         except pa.ArrowInvalid as error:
             raise InputError(f"its first lines are no JSON objects of one kind: {error}", path) from error
+    rows = [line.split("\t") for line in lines]
     if form == "csv":
-        separator = max(",;", key=lines[0].count)
-        reading["separator"] = separator
         try:
-            rows = list(csv.reader(lines, delimiter=separator))
+            found = {each: list(csv.reader(lines, delimiter=each)) for each in ",;"}
         except csv.Error as error:
             raise InputError(f"its first lines are no comma-separated values: {error}", path) from error
-    else:
-        rows = [line.split("\t") for line in lines]
-    # The first line of a CSV file names its columns by default, unless it has sentences.
-    named = is_header(rows[0]) or (form == "csv" and len(set(rows[0])) == len(rows[0]) and _short(rows[0]))
+        reading["separator"] = max(found, key=lambda each: len(_even(found[each])))
+        if len(_even(rows)) > len(_even(found[reading["separator"]])):
+            raise InputError(
+                "its columns are separated by tabs", path, remedy="Give it a name that ends in .tsv."
+            )
+        rows = found[reading["separator"]]
+    named = _has_header(rows, form)
     names: Sequence[int | str] = rows[0] if named else range(len(rows[0]))
     even = [row for row in rows[named:] if len(row) == len(names)]
     return dict(zip(names, map(list, zip(*even, strict=True)), strict=bool(even))), reading | {
@@ -192,8 +214,20 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
     }
 
 
-def _short(cells: list[str]) -> bool:
-    return all(0 < len(cell.split()) <= _MOST_WORDS for cell in cells)
+def _even(rows: list[list[str]]) -> list[list[str]]:
+    """The rows that have as many columns as the first one, if it has several."""
+    return [row for row in rows if len(row) == len(rows[0]) > 1]
+
+
+def _has_header(rows: list[list[str]], form: str) -> bool:
+    """Whether the first row names the columns: it has known names, or a name above numbers; in a CSV file,
+    where that is usual, short texts."""
+    first, *others = rows
+    if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in first):
+        return False
+    columns = zip(*_even([first, *others]), strict=True)
+    above = (str(oddity(texts)).startswith("has a number") and cell.isalpha() for cell, *texts in columns)
+    return form == "csv" or is_header(first) or any(above)
 
 
 def _texts(table: pa.Table) -> dict[int | str, list[str]]:
@@ -208,30 +242,37 @@ def _texts(table: pa.Table) -> dict[int | str, list[str]]:
 
 
 def _check_name(path: Path) -> None:
+    if "$" in str(path) and path.exists():
+        raise InputError("variables have such names", path, remedy="Give the file another name.")
     if files_of(str(path)) != [path]:
         raise InputError("patterns of files have such names", path, remedy="Give the file another name.")
 
 
 def _language(path: Path, text: list[str]) -> str | None:
     """What the text is in, if that can be identified, otherwise what the name says. Raises InputError: the
-    one is English and the other is not."""
-    suffix = next((one[1:].lower() for one in reversed(path.suffixes) if one not in _COMPRESSED), "")
-    named = suffix if _LANGUAGE.fullmatch(suffix) and suffix not in ("txt", "tok", "src", "ref") else None
+    text is in another language than the name says."""
+    ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
+    codes = [one for one in ends if _LANGUAGE.fullmatch(one.lower()) and one.lower() not in _NO_LANGUAGES]
+    named = next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
     found = identified(text)
+    other = found if named is None else other_language(text, named)
     if found is not None and named is not None and is_english(named) != is_english(found):
+        other = found
+    if named is not None and other is not None:
         raise InputError(
-            f"its name says {named!r}, and its text looks like {found!r}",
+            f"its name says {named!r}, and its text looks like {other!r}",
             path,
             remedy="Rename the file if the name is wrong, or give the other one.",
         )
-    return named or found
+    # Models and tokenisers go by codes of two letters.
+    return found if named is None else named if re.match(r"[a-z]{2}\b", named, re.I) else language_code(named)
 
 
 def _stem(path: Path) -> str:
     return path.name.split(".")[0]
 
 
-def _relative(path: Path, project: Path) -> str:
+def _path_in(path: Path, project: Path | None) -> str:
     absolute = path.resolve()
-    inside = absolute.is_relative_to(project.resolve())
-    return os.fspath(absolute.relative_to(project.resolve()) if inside else absolute)
+    is_inside = project is not None and absolute.is_relative_to(project.resolve())
+    return os.fspath(absolute.relative_to(project.resolve()) if project and is_inside else absolute)

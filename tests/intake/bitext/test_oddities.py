@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.shards.resources import Resources
+from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.languages import is_header, oddities
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.sources import problems
 from paraforge.intake.sample_bitext import write_sample
 from tests.here import run_command
+from tests.intake.bitext.grammar import SENTENCES as LANGUAGES
 
 PLACES = {"reference": "column 0", "translation": "column 1"}
 SENTENCES = [f"The dog number {place} runs in the park." for place in range(40)]
@@ -28,6 +29,10 @@ ODD: dict[str, tuple[list[str], list[str], str]] = {
     "numbers": ([f"{place / 7:.3f}" for place in range(40)], OTHERS, "column 0 has a number in 100%"),
     "labels": (SENTENCES, ["news", "web"] * 20, "column 1 has 2 texts in 40 rows, 'news' for one"),
     "identical": (SENTENCES, SENTENCES, "column 0 and column 1 are the same in 100%"),
+    "keys": ([f"doc-{place:05}.xml" for place in range(40)], OTHERS, "column 0 has a key or an address in"),
+    "addresses": (SENTENCES, [f"jan.{place}@example.org" for place in range(40)], "column 1 has a key or an"),
+    "half empty": ([*SENTENCES[:20], *[""] * 20], OTHERS, "column 0 is empty in 50% of the rows"),
+    "mostly one": ([*SENTENCES[:15], *["Read more"] * 25], OTHERS, "column 0 is 'Read more' in 62%"),
     "header": (["sentence1", *SENTENCES], ["sentence2", *OTHERS], "looks like a header"),
 }
 
@@ -43,7 +48,7 @@ def test_real_text_and_few_rows_are_not_odd(tmp_path: Path) -> None:
     for path in write_sample(tmp_path, 2000):
         rows = [line.split("\t")[:2] for line in path.read_text(encoding="utf-8").splitlines()[:200]]
         source, reference = map(list, zip(*rows, strict=True))
-        assert oddities({"reference": reference, "translation": source}, PLACES) == [], path.name
+        assert oddities({"source_text": source, "reference": reference}, PLACES) == [], path.name
     assert oddities({"reference": ["x"] * 19, "translation": ["x"] * 19}, PLACES) == []
 
 
@@ -55,9 +60,35 @@ def test_distinct_texts_longer_than_any_heading_are_not_odd(rows: list[tuple[str
 
 
 def test_a_header_has_different_known_names() -> None:
-    assert is_header(["source", "target"]) and is_header(["text_en", "Text cs"]) and is_header(["en", "cs"])
-    assert is_header(["Czech sentence", "English translation"]) and is_header(["german", "english_text"])
-    assert not any(map(is_header, [["text", "text"], ["Oh", "Ah"], ["A dog.", "text"], ["text"]]))
+    for known in (
+        ["source", "target"],
+        ["text_en", "Text cs"],
+        ["en", "cs"],
+        ["ces", "eng"],
+        ["Czech", "English"],
+    ):
+        assert is_header(known)
+    for text in (
+        ["text", "text"],
+        ["Oh", "Ah"],
+        ["A dog.", "text"],
+        ["text"],
+        ["pes", "dog"],
+        ["Ces", "Eng"],
+    ):
+        assert not is_header(text)
+
+
+def test_paraphrases_in_two_languages_are_odd() -> None:
+    pairs = {"reference": LANGUAGES["cs"], "translation": LANGUAGES["en"]}
+    assert list(map(str, oddities(pairs, PLACES))) == ["column 0 is in 'cs' and column 1 in 'en'"]
+    assert (
+        oddities(
+            {"source_text": LANGUAGES["cs"], "reference": LANGUAGES["en"]}, PLACES | {"source_text": "a"}
+        )
+        == []
+    )
+    assert oddities({"reference": LANGUAGES["de"], "translation": LANGUAGES["de"][::-1]}, PLACES) == []
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -95,7 +126,9 @@ def test_score_says_it_and_names_the_columns_of_text(
     (record,) = [one for one in caplog.records if said in one.message]
     remedies: dict[str, Any] = {
         "constant": "Try --reference 1 --translation 2",
-        "empty": "Try --reference 0 --translation 2",
+        **dict.fromkeys(("empty", "addresses"), "Try --reference 0 --translation 2"),
+        "keys": "Try --reference 1 --translation 2",
+        **dict.fromkeys(("half empty", "mostly one"), "--reference and --translation"),
         "numbers": "Try --reference 1 --translation 2",
         "labels": "Try --reference 0 --translation 2",
         "identical": "--reference and --translation",

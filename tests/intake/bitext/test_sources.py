@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 from paraforge.intake.bitext.parts import read_parts
-from paraforge.intake.bitext.sources import file_key, problems, read_file, read_row_numbers, resolve
+from paraforge.intake.bitext.sources import file_key, read_file, read_row_numbers, resolve
 from tests.intake.bitext.helpers import rows_of, tsv, write
 
 
