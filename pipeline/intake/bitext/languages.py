@@ -15,8 +15,8 @@ from paraforge.base.text.language_codes import CODES, two_letters
 _LETTERS = 15
 _ROWS = 20
 _SWAPPED = 0.8
-# Of right files, translated programs of 100 languages among them, no row is exchanged; names look like another
-# language in up to 18 rows of 100.
+# Of right files, translated programs of 100 languages among them, no row is exchanged; names look like
+# another language in up to 18 rows of 100.
 _EXCHANGED = 0.12
 _FOREIGN = 0.2
 _FEWEST_MIXED = 10
