@@ -106,10 +106,25 @@ def in_threads(
             check_interrupt()
             yield work(piece)
         return
-    with ThreadPoolExecutor(threads, "shards") as pool:
+    with threads_of(ThreadPoolExecutor(threads, "shards")) as pool:
         for result in in_window(pool, work, pieces, 2 * threads - 1):
             check_interrupt()
             yield result
+
+
+@contextmanager
+def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
+    """A generator's threads. They are waited for at its end, but not where it is given up: that may be by the
+    garbage collector while a thread starts, which (until Python 3.12) has a lock that waiting takes, too,
+    so that no thread would ever start again."""
+    given_up = False
+    try:
+        yield pool
+    except GeneratorExit:
+        given_up = True
+        raise
+    finally:
+        pool.shutdown(wait=not given_up, cancel_futures=given_up)
 
 
 @contextmanager
@@ -119,12 +134,13 @@ def prefetched(
     """Give the same items in the same order, up to `depth` of them computed by a second thread before they
     are asked for.
 
-    An error in `items` is raised where its item would have come. Leaving the block early stops the thread.
+    An error in `items` is raised where its item would have come. Leaving the block early stops the thread, as
+    `threads_of` says.
 
     start: called in the thread before the first item.
     """
     end: Any = object()
-    with ThreadPoolExecutor(1, "prefetch", start) as pool:
+    with threads_of(ThreadPoolExecutor(1, "prefetch", start)) as pool:
         # The one thread takes an item at each turn, so they come in their order.
         found = in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.base.interrupts import check_interrupt, stop_requested
+from paraforge.base.shards.pool import threads_of
 from paraforge.translation.decoding.faults import (
     EngineError,
     device_lost,
@@ -211,7 +212,7 @@ def _tokenised(
         block = list(islice(stream, window))
         return block, pool.submit(encode, block)
 
-    with ThreadPoolExecutor(1, "tokenise") as pool:
+    with threads_of(ThreadPoolExecutor(1, "tokenise")) as pool:
         block, future = begin()
         while block:
             following = begin()

@@ -1,11 +1,17 @@
 """Computing ahead: same items, errors in their place, no thread left behind."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from paraforge.base.shards.pool import prefetched
+from paraforge.base.shards.pool import in_threads, prefetched
+
+
+def ahead_of(work: Callable[[int], int], pieces: Iterable[int], threads: int) -> Iterator[int]:
+    """What a generator that reads ahead does."""
+    with prefetched(map(work, pieces), threads) as items:
+        yield from items
 
 
 def test_same_items_in_order() -> None:
@@ -35,3 +41,29 @@ def test_leaving_early_stops_the_thread() -> None:
         assert next(items) == 1
         (own,) = set(threading.enumerate()) - before
     assert not own.is_alive()
+
+
+@pytest.mark.parametrize("made", [in_threads, ahead_of])
+def test_giving_up_waits_for_no_thread(made: Callable[..., Iterator[int]]) -> None:
+    """The garbage collector gives up generators, also while a thread starts (`threads_of`)."""
+    begun, released = threading.Event(), threading.Event()
+
+    def work(number: int) -> int:
+        if number:
+            begun.set()
+            released.wait()
+        return number
+
+    before = set(threading.enumerate())
+    running = made(work, range(3), 2)
+    assert next(running) == 0
+    assert begun.wait(60)
+    late = threading.Timer(20, released.set)
+    late.start()
+    running.close()  # type: ignore[attr-defined]
+    assert not released.is_set()
+    released.set()
+    late.cancel()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()

@@ -11,11 +11,18 @@ from tests.base.shards.hosts import mounts_missing
 _LIMITED = """
 set -e
 mount -t tmpfs none /sys/fs/cgroup
-group=/sys/fs/cgroup$(tail -n 1 /proc/self/cgroup | sed 's/.*://')
-mkdir -p "$group"
-echo "$1 100000" > "$group/cpu.max"
-echo "$2" > /sys/fs/cgroup/memory.max
-shift 2
+if [ "$1" = new ]; then
+    group=/sys/fs/cgroup$(tail -n 1 /proc/self/cgroup | sed 's/.*://')
+    mkdir -p "$group"
+    echo "$2 100000" > "$group/cpu.max"
+    echo "$3" > /sys/fs/cgroup/memory.max
+else
+    mkdir /sys/fs/cgroup/cpu /sys/fs/cgroup/memory
+    echo "$2" > /sys/fs/cgroup/cpu/cpu.cfs_quota_us
+    echo 100000 > /sys/fs/cgroup/cpu/cpu.cfs_period_us
+    echo "$3" > /sys/fs/cgroup/memory/memory.limit_in_bytes
+fi
+shift 3
 exec "$@"
 """
 
@@ -28,10 +35,14 @@ print(resources.available_memory(), resources.job_memory(chosen))
 
 
 @pytest.mark.skipif(bool(mounts_missing()), reason=mounts_missing())
-@pytest.mark.parametrize("quota, cores", [("50000", 1), ("100000", 1), ("150000", 2), ("max", None)])
-def test_a_containers_share(quota: str, cores: int | None) -> None:
+@pytest.mark.parametrize(
+    "form, quota, cores",
+    [*(("new", quota, cores) for quota, cores in (("50000", 1), ("100000", 1), ("150000", 2), ("max", None))),
+     ("old", "100000", 1), ("old", "-1", None)],
+)  # fmt: skip
+def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
     """As Docker and Kubernetes set it: more cores and memory are seen than may be used."""
-    limits = [quota, str(1 << 30)]
+    limits = [form, quota, str(1 << 30)]
     command = ["unshare", "--mount", "sh", "-c", _LIMITED, "sh", *limits, sys.executable, "-c", _SHOWN]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     expected = min(cores or sys.maxsize, len(os.sched_getaffinity(0)))

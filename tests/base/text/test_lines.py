@@ -313,7 +313,9 @@ def test_a_reader_that_stops_early_leaves_no_thread(tmp_path: Path) -> None:
         next(blocks)
         assert set(threading.enumerate()) - before
         blocks.close()  # type: ignore[attr-defined]
-    assert not set(threading.enumerate()) - before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_skippable_frames_come_before_the_data(tmp_path: Path) -> None:
