@@ -28,6 +28,7 @@ from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.corpus_counts import (
     MOST_ROWS,
     CorpusCounts,
@@ -41,7 +42,8 @@ from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
-from paraforge.intake.bitext.languages import oddities, oddity
+from paraforge.intake.bitext.block import REJECT_MALFORMED
+from paraforge.intake.bitext.languages import Oddity, oddities, oddity, other_language
 from paraforge.intake.bitext.readers.tsv import read_separated
 
 logger = logging.getLogger(__name__)
@@ -108,7 +110,8 @@ def score_file(
     begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
     if not begun:
         raise InputError("no pairs in the input", input_path)
-    _say_oddities(input_path, begun[0].slice(0, _ROWS_LOOKED_AT), columns, header)
+    is_built_in = scorer_arguments.get("vectors") == general.DIRECTORY
+    _say_oddities(input_path, begun[0].slice(0, _ROWS_LOOKED_AT), columns, header, is_built_in)
     pieces = chain(begun, tables)
     scorers = None
     if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
@@ -125,12 +128,19 @@ def score_file(
     return ScoredFile(rows, wrong, sources)
 
 
-def _say_oddities(path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool) -> None:
-    """Warn of columns that do not look like two texts, and name those that do."""
+def _say_oddities(
+    path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool, is_built_in: bool
+) -> None:
+    """Warn of columns that do not look like two texts, and name those that do; of the built-in scorer, which
+    is English, also of texts in another language."""
     texts = {name: rows[name].to_pylist() for name in TEXT_COLUMNS}
     found = oddities(texts, {name: f"column {columns[name]}" for name in texts})
     remedy = "Give other columns with --reference and --translation"
-    if found and not is_parquet(path):
+    others = {name: other_language([text or "" for text in one], "en") for name, one in texts.items()}
+    if is_built_in and not found and all(others.values()):
+        found = [Oddity(f"the texts are in {others['reference']!r}, and the built-in scorer is for English")]
+        remedy = "Give --vectors"
+    elif found and not is_parquet(path):
         with suppress(InputError):
             fields = next(line_blocks(path, Reading(strict=False, block_bytes=1 << 16))).lines
             lines = fields.slice(1 if header else 0, _ROWS_LOOKED_AT).to_pylist()
@@ -260,8 +270,9 @@ def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> I
                 [arrays[name] for name in arrays], schema=pa.schema([COLUMNS[name] for name in arrays])
             )
     except InputError as error:
-        # The reader's remedies are about a bitext that is ingested.
-        raise InputError(error.message, error.path, error.line, "Correct the file.") from error
+        # What ingest can do with such a row is no remedy here.
+        remedy = None if error.remedy == REJECT_MALFORMED else error.remedy
+        raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
 
 
 def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[Any]:

@@ -265,7 +265,7 @@ def _language(path: Path, text: list[str]) -> str | None:
             remedy="Rename the file if the name is wrong, or give the other one.",
         )
     # Models and tokenisers go by codes of two letters.
-    return found if named is None else named if re.match(r"[a-z]{2}\b", named, re.I) else language_code(named)
+    return found if named is None else named if len(named) == 2 else language_code(named)
 
 
 def _stem(path: Path) -> str:

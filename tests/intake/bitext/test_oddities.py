@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.base.errors import IncompleteError
+from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.ingest import ingest
@@ -135,3 +135,30 @@ def test_score_says_it_and_names_the_columns_of_text(
         "header": "Give --header",
     }
     assert remedies[name] in record.message
+
+
+def test_score_says_that_texts_are_not_english(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.tsv"
+    for first, second, said in (
+        ("cs", "cs", "the texts are in 'cs', and the built-in scorer is for English. Give --vectors"),
+        ("cs", "en", "column 0 is in 'cs' and column 1 in 'en'"),
+        ("en", "en", None),
+    ):
+        rows = zip(LANGUAGES[first], LANGUAGES[second][::-1], strict=True)
+        path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+        caplog.clear()
+        run_command("score", path, tmp_path / "scored.parquet", "--workers", "1", "--force")
+        found = [one.message for one in caplog.records if one.levelno == logging.WARNING]
+        assert [said in one for one in found] == [True] if said else found == []
+
+
+def test_score_keeps_the_readers_remedies(tmp_path: Path) -> None:
+    for content, remedy in (
+        ("a\tb\n".encode("utf-16"), "Give UTF-8 text"),
+        (b"a,b\n" * 30, "another separator"),
+        ("žluť\tb\n".encode("iso8859-2"), "iconv"),
+        (b"a\tb\na\n", "2 columns, the first|Correct the file"),
+    ):
+        (tmp_path / "a.tsv").write_bytes(content)
+        with pytest.raises(InputError, match=remedy):
+            run_command("score", tmp_path / "a.tsv", tmp_path / "scored.parquet")

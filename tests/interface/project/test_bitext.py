@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.intake.bitext.parameters import IngestParameters, Source
 from paraforge.intake.bitext.readers.moses import MosesSource
 from paraforge.intake.bitext.source import ColumnSource
@@ -19,6 +19,7 @@ from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.project.bitext import look_at, look_at_table
 from tests.here import run_command
+from tests.intake.bitext.grammar import SENTENCES
 from tests.interface.project.bitexts import bitext
 
 
@@ -55,6 +56,51 @@ def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> 
     assert "paragram=corpus" not in look_at(first, second).choices
 
 
+@pytest.mark.parametrize(
+    ("names", "languages"),
+    [
+        (("train.ces", "train.eng"), ("cs", "en")),
+        (("a.ces_Latn", "a.eng_Latn"), ("cs", "en")),
+        (("a.cs.bpe.gz", "a.en.bpe.gz"), ("cs", "en")),
+        (("a.cs_CZ", "a.en-GB"), ("cs", "en")),
+        (("a.raw", "b.txt"), ("cs", "en")),
+        (("a.hsb", "a.en"), ("hsb", "en")),  # not known: what the name says
+    ],
+)
+def test_languages_are_what_names_say_in_two_letters(
+    names: tuple[str, str], languages: tuple[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("py3langid")
+    assert look_at(*bitext(tmp_path, *names)).languages == languages
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "said"),
+    [
+        ("a.cs", lambda data: data.decode().encode("iso8859-2", "replace"), "not UTF-8: byte"),
+        ("a.cs", lambda data: b"\0" + data, "a NUL character"),
+        ("a.txt", lambda data: data[: data.index(b"\n") + 1] * 200, "in every row"),
+    ],
+)
+def test_what_configure_will_say_is_said_at_once(
+    name: str,
+    spoil: Callable[[bytes], bytes],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    czech, english = bitext(tmp_path, name, "a.en")
+    czech.write_bytes(spoil(czech.read_bytes()))
+    output = run_command("init", tmp_path / "my", "--bitext", czech, english).output
+    assert said in output + caplog.text
+    monkeypatch.chdir(tmp_path / "my")
+    if "to be settled first" in output:
+        with pytest.raises(ConfigurationError, match=said):
+            run_command("configure")
+        run_command("configure", "ingest.cleaning.malformed=reject")
+
+
 def _rows(tmp_path: Path) -> list[tuple[str, str]]:
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     return list(
@@ -79,6 +125,21 @@ def _write_jsonl(path: Path, rows: list[tuple[str, str]]) -> None:
     path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
 
 
+def _write_named_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
+    lines = [("id", "zdroj", "cíl"), *((str(n), *row) for n, row in enumerate(rows))]
+    path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def _write_semicolons(path: Path, rows: list[tuple[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";").writerows((f"{czech}, a, b", english) for czech, english in rows)
+
+
+def _write_dictionary(path: Path, rows: list[tuple[str, str]]) -> None:
+    czech, english = (pa.array(side).dictionary_encode() for side in zip(*rows, strict=True))
+    parquet.write_table(pa.table({"cs": czech, "en": english}), path)
+
+
 def _write_parquet(path: Path, rows: list[tuple[str, str]]) -> None:
     """With texts as dictionaries, as pandas' categories are."""
     sides = [pa.array(side).dictionary_encode() for side in zip(*rows, strict=True)]
@@ -91,6 +152,9 @@ TABLES: dict[
 ] = {
     "t.tsv.gz": (_write_tsv, [2, 4], {"format": "tsv", "header": False}),
     "t.csv": (_write_csv, ["česky", "anglicky"], {"format": "csv", "header": True, "separator": ";"}),
+    "named.tsv": (_write_named_tsv, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
+    "T.CSV": (_write_semicolons, [0, 1], {"format": "csv", "header": False, "separator": ";"}),
+    "d.parquet": (_write_dictionary, ["cs", "en"], {"format": "parquet"}),
     "t.jsonl": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
     "t.parquet": (_write_parquet, ["translation.cs", "translation.en"], {"format": "parquet"}),
 }
@@ -119,6 +183,7 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch
         ("a.tsv", b"one\ttwo\n" * 30, "with text one has to be English and one of another language: none"),
         ("a.tsv", b"", "empty"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
+        ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
         ("a.jsonl", b"{}\n[1]\n", "no JSON objects of one kind"),
         ("a.parquet", b"PAR1nothing", "no Parquet file"),
         ("missing.tsv", None, "no such file"),
@@ -171,18 +236,29 @@ def _renamed(first: Path, second: Path) -> tuple[Path, Path]:
     return first, second
 
 
+def _slovak(first: Path, second: Path) -> tuple[Path, Path]:
+    first.write_text("".join(f"{one}\n" for one in SENTENCES["sk"] * 5), encoding="utf-8")
+    return first, second
+
+
+def _variable(first: Path, second: Path) -> tuple[Path, Path]:
+    return first.rename(first.with_name("a$HOME.cs")), second
+
+
 BAD_BITEXTS: dict[str, tuple[Callable[[Path, Path], tuple[Path, Path]], str]] = {
     "lines": (_shorter, r"a\.en.*19\d|19\d.*lines"),
     "missing": (lambda first, second: (first, second.with_name("gone.en")), r"gone\.en: no such file"),
     "same": (lambda first, second: (first, first), "both sides are the same file"),
     "directory": (lambda first, second: (first, first.parent), "this is a directory"),
     "language": (_renamed, r"its name says 'cs', and its text looks like 'en'"),
+    "close": (_slovak, r"its name says 'cs', and its text looks like 'sk'"),
+    "variable": (_variable, r"a\$HOME\.cs: variables have such names"),
 }
 
 
 @pytest.mark.parametrize("name", BAD_BITEXTS)
 def test_a_bad_bitext_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
-    if name == "language":
+    if name in ("language", "close"):
         pytest.importorskip("py3langid")
     spoil, message = BAD_BITEXTS[name]
     given = spoil(*bitext(tmp_path, "a.cs", "a.en"))
