@@ -18,6 +18,8 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from distributed import Client, Future, Security
 
 logger = logging.getLogger(__name__)
@@ -129,14 +131,29 @@ def outcome(future: Future) -> tuple[Any, Exception | None]:
             return None, error
 
 
-def _security(resources: Resources) -> Security | None:
-    """What the client proves itself with; None: what Dask's own settings say. Raises InputError: a file is
-    missing."""
+def certificates(resources: Resources) -> dict[str, Path]:
+    """Absolute paths of the files of ``resources.tls``; none where Dask's own settings name them, or the
+    scheduler asks for none. Raises InputError: it asks for them, and nothing names them."""
     from distributed import Security
 
-    if resources.tls is None:
+    if resources.tls is not None:
+        return {name: path.expanduser().absolute() for name, path in resources.tls}
+    if (resources.scheduler or "").startswith("tls://") and Security().tls_ca_file is None:
+        raise InputError(
+            f"{resources.scheduler} is encrypted, and no certificates are named",
+            remedy="Name them: resources.tls: {ca: ca.pem, cert: cert.pem, key: key.pem} (docs/scaling.md).",
+        )
+    return {}
+
+
+def _security(resources: Resources) -> Security | None:
+    """What the client proves itself with; None: what Dask's own settings say. Raises InputError: a file is
+    missing, or is not named."""
+    from distributed import Security
+
+    paths = certificates(resources)
+    if not paths:
         return None
-    paths = {name: path.expanduser() for name, path in resources.tls}
     for name, path in paths.items():
         if not path.is_file():
             raise InputError("no such file", path, remedy=f"resources.tls.{name} names it.")

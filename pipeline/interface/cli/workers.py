@@ -94,15 +94,21 @@ def kubernetes_command(
 
 
 def worker(resources: Resources, gpus: int) -> list[str]:
-    """Arguments of ``dask`` for a worker. Raises InputError: no scheduler is named."""
+    """Arguments of ``dask`` for a worker; certificates are where they are here. Raises InputError: no
+    scheduler is named, or no certificates of an encrypted one."""
+    from paraforge.base.shards.cluster import certificates
+
     if resources.scheduler is None:
         raise InputError("no scheduler is named", remedy="Say --scheduler tcp://HOST:8786.")
     names = {"ca": "ca-file", "cert": "cert", "key": "key"}
-    tls = [] if resources.tls is None else [(names[name], str(path)) for name, path in resources.tls]
     return [
         *("worker", resources.scheduler, "--no-dashboard", "--local-directory", _TEMPORARY),
         *(_ON_GPU if gpus else ()),
-        *(part for name, path in tls for part in (f"--tls-{name}", path)),
+        *(
+            part
+            for name, path in certificates(resources).items()
+            for part in (f"--tls-{names[name]}", str(path))
+        ),
     ]
 
 

@@ -165,6 +165,15 @@ def test_certificates_are_for_an_encrypted_scheduler() -> None:
             Resources.model_validate({"scheduler": scheduler, "tls": files})
 
 
+def test_an_encrypted_scheduler_needs_certificates() -> None:
+    """Ours, or those that Dask's own settings name."""
+    resources = Resources(scheduler="tls://127.0.0.1:8786")
+    with pytest.raises(InputError, match=r"no certificates are named.*resources\.tls"), connect(resources, 1):
+        pass
+    with dask.config.set({"distributed.comm.tls.ca-file": "ca.pem"}):
+        assert cluster.certificates(resources) == {}
+
+
 @pytest.mark.parametrize(
     ("address", "is_open"),
     [

@@ -119,13 +119,19 @@ def test_the_project_says_where_the_scheduler_is(tmp_path: Path, monkeypatch: py
     Path("params.yaml").write_text(yaml_text(content))
     script = printed("slurm")
     assert "dask worker tls://host:8786 --no-dashboard" in script
-    assert "--tls-ca-file ca.pem --tls-cert cert.pem --tls-key key.pem" in script
+    ca, cert, key = (tmp_path / name for name in names.values())
+    assert f"--tls-ca-file {ca} --tls-cert {cert} --tls-key {key}" in script
+    # A home directory is this one, not a directory called '~' on a host.
+    content["resources"]["tls"]["key"] = "~/key.pem"
+    Path("params.yaml").write_text(yaml_text(content))
+    assert f"--tls-key {Path.home() / 'key.pem'}" in printed("ssh", "node")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["slurm"], "no scheduler is named.*Say --scheduler"),
+        (["slurm", "--scheduler", "tls://host:8786"], "no certificates are named.*resources.tls"),
         (["slurm", "--gpus", "9", "--scheduler", ADDRESS], "9 GPUs on nodes of 8 leave a node in part"),
         (["ssh", "a", "b", "--gpus", "3", "--scheduler", ADDRESS], "cannot be shared out to 2 hosts"),
     ],
