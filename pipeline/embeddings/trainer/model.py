@@ -14,12 +14,13 @@ import pyarrow as pa
 import torch
 from pydantic import TypeAdapter
 from torch import Tensor
+from torch.nn.functional import embedding_bag, normalize
 
 from paraforge.base.devices import check_device
 from paraforge.base.errors import InputError, check_format, describing
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.units import Units, make_units
+from paraforge.base.text.units import Units, make_units, parts_of_words
 from paraforge.base.text.vocabulary import WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
@@ -46,8 +47,9 @@ _DESCRIPTION = "encoder.json"
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
 _PARAMETERS: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
-UNKNOWN_LENGTH = 1.5
-"""Length of an unknown word's own vector, in mean lengths of the `RARE` rarest words'."""
+UNKNOWN_LENGTH = 1.2
+"""Length of what an unknown word's own vector has from its letters, in mean lengths of the `RARE` rarest
+words'."""
 RARE = 1000
 BATCH_TEXTS = 1 << 14
 """Texts that are cut at once: a distinct word among them is looked at once."""
@@ -74,8 +76,9 @@ class SentenceModel(CosineModel):
         model is missing.
 
         about: what else is kept with it: training parameters, scores, data signature.
-        unknown_words: `own` gives each word outside of the vocabulary a fixed vector from its hash, of
-            `UNKNOWN_LENGTH`; `shared` gives all of them the unknown word's.
+        unknown_words: `own` gives each word outside of the vocabulary a fixed vector: hashed vectors of its
+            trigrams and of itself, together of `UNKNOWN_LENGTH`, and those of the words between its hyphens
+            that are known. `shared` gives all of them the unknown word's.
         """
         self.encoder = encoder.eval()
         self.parameters = parameters
@@ -161,13 +164,19 @@ class SentenceModel(CosineModel):
         return batch, {**self.encoder.tables(), **tables} if tables else None
 
     def _rows(self, name: str, rows: Tensor, missing: npt.NDArray[np.int64], words: list[str]) -> Tensor:
-        """Rows of a table, those of missing words drawn."""
+        """Rows of a table, those of missing words made."""
         table = self.encoder.get_parameter(name).detach()
         found = table[rows.to(table.device)]
         if table.shape[1] > 1:  # a single number is the weight of a word
             length = UNKNOWN_LENGTH * float(table[-RARE:].norm(dim=1).mean())
-            own = hashed_vectors(words, table.shape[1], length)
-            found[torch.from_numpy(missing).to(table.device)] = torch.from_numpy(own).to(found)
+            own = _letter_vectors(words, table.shape[1], length)
+            vocabulary = self.vocabularies[self.encoder.table_units()[name]]
+            parts = [(place, part) for place, word in enumerate(words) for part in word.split("-")]
+            ids = torch.from_numpy(vocabulary.ids_of(part for _, part in parts))
+            known = ids != vocabulary.unknown_id
+            places = torch.tensor([place for place, _ in parts])[known]
+            own.index_add_(0, places, table[ids[known].to(table.device)].to(own))
+            found[torch.from_numpy(missing).to(table.device)] = own.to(found)
         return found
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
@@ -262,6 +271,15 @@ def _load(encoder: Encoder, path: Path, precision: Precision) -> None:
         for name, value in encoder.named_parameters():
             scales = found.get(scale_name(name))
             value.copy_(found[name] if scales is None else restored(found[name], scales, value.shape[1]))
+
+
+def _letter_vectors(words: Sequence[str], dimension: int, length: float) -> Tensor:
+    """Vectors of a length, (words, dimension): sums of the hashed vectors of trigrams and of the words."""
+    parts = parts_of_words(words)
+    hashed = torch.from_numpy(hashed_vectors(parts.vocabulary, dimension, 1.0))
+    ids, offsets = torch.from_numpy(parts.ids.astype(np.int64)), torch.from_numpy(parts.offsets)
+    sums = embedding_bag(ids, hashed, offsets, mode="sum", include_last_offset=True)
+    return normalize(sums) * length
 
 
 def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

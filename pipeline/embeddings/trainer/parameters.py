@@ -162,7 +162,7 @@ class ModelParameters(Section):
     unknown_words: Literal["own", "shared"] = Field(
         "own",
         description="when text is embedded, each word outside of the vocabulary has a fixed vector from its "
-        "hash, or all share the unknown word's, as in the papers",
+        "trigrams and the known words between its hyphens, or all share the unknown word's, as in the papers",
     )
     vectors: FilePath | None = Field(
         None,

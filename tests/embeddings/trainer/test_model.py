@@ -33,7 +33,7 @@ TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"]
 def make_model(
     new_words: Sequence[str] = (), unknown_words: Literal["own", "shared"] = "shared"
 ) -> SentenceModel:
-    """new_words: in the vocabulary behind the others, with the vectors that hashing gives them."""
+    """new_words: in the vocabulary behind the others, with the vectors that unknown words get."""
     known = [UNKNOWN, "a", "dog", ".", "the", "runs"]
     vocabularies = {
         "word": Vocabulary([*known, *new_words]),
@@ -53,21 +53,49 @@ def make_model(
         rows = random_table(size, part.dimension, part.initial_scale, number)
         if part.unit != "word":
             return rows
-        length = 1.5 * rows[-model_module.RARE :].norm(dim=1).mean()
-        new = [_by_hash(word, part.dimension) * length / part.dimension**0.5 for word in new_words]
+        length = 1.2 * rows[-model_module.RARE :].norm(dim=1).mean()
+        vectors = dict(zip(known, rows, strict=True))
+        new = [_of_letters(word, part.dimension) * length + _of_parts(word, vectors) for word in new_words]
         return torch.cat([rows, *(row[None] for row in new)])
 
     encoder = build_encoder(parameters, table, 3)
     return SentenceModel(encoder, parameters, vocabularies, unknown_words=unknown_words)
 
 
-def _by_hash(word: str, dimension: int) -> torch.Tensor:
-    """The first bits of the word's SHAKE128 as signs."""
-    bits = int.from_bytes(hashlib.shake_128(word.encode()).digest(8), "big")
+def _by_hash(part: str, dimension: int) -> torch.Tensor:
+    """The first bits of the part's SHAKE128 as signs."""
+    bits = int.from_bytes(hashlib.shake_128(part.encode()).digest(8), "big")
     return torch.tensor([1.0 if bits >> (63 - place) & 1 else -1.0 for place in range(dimension)])
 
 
-UNSEEN = ["Žižka met unseen words.", "a dog", "Žižka", "", "UUUNKKK"]
+def _of_letters(word: str, dimension: int) -> torch.Tensor:
+    """Of length 1: of the trigrams between two spaces, and twice of the word after a tab."""
+    between = f" {word} "
+    parts = [between[place : place + 3] for place in range(len(word))] + 2 * [f"\t{word}"]
+    vector = torch.stack([_by_hash(part, dimension) for part in parts]).sum(0)
+    return vector / max(float(vector.norm()), 1e-9)
+
+
+def _of_parts(word: str, vectors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Of the known words between hyphens."""
+    nothing = torch.zeros_like(vectors[UNKNOWN])
+    return sum((vectors.get(part, nothing) for part in word.split("-") if part != UNKNOWN), nothing)
+
+
+UNSEEN = ["Žižka met unseen words.", "a dog", "Žižka", "", "UUUNKKK", "A dog-runs, the-Žižka and a - -dog-x"]
+UNSEEN_WORDS = [
+    "žižka",
+    "met",
+    "unseen",
+    "words",
+    "uuunkkk",
+    "dog-runs",
+    ",",
+    "the-žižka",
+    "and",
+    "-",
+    "-dog-x",
+]
 
 
 @pytest.mark.parametrize("rare", [2, 1000])
@@ -76,8 +104,7 @@ def test_unknown_words_of_their_own_are_rows_that_a_table_might_have(
 ) -> None:
     """As if the vocabulary had them: of averages and BLSTMs, beside trigrams, in any company."""
     monkeypatch.setattr(model_module, "RARE", rare)
-    words = ["žižka", "met", "unseen", "words", "uuunkkk"]
-    model, expected = make_model(unknown_words="own"), make_model(new_words=words).encode(UNSEEN)
+    model, expected = make_model(unknown_words="own"), make_model(new_words=UNSEEN_WORDS).encode(UNSEEN)
     # The trigrams of the oracle know no more than the model's.
     np.testing.assert_allclose(model.encode(UNSEEN), expected, rtol=1e-5, atol=1e-7)
     for text, vector in zip(UNSEEN, expected, strict=True):
