@@ -161,6 +161,21 @@ def _security(resources: Resources) -> Security | None:
     return Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
 
 
+def check_address(address: str) -> None:
+    """Raises InputError: Dask cannot use an address. A client that finds that out leaves threads behind."""
+    from distributed.comm import get_address_host_port, parse_address
+    from distributed.comm.registry import get_backend
+
+    try:
+        get_backend(parse_address(address)[0]).get_connector()
+        get_address_host_port(address)
+    except (ImportError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"resources.scheduler {address} cannot be used: {first_line(error)}",
+            remedy="Name what 'dask scheduler' prints, such as tcp://10.0.0.1:8786.",
+        ) from error
+
+
 def _is_open(address: str) -> bool:
     """Whether an address is neither encrypted nor of this host or a private network."""
     parts = urlsplit(address)
@@ -181,6 +196,7 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
     from distributed import Client
 
     if resources.scheduler is not None:
+        check_address(resources.scheduler)
         if _is_open(resources.scheduler):
             logger.warning(
                 "%s is a public address without encryption: whoever reaches it can run code on its workers. "

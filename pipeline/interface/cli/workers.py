@@ -95,11 +95,12 @@ def kubernetes_command(
 
 def worker(resources: Resources, gpus: int) -> list[str]:
     """Arguments of ``dask`` for a worker; certificates are where they are here. Raises InputError: no
-    scheduler is named, or no certificates of an encrypted one."""
-    from paraforge.base.shards.cluster import certificates
+    scheduler is named, none that Dask can use, or no certificates of an encrypted one."""
+    from paraforge.base.shards.cluster import certificates, check_address
 
     if resources.scheduler is None:
         raise InputError("no scheduler is named", remedy="Say --scheduler tcp://HOST:8786.")
+    check_address(resources.scheduler)
     names = {"ca": "ca-file", "cert": "cert", "key": "key"}
     return [
         *("worker", resources.scheduler, "--no-dashboard", "--local-directory", _TEMPORARY),

@@ -158,6 +158,16 @@ def test_another_authority_is_refused(
         pass
 
 
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
+def test_an_address_that_dask_cannot_use(address: str) -> None:
+    """Without a port, or of a protocol that is not installed."""
+    with (
+        pytest.raises(InputError, match=rf"scheduler {address} cannot be used: .*such as tcp://"),
+        connect(Resources(scheduler=address), 1),
+    ):
+        pass
+
+
 def test_certificates_are_for_an_encrypted_scheduler() -> None:
     files = {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
     for scheduler in (None, "tcp://host:8786"):

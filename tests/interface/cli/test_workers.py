@@ -131,6 +131,7 @@ def test_the_project_says_where_the_scheduler_is(tmp_path: Path, monkeypatch: py
     ("arguments", "message"),
     [
         (["slurm"], "no scheduler is named.*Say --scheduler"),
+        (["slurm", "--scheduler", "tcp://host"], "cannot be used: missing port number"),
         (["slurm", "--scheduler", "tls://host:8786"], "no certificates are named.*resources.tls"),
         (["slurm", "--gpus", "9", "--scheduler", ADDRESS], "9 GPUs on nodes of 8 leave a node in part"),
         (["ssh", "a", "b", "--gpus", "3", "--scheduler", ADDRESS], "cannot be shared out to 2 hosts"),
