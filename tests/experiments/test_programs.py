@@ -78,6 +78,9 @@ def test_words_get_the_vectors_that_are_given_and_unknown_ones_their_own(tmp_pat
     shared = SentenceModel.open(tmp_path / "shared").encode(words)
     assert own[:2].tolist() == shared[:2].tolist() == [[3, 4], [5, 6]]
     assert np.linalg.norm(own[2] - own[3]) > 0.1 and not shared[2:].any()
+    unknown.main(tmp_path / "shared", "shared", tmp_path / "centred", centred=True)
+    centred = SentenceModel.open(tmp_path / "centred").encode(words[:2])
+    np.testing.assert_allclose(centred, [[1 / 3, 2 / 3], [7 / 3, 8 / 3]], rtol=1e-6)
 
 
 def test_words_are_those_of_each_sentence_by_itself(tmp_path: Path) -> None:
