@@ -25,8 +25,8 @@ def main(
         given = WordVectors.from_text(vectors).of_words(opened.vocabularies[unit].units)
         opened.encoder.tables()[table].data.copy_(torch.from_numpy(given))
     if centred:
-        for table in opened.encoder.tables().values():
-            table.data -= table.data.mean(0)
+        for rows in opened.encoder.tables().values():
+            rows.data -= rows.data.mean(0)
     opened.save(output)
 
 
