@@ -1,9 +1,13 @@
-"""The device that a user names, and how many threads torch uses inside its operations."""
+"""The device that a user names, what it can do, and how many threads torch uses inside its operations."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from paraforge.base.errors import ConfigurationError
+from paraforge.base.shards.resources import cpu_has_bfloat16
+
+logger = logging.getLogger(__name__)
 
 
 def chosen_device(name: str) -> str:
@@ -31,6 +35,12 @@ def check_device(name: str) -> None:
         raise ConfigurationError(
             [f"device {name}: {seen} ('paraforge doctor' says more); cpu is always there"]
         )
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Warn where a precision only makes a device slower."""
+    if precision == "bfloat16" and device == "cpu" and not cpu_has_bfloat16():
+        logger.warning("precision bfloat16: this processor does not have it, and float32 is faster")
 
 
 @contextmanager

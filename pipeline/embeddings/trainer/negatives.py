@@ -11,6 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from paraforge.base.shards.resources import cpu_has_bfloat16
+
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
 MAX_PROBABILITY = 0.5
@@ -158,6 +160,8 @@ def choose_negatives(
     unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
     rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
     if unit.device.type == "cpu":
+        if precision == "bfloat16" and not cpu_has_bfloat16():
+            rough = rough.float()  # the same numbers; their products are not rounded
         best = _search_by_strips(unit, rough, forbidden, pool)[:anchors]
     else:
         best = _search_directly(rough, anchors, forbidden)

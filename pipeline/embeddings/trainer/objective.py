@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paraforge.base.devices import torch_threads
+from paraforge.base.devices import check_precision, torch_threads
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
@@ -162,6 +162,7 @@ class PairObjective:
         )
         sizes = {name: len(vocabulary) for name, vocabulary in store.vocabularies.items()}
         self._whole_tables = sizes if parameters.table_updates == "dense" else None
+        check_precision(parameters.precision, self._device.type)
         self._autocast = parameters.precision == "bfloat16"
         self._pool: ThreadPoolExecutor | None = None
 

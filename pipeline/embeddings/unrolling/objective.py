@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paraforge.base.devices import torch_threads
+from paraforge.base.devices import check_precision, torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, separate
@@ -69,6 +69,7 @@ class PredictionObjective:
         self._named = dict(network.named_parameters())
         named = {name: value.detach() for name, value in self._named.items()}
         self.optimiser: Optimiser = Adam(named, frozenset(), parameters.learning_rate)
+        check_precision(parameters.precision, self._device.type)
         self._products = torch.bfloat16 if parameters.precision == "bfloat16" else None
         of_epoch = -(-len(store) // parameters.batch_size)
         self._updates = min(parameters.epochs * of_epoch, parameters.updates or parameters.epochs * of_epoch)
