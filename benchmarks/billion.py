@@ -1,9 +1,10 @@
 """A billion rows on 64 hosts: what was measured on two cores, scaled up, and translation event by event.
 
 Measured (results/): what each stage costs, alone and beside a second process; the memory's look-up; a task's
-own cost; how much the signs of a changed meaning slow scoring down. Scaled up linearly: all of it; what one
-process did alone has its start in it, so that it is rather too much. Assumed: the hosts, their network, how
-fast a device translates, and how often it is taken away.
+own cost with 16 workers; the sizes of what crosses the network; how much the signs of a changed meaning slow
+scoring down. Scaled up linearly: all of it; what one process did alone has its start in it, so that it is
+rather too much, and embeddings learn with two threads however many cores there are. Assumed: the hosts,
+their network, how fast a device translates, and how often it is taken away.
 
 python -m benchmarks.billion
 python -m benchmarks.billion --rates 500,2000 --hosts 16
@@ -19,6 +20,8 @@ from benchmarks.simulation import SimulatedCluster, expected
 
 SMALL, LARGE = 5_000_000, 51_400_000
 """Pairs of the two runs of all stages."""
+BITEXT = 20_000_000
+"""Rows of the run of bitext."""
 HEAD = ("ingest", "select", "publish", "statistics", "lexicon", "report", "DVC's own")
 """Stages that the head does by itself, in all of its cores."""
 SLOPES = (*HEAD, "score", "embeddings", "all")
@@ -73,14 +76,18 @@ def slopes() -> None:
         append("billion", f"a million pairs more, {name}", grown, stage=name)
 
 
-def head_costs(rows: int) -> dict[str, Cost]:
-    """What the head does by itself for so many rows of bitext."""
-    found = {}
-    for name in HEAD:
+def costs_of_stages(rows: int) -> dict[str, Cost]:
+    """What stages cost for so many rows of bitext, without what a device does and without scores."""
+
+    def scaled(name: str) -> Cost:
         measured = stage(name)
-        found[name] = cost_of(measured["seconds"], measured["cpu_seconds"]).times(rows / LARGE)
-    foreign = stage("ingest", SMALL, "bitext")["cpu_seconds"] / stage("ingest", SMALL)["cpu_seconds"]
-    found["ingest"] = found["ingest"].times(foreign)
+        return cost_of(measured["seconds"], measured["cpu_seconds"]).times(rows / LARGE)
+
+    found = {name: scaled(name) for name in (*HEAD, "embeddings")}
+    # That run was beside others: its processor seconds count, not how long it took.
+    foreign = stage("ingest", BITEXT, "bitext")["cpu_seconds"] / BITEXT
+    found["ingest"] = found["ingest"].times(foreign / (stage("ingest")["cpu_seconds"] / LARGE))
+    found["translate, the head's part"] = scaled("translate")
     known = figures("memory_lookup", sentences=SMALL, workers=2)
     parts = ("add", "find", "join")
     alone = sum(known[f"{part}_main_seconds"] for part in parts)
@@ -99,16 +106,21 @@ def main(
 ) -> None:
     """Print and record hours of every stage, and from how many devices on the head takes longer than they."""
     slopes()
-    costs = head_costs(rows)
-    hours = {name: cost.seconds(head_cores) / 3600 for name, cost in costs.items()}
-    # A row's texts, as they were given, cross the network for the translation and for the scores.
-    disk = figures("whole_disk", pairs=SMALL, kind="bitext")
-    network = disk["given_mb"] * 1e6 / SMALL * rows / (gigabits / 8 * 1e9) / 3600
+    hours = {name: cost.seconds(head_cores) / 3600 for name, cost in costs_of_stages(rows).items()}
+    embeddings = hours.pop("embeddings")
+    # A task's shards go to a worker, and its result comes back.
+    disk = figures("whole_disk", pairs=BITEXT, kind="bitext")
+
+    def network(*names: str) -> float:
+        megabits = 8 * sum(disk[f"{name}_mb"] for name in names) * rows / BITEXT
+        return megabits / (gigabits * 1e3) / 3600
+
     measured = stage("score")
     scores = cost_of(measured["seconds"], measured["cpu_seconds"]).times(
         rows / LARGE / figures("contradictions_rate")["share"]
     )
-    hours["score"] = max(network, (scores.alone + scores.shared / (hosts * cores)) / 3600)
+    sent = network("translated", "scored")
+    hours["score"] = max(sent, (scores.alone + scores.shared / (hosts * cores)) / 3600)
 
     def record(name: str, found: dict[str, float], rate: float | None = None) -> None:
         append(
@@ -116,8 +128,8 @@ def main(
             gigabits=gigabits, preemption_hours=preemption_hours, rate=rate,
         )  # fmt: skip
 
-    for name, spent in hours.items():
-        record(name, {"hours": spent})
+    for name, spent in {**hours, "embeddings": embeddings}.items():
+        record(name, {"hours": spent} | ({"network_hours": sent} if name == "score" else {}))
     head = sum(hours.values())
     overhead = figures("scaling", workers=16)["overhead_milliseconds"] / 1e3
     for rate in map(float, rates.split(",")):
@@ -126,12 +138,15 @@ def main(
             slow_factor=1.2, preemption_hours=preemption_hours,
         )  # fmt: skip
         outcome = expected(rows, math.ceil(rows / MOST_TASKS), cluster)
-        spent = max(outcome.hours, network)
+        sent = network("ingested", "translated")
+        spent = max(outcome.hours, sent)
         found = {"hours": spent, "device_hours": outcome.device_hours, "lost_hours": outcome.lost_hours}
-        found |= {"network_hours": network, "devices_as_long_as_the_rest": rows / rate / 3600 / head}
-        record(f"translate, {rate:,.0f} sentences/s a device", found, rate)
-        record(f"all but models, {rate:,.0f} sentences/s a device", {"hours": spent + head}, rate)
-    grown = {f"{name}_gb": disk[f"{name}_mb"] * rows / SMALL / 1e3 for name in ("data", "all")}
+        found |= {"network_hours": sent, "devices_as_long_as_the_rest": rows / rate / 3600 / head}
+        at = f"{rate:,.0f} sentences/s a device"
+        record(f"translate, {at}", found, rate)
+        record(f"all but models, {at}", {"hours": spent + head}, rate)
+        record(f"all, {at}", {"hours": spent + head + embeddings}, rate)
+    grown = {f"{name}_gb": disk[f"{name}_mb"] * rows / BITEXT / 1e3 for name in ("data", "all")}
     record("disk", {**grown, "tasks": MOST_TASKS})
 
 

@@ -93,6 +93,12 @@ def used_bytes(project: Path) -> dict[str, int]:
     return {**found, "all": whole}
 
 
+def files_below(directory: Path) -> dict[str, float]:
+    """Megabytes and number of the files below a directory."""
+    sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
+    return {f"{directory.name}_mb": round(sum(sizes) / 1e6, 1), f"{directory.name}_files": len(sizes)}
+
+
 def main(
     place: Path = typer.Argument(help="directory for the pairs and the project; what is there is used"),
     pairs: int = typer.Option(1_000_000),
@@ -144,6 +150,9 @@ def main(
             "peak_mb": round(peak / 1e6, 1),
             "of_data": round(sizes["all"] / sizes["data"], 3),
             "peak_of_data": round(peak / sizes["data"], 3),
+            **files_below(project / "data" / "ingested"),
+            **files_below(project / "data" / "translated"),
+            **files_below(project / "data" / "scored"),
             "kept": metrics.get("select", {}).get("kept"),
             "rejected_duplicate": metrics["ingest"]["rejected"].get("duplicate", 0),
         },

@@ -64,7 +64,9 @@ class TrainingParameters(Section):
         "max", description="MAX, or MAX with probability 0.5 else uniform"
     )
     negative_precision: Literal["float32", "bfloat16"] = Field(
-        "bfloat16", description="of the products that negatives are chosen by; bfloat16 is 3 times as fast"
+        "bfloat16",
+        description="of the products that negatives are chosen by; bfloat16 is 3 times as fast on processors "
+        "that have it, and others multiply its rounded numbers in float32",
     )
     exclude_identical: bool = Field(
         True,
