@@ -160,8 +160,6 @@ def choose_negatives(
     unit = torch.nn.functional.normalize(embeddings.detach(), dim=1)
     rough = unit.to(torch.bfloat16) if precision == "bfloat16" else unit
     if unit.device.type == "cpu":
-        if precision == "bfloat16" and not cpu_has_bfloat16():
-            rough = rough.float()  # the same numbers; their products are not rounded
         best = _search_by_strips(unit, rough, forbidden, pool)[:anchors]
     else:
         best = _search_directly(rough, anchors, forbidden)
@@ -196,11 +194,13 @@ def _search_by_strips(
     strips = -(-sentences // STRIP)
     padded = strips * STRIP
     columns = torch.cat([rough, rough.new_zeros(padded - sentences, rough.shape[1])])
+    if rough.dtype == torch.bfloat16 and not cpu_has_bfloat16():
+        columns = columns.float()  # the same numbers; products are rounded as that type's are
     highest = torch.full((padded, strips), -torch.inf)
 
     def fill(strip: int) -> None:
         first, last = strip * STRIP, min((strip + 1) * STRIP, sentences)
-        cosines = columns[first : first + STRIP] @ columns[first:].T
+        cosines = (columns[first : first + STRIP] @ columns[first:].T).to(rough.dtype)
         cosines[:, sentences - first :] = -torch.inf
         cosines[last - first :] = -torch.inf
         row, column = forbidden.of_rows(first, last)
