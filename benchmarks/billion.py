@@ -3,8 +3,8 @@
 Measured (results/): what each stage costs, alone and beside a second process; the memory's look-up; a task's
 own cost with 16 workers; the sizes of what crosses the network; how much the signs of a changed meaning slow
 scoring down. Scaled up linearly: all of it; what one process did alone has its start in it, so that it is
-rather too much, and embeddings learn with two threads however many cores there are. Assumed: the hosts,
-their network, how fast a device translates, and how often it is taken away.
+rather too much, and embeddings learn with two threads however many cores there are. Assumed: the hosts and
+their network, the speed of a device, and how long a host stays.
 
 python -m benchmarks.billion
 python -m benchmarks.billion --rates 500,2000 --hosts 16
@@ -77,17 +77,17 @@ def slopes() -> None:
 
 
 def costs_of_stages(rows: int) -> dict[str, Cost]:
-    """What stages cost for so many rows of bitext, without what a device does and without scores."""
-
-    def scaled(name: str) -> Cost:
-        measured = stage(name)
-        return cost_of(measured["seconds"], measured["cpu_seconds"]).times(rows / LARGE)
-
-    found = {name: scaled(name) for name in (*HEAD, "embeddings")}
+    """What stages cost for so many rows of bitext, without what a device does."""
+    measured = {name: stage(name) for name in (*HEAD, "translate", "score", "embeddings")}
+    found = {
+        name: cost_of(one["seconds"], one["cpu_seconds"]).times(rows / LARGE)
+        for name, one in measured.items()
+    }
     # That run was beside others: its processor seconds count, not how long it took.
     foreign = stage("ingest", BITEXT, "bitext")["cpu_seconds"] / BITEXT
-    found["ingest"] = found["ingest"].times(foreign / (stage("ingest")["cpu_seconds"] / LARGE))
-    found["translate, the head's part"] = scaled("translate")
+    found["ingest"] = found["ingest"].times(foreign / (measured["ingest"]["cpu_seconds"] / LARGE))
+    found["translate, the head's part"] = found.pop("translate")
+    found["score"] = found["score"].times(1 / figures("contradictions_rate")["share"])
     known = figures("memory_lookup", sentences=SMALL, workers=2)
     parts = ("add", "find", "join")
     alone = sum(known[f"{part}_main_seconds"] for part in parts)
@@ -106,7 +106,9 @@ def main(
 ) -> None:
     """Print and record hours of every stage, and from how many devices on the head takes longer than they."""
     slopes()
-    hours = {name: cost.seconds(head_cores) / 3600 for name, cost in costs_of_stages(rows).items()}
+    costs = costs_of_stages(rows)
+    scores = costs.pop("score")
+    hours = {name: cost.seconds(head_cores) / 3600 for name, cost in costs.items()}
     embeddings = hours.pop("embeddings")
     # A task's shards go to a worker, and its result comes back.
     disk = figures("whole_disk", pairs=BITEXT, kind="bitext")
@@ -115,12 +117,8 @@ def main(
         megabits = 8 * sum(disk[f"{name}_mb"] for name in names) * rows / BITEXT
         return megabits / (gigabits * 1e3) / 3600
 
-    measured = stage("score")
-    scores = cost_of(measured["seconds"], measured["cpu_seconds"]).times(
-        rows / LARGE / figures("contradictions_rate")["share"]
-    )
-    sent = network("translated", "scored")
-    hours["score"] = max(sent, (scores.alone + scores.shared / (hosts * cores)) / 3600)
+    to_score, to_translate = network("translated", "scored"), network("ingested", "translated")
+    hours["score"] = max(to_score, scores.seconds(hosts * cores) / 3600)
 
     def record(name: str, found: dict[str, float], rate: float | None = None) -> None:
         append(
@@ -129,7 +127,7 @@ def main(
         )  # fmt: skip
 
     for name, spent in {**hours, "embeddings": embeddings}.items():
-        record(name, {"hours": spent} | ({"network_hours": sent} if name == "score" else {}))
+        record(name, {"hours": spent} | ({"network_hours": to_score} if name == "score" else {}))
     head = sum(hours.values())
     overhead = figures("scaling", workers=16)["overhead_milliseconds"] / 1e3
     for rate in map(float, rates.split(",")):
@@ -138,10 +136,9 @@ def main(
             slow_factor=1.2, preemption_hours=preemption_hours,
         )  # fmt: skip
         outcome = expected(rows, math.ceil(rows / MOST_TASKS), cluster)
-        sent = network("ingested", "translated")
-        spent = max(outcome.hours, sent)
+        spent = max(outcome.hours, to_translate)
         found = {"hours": spent, "device_hours": outcome.device_hours, "lost_hours": outcome.lost_hours}
-        found |= {"network_hours": sent, "devices_as_long_as_the_rest": rows / rate / 3600 / head}
+        found |= {"network_hours": to_translate, "devices_as_long_as_the_rest": rows / rate / 3600 / head}
         at = f"{rate:,.0f} sentences/s a device"
         record(f"translate, {at}", found, rate)
         record(f"all but models, {at}", {"hours": spent + head}, rate)

@@ -1,5 +1,5 @@
-"""A trained model whose unknown words have vectors of their own, or share one again, or whose vectors have
-another mean, without any training.
+"""A trained model whose unknown words have vectors of their own, or share one again, or whose vectors lose
+their mean, without any training.
 
 python -m experiments.unknown work/experiments/cells/KEY/model own OUTPUT --vectors fitted.txt
 """

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.base import devices
 from paraforge.base.devices import check_device
 from paraforge.base.errors import ConfigurationError
 from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
@@ -99,3 +100,15 @@ def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigurationError, match="torch sees no GPU"):
         SentenceModel.open(tmp_path, "cuda")
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_a_precision_that_only_slows_down_is_warned_of(
+    has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(devices, "cpu_has_bfloat16", lambda: has_bfloat16)
+    for precision, device in (("float32", "cpu"), ("bfloat16", "cuda")):
+        devices.check_precision(precision, device)
+    assert not caplog.records
+    devices.check_precision("bfloat16", "cpu")
+    assert ("float32 is faster" in caplog.text) is not has_bfloat16
