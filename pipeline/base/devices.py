@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.shards.resources import cpu_has_bfloat16
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +34,13 @@ def check_device(name: str) -> None:
         raise ConfigurationError(
             [f"device {name}: {seen} ('paraforge doctor' says more); cpu is always there"]
         )
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether this machine's processor multiplies matrices of bfloat16, faster than those of float32."""
+    import torch
+
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def check_precision(precision: str, device: str) -> None:

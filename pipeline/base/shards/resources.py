@@ -119,13 +119,6 @@ class Resources(Section):
         return self.threads or available_cores()
 
 
-def cpu_has_bfloat16() -> bool:
-    """Whether this machine's processor multiplies matrices of bfloat16, faster than those of float32."""
-    import torch
-
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-
-
 def available_cores() -> int:
     """Cores that this process may use: those it may run on, and no more than its container's share."""
     try:

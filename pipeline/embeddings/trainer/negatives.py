@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from paraforge.base.shards.resources import cpu_has_bfloat16
+from paraforge.base.devices import cpu_has_bfloat16
 
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]

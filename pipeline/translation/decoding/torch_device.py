@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paraforge.base.devices import cpu_has_bfloat16
 from paraforge.base.errors import InputError, require
-from paraforge.base.shards.resources import cpu_has_bfloat16
 from paraforge.translation.decoding.translator import Placement
 
 if TYPE_CHECKING:
