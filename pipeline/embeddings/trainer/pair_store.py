@@ -17,6 +17,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import hash_json, read_json, write_json
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.ragged import ranges
 from paraforge.base.text.units import Units
@@ -179,6 +180,7 @@ def build_pair_store(
         )
         scored = hashlib.sha256()
         any_score, text_bytes = False, 0
+        shown = stack.enter_context(progress(total=None, unit="pairs", description="read"))
         for block in _limited(blocks):
             check_interrupt()
             cut = [builder.cut(block) for builder in builders]
@@ -198,6 +200,7 @@ def build_pair_store(
                 text_bytes = _write_texts(block, keep, texts, text_ends, text_bytes)
             pairs += len(keep)
             seen += len(block)
+            shown.update(len(block))
     if not pairs:
         raise InputError(
             f"no pair to train on: {seen:,} read, none with text on both sides",

@@ -35,6 +35,7 @@ from paraforge.intake.bitext.source import ONLY, FileSource
 _SAMPLE_LINES = 500
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 _FORMATS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl"}
+_ARRAY = "Of a JSON array jq -c '.[]' makes JSON lines, an object a line."
 # Of the name of a column.
 _MOST_WORDS = 3
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
@@ -150,7 +151,8 @@ def look_at_table(path: Path) -> Bitext:
     _check_name(path)
     form = next((_FORMATS[one.lower()] for one in path.suffixes[::-1] if one.lower() in _FORMATS), None)
     if form is None:
-        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
+        remedy = _ARRAY if ".json" in path.suffixes else None
+        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path, remedy=remedy)
     columns, reading = _first_rows(path, form)
     columns = {place: texts for place, texts in columns.items() if any(texts) and oddity(texts) is None}
     # Names of files and of keys; Chinese has no spaces either.
@@ -190,6 +192,9 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
         return _texts(pa.Table.from_batches(batches)) if batches else {}, reading
     lines = next(line_blocks(path, Reading(strict=False))).lines.slice(0, _SAMPLE_LINES).to_pylist()
     if form == "jsonl":
+        for number, line in enumerate(lines, 1):
+            if line and not _is_object(line):
+                raise InputError("not a JSON object", path, number, _ARRAY if number == 1 else None)
         try:
             return _texts(arrow_json.read_json(pa.BufferReader("\n".join(lines).encode()))), reading
         except pa.ArrowInvalid as error:
@@ -212,6 +217,14 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
     return dict(zip(names, map(list, zip(*even, strict=True)), strict=bool(even))), reading | {
         "header": named
     }
+
+
+def _is_object(line: str) -> bool:
+    """Whether the line is a JSON object."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _even(rows: list[list[str]]) -> list[list[str]]:

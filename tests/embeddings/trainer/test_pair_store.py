@@ -227,3 +227,13 @@ def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
     paths = [write_pairs(in_directory(tmp_path / name, "ppdb.tsv"), sentence_pairs(3)) for name in "ab"]
     data = TrainingData([PairFileParameters(path=str(path)) for path in paths])
     assert len({block.source for block in data.blocks()}) == 2
+
+
+def test_reading_pairs_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a large corpus it takes minutes."""
+    monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
+    build_pair_store(tmp_path, [block([("a b", "b"), ("", "c")]), block([("a", "d")])], [Words()], EVERYTHING)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[-1].startswith("read: 3.00 pairs")
