@@ -11,7 +11,9 @@ import contextlib
 import os
 import shutil
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from benchmarks.distinct_pairs import BLOCK, DistinctPairs, bitext_pairs, paraph
 from benchmarks.hardware import hardware
 from benchmarks.pipeline import DVC, Watched, read_metrics, watch
 from benchmarks.results import append
-from paraforge.base.files import read_json_or_none, write_json
+from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from tests.project import make_project, project_environment, read_parameters, run, write_parameters
 
 _PLACES = ("data", ".dvc/cache", "work")
@@ -33,21 +35,46 @@ _FILE_ROWS = 10 * BLOCK
 _REPEATED = 10
 
 
-def write_pairs(directory: Path, data: Path, pairs: int, bitext: bool) -> None:
-    """Write files of ``reference, translation`` or ``reference, source_text``."""
-    if not directory.is_dir():
-        temporary = directory.with_suffix(".tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        made = DistinctPairs(bitext_pairs(data) if bitext else paraphrase_pairs(data))
-        print(f"{len(made.pairs):,} real pairs", flush=True)
-        for number, texts in enumerate(made.blocks(pairs, _REPEATED if bitext else 0)):
-            path = temporary / f"{number * BLOCK // _FILE_ROWS:04d}.tsv.gz"
+def write_pairs(directory: Path, data: Path, pairs: int, bitext: bool, workers: int) -> None:
+    """Write files of ``reference, translation`` or ``reference, source_text``; those that are there stay."""
+    if directory.is_dir():
+        return
+    temporary = directory.with_suffix(".tmp")
+    temporary.mkdir(parents=True, exist_ok=True)
+    begins = range(0, pairs, _FILE_ROWS)
+    given = [
+        (temporary / f"{number:04d}.tsv.gz", begin, min(_FILE_ROWS, pairs - begin))
+        for number, begin in enumerate(begins)
+    ]
+    with ProcessPoolExecutor(workers, get_context("spawn"), _read_real_pairs, (data, bitext)) as pool:
+        for _ in pool.map(_write_file, *zip(*given, strict=True)):
+            pass
+    temporary.rename(directory)
+
+
+# Of a process that writes files: the pairs, and how often a text of theirs is repeated.
+_made: tuple[DistinctPairs, int]
+
+
+def _read_real_pairs(data: Path, bitext: bool) -> None:
+    global _made
+    _made = DistinctPairs(bitext_pairs(data) if bitext else paraphrase_pairs(data)), _REPEATED * bitext
+
+
+def _write_file(path: Path, begin: int, rows: int) -> None:
+    """Write pairs from number ``begin`` on, unless the file is there."""
+    if path.is_file():
+        return
+    made, repeated = _made
+    with atomic_path(path) as temporary:
+        for texts in made.blocks(rows, repeated, begin):
             lines = pc.binary_join_element_wise(*texts, "\t").to_pylist()
             # Members of a gzip file follow each other.
-            with path.open("ab") as raw, pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "gzip") as file:
+            with (
+                temporary.open("ab") as raw,
+                pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "gzip") as file,
+            ):
                 file.write(("\n".join(lines) + "\n").encode())
-        temporary.rename(directory)
 
 
 def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
@@ -112,7 +139,7 @@ def main(
     print(hardware(), flush=True)
     project = (place / "project").resolve()
     files = place.resolve() / "pairs"
-    write_pairs(files, data, pairs, bitext)
+    write_pairs(files, data, pairs, bitext, workers)
     if not (project / "params.yaml").is_file():
         shutil.rmtree(project, ignore_errors=True)
         new_project(project, files, bitext, workers)
