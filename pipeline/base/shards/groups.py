@@ -34,7 +34,7 @@ Rows = NDArray[np.int64]
 
 
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
-    """Write the rows that a query selects to a Parquet file, with at most 1 GB of memory.
+    """Write the rows that a query selects to a Parquet file; DuckDB's limit of memory is 1 GB.
 
     sql: of this program, never a user's. tables: datasets of Arrow by name. directory: for the file and what
     exceeds the memory; what is in it is removed. what: what cannot be done if the query fails.
@@ -71,9 +71,9 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
 class GroupRanker:
     """For each row of a stream of 128-bit keys: how many earlier rows have its key, and which is the first.
 
-    DuckDB sorts the keys with at most 1 GB of memory, however many rows there are and however often one key
-    is repeated. Disk: 24 bytes per row while rows are added, three times that while they are ranked, 24 bytes
-    per *repeated* row afterwards.
+    DuckDB sorts the keys with a limit of 1 GB of memory, however many rows there are and however often one
+    key is repeated; of 30 and 60 million keys the process had 1.6 and 1.7 GB. Disk: 24 bytes per row while
+    rows are added, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
 
     A ranker lives in a directory and survives its process: rows that were written (:attr:`rows` of them)
     need not be added again, and a finished ranker is opened as it is. Give each input a directory of its own:

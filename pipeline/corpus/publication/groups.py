@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
+from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
 from paraforge.base.shards.pool import in_order
@@ -98,9 +99,10 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
 
     def connected(what: str, columns: Sequence[str], score: float | None) -> Rows:
         keys = each(lambda shard: _keys(view, shard, columns, score))
-        found, largest = find_clusters(
-            keys, total, len(columns), directory / f"{what}.keys", directory / what
-        )
+        with progress(total=total, unit="pairs", description=f"publish: {what}") as shown:
+            found, largest = find_clusters(
+                keys, total, len(columns), directory / f"{what}.keys", directory / what, shown.update
+            )
         logger.info("%s %s of %s pairs; the largest has %s", f"{found:,}", what, f"{total:,}", f"{largest:,}")
         return read_clusters(directory / what, total)
 

@@ -98,6 +98,17 @@ def test_pairs_of_one_group_are_those_that_are_connected(limit: float, tmp_path:
     assert {row["group"] for row in rows_of(tmp_path / "rejected")} == {None}
 
 
+def test_looking_for_groups_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a large corpus it takes minutes."""
+    monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
+    publish_pairs(tmp_path, table=related_pairs(300), splits={"test": 10})
+    shown = [line.split(" %")[0].split(": ") for line in capsys.readouterr().err.splitlines()]
+    done = {line[1]: line[2].strip() for line in shown if line[0] == "publish" and len(line) == 3}
+    assert done == {"groups": "100", "clusters": "100"}
+
+
 def test_nobody_has_to_have_groups(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=related_pairs(), group_score=None)
     assert "group" not in open_published(tmp_path / "corpus").schema.names
