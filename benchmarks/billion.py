@@ -83,7 +83,8 @@ def costs_of_stages(rows: int) -> dict[str, Cost]:
     """What stages cost for so many rows of bitext, without what a device does."""
     found = {}
     for name in (*HEAD, "translate", "score", "embeddings"):
-        found[name] = cost_of(*(stage(name)[key] for key in ("seconds", "cpu_seconds"))).times(rows / LARGE)
+        one = stage(name)
+        found[name] = cost_of(one["seconds"], one["cpu_seconds"]).times(rows / LARGE)
     newest = {name: stage(name, NEWEST)["cpu_seconds"] / NEWEST for name in _NEWER}
     # Not of the newest run, where it was beside a training; and these read one text of a row more.
     newest["ingest"] = stage("ingest", BITEXT, "bitext")["cpu_seconds"] / BITEXT

@@ -1,6 +1,6 @@
 """Clusters of rows that share keys, directly or through others, over a whole corpus and out of core."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from paraforge.base.compiled import compiled
 from paraforge.base.files import check_digests, remove_directory, write_digests
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
 from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.groups import GroupRanker
 
@@ -22,7 +23,7 @@ def find_clusters(
     links: int,
     ranking: Path,
     output: Path,
-    done: Callable[[int], None] = lambda _: None,
+    description: str,
 ) -> tuple[int, int]:
     """Write the cluster of each row: the number of the first row that it is connected with.
 
@@ -30,7 +31,7 @@ def find_clusters(
 
     keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
     rows: of all blocks. links: keys of a row. ranking: directory of its own, for what is out of core.
-    output: file of int64, a number per row. done: called with rows that have been read.
+    output: file of int64, a number per row. description: what is shown while keys are read.
 
     Returns the number of clusters and the rows of the largest one.
     """
@@ -38,13 +39,14 @@ def find_clusters(
         remove_directory(ranking)
     ranker = GroupRanker(ranking)
     if not ranker.finished:
-        for block in keys:
-            check_interrupt()
-            flat = block.reshape(-1, 2)
-            linked = np.flatnonzero(flat.any(1))
-            ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
-            done(len(block))
-        ranker.finish()
+        with progress(total=rows, unit="pairs", description=description) as shown:
+            for block in keys:
+                check_interrupt()
+                flat = block.reshape(-1, 2)
+                linked = np.flatnonzero(flat.any(1))
+                ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
+                shown.update(len(block))
+            ranker.finish()
         write_digests(ranking)
     with sealed_path(output) as temporary:
         roots = _numbers(temporary, rows)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
 from paraforge.base.shards.pool import in_order
@@ -99,12 +98,10 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
 
     def connected(what: str, columns: Sequence[str], score: float | None) -> Rows:
         keys = each(lambda shard: _keys(view, shard, columns, score))
-        with progress(total=total, unit="pairs", description=f"publish: {what}") as shown:
-            found, largest = find_clusters(
-                keys, total, len(columns), directory / f"{what}.keys", directory / what, shown.update
-            )
+        ranking, output = directory / f"{what}.keys", directory / what
+        found, largest = find_clusters(keys, total, len(columns), ranking, output, f"publish: {what}")
         logger.info("%s %s of %s pairs; the largest has %s", f"{found:,}", what, f"{total:,}", f"{largest:,}")
-        return read_clusters(directory / what, total)
+        return read_clusters(output, total)
 
     groups = None
     if parameters.group_score is not None:

@@ -149,9 +149,10 @@ def look_at_table(path: Path) -> Bitext:
         MissingPackageError: py3langid, which tells languages, is not installed.
     """
     _check_name(path)
-    form = next((_FORMATS[one.lower()] for one in path.suffixes[::-1] if one.lower() in _FORMATS), None)
+    endings = [one.lower() for one in path.suffixes[::-1]]
+    form = next((_FORMATS[one] for one in endings if one in _FORMATS), None)
     if form is None:
-        remedy = _ARRAY if ".json" in path.suffixes else None
+        remedy = _ARRAY if ".json" in endings else None
         raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path, remedy=remedy)
     columns, reading = _first_rows(path, form)
     columns = {place: texts for place, texts in columns.items() if any(texts) and oddity(texts) is None}

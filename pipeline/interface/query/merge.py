@@ -193,8 +193,9 @@ def _splits(corpora: Sequence[Dataset], starts: Sequence[int], scratch: Path) ->
             start += part.rows
     columns = [*TEXT_COLUMNS, "source_text"]
     keys = (joining_keys(table, columns, None) for table in _tables(corpora, columns))
-    find_clusters(keys, len(before), len(columns), scratch / "clusters.keys", scratch / "clusters")
-    clusters = read_clusters(scratch / "clusters", len(before))
+    ranking, output = scratch / "clusters.keys", scratch / "clusters"
+    find_clusters(keys, len(before), len(columns), ranking, output, "merge: clusters")
+    clusters = read_clusters(output, len(before))
     first = np.full(len(before), len(names), np.uint8)
     held = np.flatnonzero(before)
     np.minimum.at(first, np.asarray(clusters[held]), before[held])
@@ -216,8 +217,9 @@ def _groups(
             start = stop
 
     total = int(kept.sum())
-    find_clusters(keys(), total, len(TEXT_COLUMNS), scratch / "groups.keys", scratch / "groups")
-    return read_clusters(scratch / "groups", total)
+    ranking, output = scratch / "groups.keys", scratch / "groups"
+    find_clusters(keys(), total, len(TEXT_COLUMNS), ranking, output, "merge: groups")
+    return read_clusters(output, total)
 
 
 def _write(

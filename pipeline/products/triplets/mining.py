@@ -15,7 +15,6 @@ from paraforge import versions
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, read_json_or_none, remove_directory, sha256_file, write_json
-from paraforge.base.progress import progress
 from paraforge.base.sealed import can_resume, write_sealed_json
 from paraforge.base.shards.clusters import find_clusters
 from paraforge.base.shards.lineage import LINEAGE
@@ -241,9 +240,10 @@ class _Mining:
         report = self.directory / "clusters.json"
         if done := read_json_or_none(report):
             return done["clusters"], done["largest"]
-        with progress(total=self.rows, unit="pairs", description="triplets: clusters") as bar:
-            ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
-            clusters, largest = find_clusters(self._keys(), self.rows, LINKS, ranking, output, bar.update)
+        ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
+        clusters, largest = find_clusters(
+            self._keys(), self.rows, LINKS, ranking, output, "triplets: clusters"
+        )
         write_sealed_json(report, {"clusters": int(clusters), "largest": int(largest)})
         return int(clusters), int(largest)
 

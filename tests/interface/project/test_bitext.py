@@ -184,7 +184,7 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch
         ("a.tsv", b"", "empty"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
         ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
-        ("a.json", b'[{"a": "text"}]', r"a table is named \.tsv.*jq -c"),
+        ("A.JSON", b'[{"a": "text"}]', r"a table is named \.tsv.*jq -c"),
         ("a.jsonl", b'[\n{"a": "text"}\n]\n', r"a\.jsonl:1: not a JSON object.*jq -c"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object$"),
         ("a.jsonl", b'{"a": 1}\n{"a": "one"}\n', "no JSON objects of one kind"),
