@@ -8,6 +8,7 @@ real text. DVC's own time is what no stage accounts for: it hashes and links wha
 """
 
 import contextlib
+import gzip
 import os
 import shutil
 import sys
@@ -17,7 +18,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
@@ -69,12 +69,9 @@ def _write_file(path: Path, begin: int, rows: int) -> None:
     with atomic_path(path) as temporary:
         for texts in made.blocks(rows, repeated, begin):
             lines = pc.binary_join_element_wise(*texts, "\t").to_pylist()
-            # Members of a gzip file follow each other.
-            with (
-                temporary.open("ab") as raw,
-                pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "gzip") as file,
-            ):
-                file.write(("\n".join(lines) + "\n").encode())
+            # Members of a gzip file follow each other; to pack them well took nine tenths of the time.
+            with temporary.open("ab") as file:
+                file.write(gzip.compress(("\n".join(lines) + "\n").encode(), 1, mtime=0))
 
 
 def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
