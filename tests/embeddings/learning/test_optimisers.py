@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from paraforge.embeddings.learning import optimisers
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, TableUpdates
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
 
@@ -127,6 +127,38 @@ def test_a_gpu_whose_values_are_not_looked_at_does_the_same(monkeypatch: pytest.
         results.append([table, *optimiser.state.values()])
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred"])
+def test_rows_that_are_copied_move_as_those_changed_where_they_are(
+    updates: TableUpdates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU they are copied."""
+    results = []
+    for compiled in (True, False):
+        monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
+        table, plan = _table(), _plan(3, 0.4)
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates)
+        _run(optimiser, plan)
+        results.append([table, *optimiser.state.values()])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("updates", ["lazy", "deferred"])
+def test_rows_of_float32_are_computed_in_float32(updates: TableUpdates) -> None:
+    """As torch does: sums of numbers that numba widened would have other bits on their way."""
+    table, plan = _table().float(), _plan(3, 0.4)
+    start = table.clone()
+    expected = _reference(start, "sparse_adam" if updates == "lazy" else "adam", _narrow(plan))
+    optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates)
+    _run(optimiser, _narrow(plan))
+    assert all(value.dtype in (torch.float32, torch.int64) for value in optimiser.state.values())
+    torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)
+
+
+def _narrow(plan: list[tuple[torch.Tensor, torch.Tensor]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(rows, gradient.float()) for rows, gradient in plan]
 
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad"])
