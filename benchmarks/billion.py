@@ -18,16 +18,19 @@ import typer
 from benchmarks.results import append, directory, latest, read
 from benchmarks.simulation import SimulatedCluster, expected
 
-SMALL, LARGE = 5_000_000, 51_400_000
-"""Pairs of two runs of all stages, of the same day."""
-NEWEST = 56_000_000
-"""Pairs of the newest run, of all stages but training, on a slower machine: its processor seconds count."""
+SMALL, LARGE = 4_000_000, 100_000_000
+"""Pairs of two runs of the same code; the large one without training and report, and beside some other work:
+its processor seconds count, not how long it took."""
+ALONE = 51_400_000
+"""Pairs of an earlier run of all stages with nothing beside it: it tells what one process has to do alone."""
 BITEXT = 20_000_000
 """Rows of the run of bitext, which was beside others: its processor seconds count, not how long it took."""
 HEAD = ("ingest", "select", "publish", "statistics", "lexicon", "report", "DVC's own")
 """Stages that the head does by itself, in all of its cores."""
-SLOPES = (*HEAD, "score", "embeddings", "all")
-_NEWER = ("select", "publish", "statistics", "lexicon", "DVC's own", "translate", "score")
+_ONLY_ALONE = ("report", "embeddings")
+SLOPES = ("ingest", "translate", "score", "select", "publish", "statistics", "lexicon", "embeddings")
+_REMEMBERED = 5_000_000
+"""Sentences that a translation memory was asked for."""
 MOST_TASKS = 12_500
 
 
@@ -64,18 +67,25 @@ def figures(task: str, **wanted: object) -> dict[str, float]:
     return found[-1]
 
 
-def stage(name: str, pairs: int = LARGE, kind: str = "paraphrases") -> dict[str, float]:
-    """Figures of a stage in a run of all of them."""
+def stage(name: str, pairs: int, kind: str = "paraphrases") -> dict[str, float]:
+    """Figures of a stage in a run."""
     return figures("whole", stage=name, pairs=pairs, kind=kind)
+
+
+def largest(name: str) -> int:
+    """Pairs of the largest run that had a stage."""
+    return ALONE if name in _ONLY_ALONE else LARGE
 
 
 def slopes() -> None:
     """Record what a million pairs more cost each stage."""
-    millions = (LARGE - SMALL) / 1e6
     for name in SLOPES:
-        small, large = stage(name, SMALL), stage(name)
-        grown = {key: (large[key] - small[key]) / millions for key in ("seconds", "cpu_seconds")}
-        grown["peak_process_mib"] = (large["peak_process_mib"] - small["peak_process_mib"]) / millions
+        pairs = largest(name)
+        small, large, millions = stage(name, SMALL), stage(name, pairs), (pairs - SMALL) / 1e6
+        grown = {
+            key: (large[key] - small[key]) / millions
+            for key in ("seconds", "cpu_seconds", "peak_process_mib")
+        }
         append("billion", f"a million pairs more, {name}", grown, stage=name)
 
 
@@ -83,19 +93,17 @@ def costs_of_stages(rows: int) -> dict[str, Cost]:
     """What stages cost for so many rows of bitext, without what a device does."""
     found = {}
     for name in (*HEAD, "translate", "score", "embeddings"):
-        one = stage(name)
-        found[name] = cost_of(one["seconds"], one["cpu_seconds"]).times(rows / LARGE)
-    newest = {name: stage(name, NEWEST)["cpu_seconds"] / NEWEST for name in _NEWER}
-    # Not of the newest run, where it was beside a training; and these read one text of a row more.
-    newest["ingest"] = stage("ingest", BITEXT, "bitext")["cpu_seconds"] / BITEXT
-    for name, cpu_seconds in newest.items():
-        found[name] = found[name].times(cpu_seconds * rows / sum(found[name]))
+        one = stage(name, ALONE)
+        # The rows of a bitext have one text more.
+        pairs, kind = (BITEXT, "bitext") if name == "ingest" else (largest(name), "paraphrases")
+        needed = stage(name, pairs, kind)["cpu_seconds"] * rows / pairs
+        found[name] = cost_of(one["seconds"], one["cpu_seconds"]).times(needed / one["cpu_seconds"])
     found["translate, the head's part"] = found.pop("translate")
-    known = figures("memory_lookup", sentences=SMALL, workers=2)
+    known = figures("memory_lookup", sentences=_REMEMBERED, workers=2)
     parts = ("add", "find", "join")
     alone = sum(known[f"{part}_main_seconds"] for part in parts)
     shared = sum(known[f"{part}_cpu_seconds"] for part in parts) - alone
-    return found | {"memory": Cost(alone, shared).times(rows / SMALL)}
+    return found | {"memory": Cost(alone, shared).times(rows / _REMEMBERED)}
 
 
 def main(
