@@ -19,13 +19,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim.adam import adam
-
-from paraforge.base.compiled import compiled
 
 TableUpdates = Literal["lazy", "deferred", "dense"]
 _BETAS = (0.9, 0.999)
@@ -142,12 +139,14 @@ class Adam(Optimiser):
         """Update the touched rows."""
         tables = self._tables_of(name)
         if _is_compiled(rows):
+            from paraforge.embeddings.learning.adam_rows import move_rows
+
             first, second = _BETAS
             rate = self.learning_rate / (1 - first**self.steps)
             correction = math.sqrt(1 - second**self.steps)
             numbers = (1 - first, second, 1 - second, rate, correction, _EPSILON)
             arrays = _arrays(*tables, rows, values, gradient.contiguous())
-            _move_rows(*arrays, *_scalars(tables[0], *numbers))
+            move_rows(*arrays, *_scalars(tables[0], *numbers))
         else:
             mean, square = (take(table, rows) for table in tables[1:])
             self._move(values, gradient, mean, square)
@@ -215,8 +214,10 @@ class Adam(Optimiser):
         factors = [self._tails.between(last, missed, until), *(beta**number for beta in _BETAS)]
         factor, first, second = (one.to(tables[0].dtype) for one in factors)
         if _is_compiled(rows):
+            from paraforge.embeddings.learning.adam_rows import catch_rows_up
+
             arrays = _arrays(*tables, rows, factor, first, second)
-            _catch_rows_up(*arrays, *_scalars(tables[0], self.learning_rate, _EPSILON))
+            catch_rows_up(*arrays, *_scalars(tables[0], self.learning_rate, _EPSILON))
         else:
             values, mean, square = (take(table, rows) for table in tables)
             denominator = square.sqrt().add_(_EPSILON)
@@ -245,60 +246,6 @@ def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:
 def _scalars(like: Tensor, *numbers: float) -> list[Any]:
     """The numbers in the precision of a tensor: a wider one would widen the whole sum."""
     return list(torch.tensor(numbers, dtype=like.dtype).numpy())
-
-
-# np.divide, since "/" has to look for a zero at each element and keeps the loop from being vectorised.
-
-
-@compiled
-def _move_rows(
-    table: NDArray[Any],
-    means: NDArray[Any],
-    squares: NDArray[Any],
-    rows: NDArray[np.int64],
-    values: NDArray[Any],
-    gradient: NDArray[Any],
-    new_mean: Any,
-    old_square: Any,
-    new_square: Any,
-    rate: Any,
-    correction: Any,
-    epsilon: Any,
-) -> None:
-    """A step of Adam for distinct rows; values are what the rows of the table are now."""
-    for place in range(len(rows)):
-        row = rows[place]
-        for column in range(gradient.shape[1]):
-            slope = gradient[place, column]
-            mean = means[row, column] + new_mean * (slope - means[row, column])
-            square = old_square * squares[row, column] + new_square * slope * slope
-            means[row, column] = mean
-            squares[row, column] = square
-            step = np.divide(rate * mean, np.divide(np.sqrt(square), correction) + epsilon)
-            table[row, column] = values[place, column] - step
-
-
-@compiled
-def _catch_rows_up(
-    table: NDArray[Any],
-    means: NDArray[Any],
-    squares: NDArray[Any],
-    rows: NDArray[np.int64],
-    factor: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    rate: Any,
-    epsilon: Any,
-) -> None:
-    """The steps that distinct rows missed; factor, first and second are those of each row."""
-    for place in range(len(rows)):
-        row = rows[place]
-        pace = rate * factor[place]
-        for column in range(table.shape[1]):
-            mean, square = means[row, column], squares[row, column]
-            table[row, column] -= np.divide(pace * mean, np.sqrt(square) + epsilon)
-            means[row, column] = first[place] * mean
-            squares[row, column] = second[place] * square
 
 
 class _MomentumTails:

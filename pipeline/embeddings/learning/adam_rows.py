@@ -1,0 +1,62 @@
+"""Adam's steps over rows of a table, in one pass where they are; on a CPU, see `optimisers`.
+
+np.divide, since "/" has to look for a zero at each element and keeps a loop from being vectorised.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraforge.base.compiled import compiled
+
+
+@compiled
+def move_rows(
+    table: NDArray[Any],
+    means: NDArray[Any],
+    squares: NDArray[Any],
+    rows: NDArray[np.int64],
+    values: NDArray[Any],
+    gradient: NDArray[Any],
+    new_mean: Any,
+    old_square: Any,
+    new_square: Any,
+    rate: Any,
+    correction: Any,
+    epsilon: Any,
+) -> None:
+    """A step of Adam for distinct rows; values are what the rows of the table are now."""
+    for place in range(len(rows)):
+        row = rows[place]
+        for column in range(gradient.shape[1]):
+            slope = gradient[place, column]
+            mean = means[row, column] + new_mean * (slope - means[row, column])
+            square = old_square * squares[row, column] + new_square * slope * slope
+            means[row, column] = mean
+            squares[row, column] = square
+            step = np.divide(rate * mean, np.divide(np.sqrt(square), correction) + epsilon)
+            table[row, column] = values[place, column] - step
+
+
+@compiled
+def catch_rows_up(
+    table: NDArray[Any],
+    means: NDArray[Any],
+    squares: NDArray[Any],
+    rows: NDArray[np.int64],
+    factor: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    rate: Any,
+    epsilon: Any,
+) -> None:
+    """The steps that distinct rows missed; factor, first and second are those of each row."""
+    for place in range(len(rows)):
+        row = rows[place]
+        pace = rate * factor[place]
+        for column in range(table.shape[1]):
+            mean, square = means[row, column], squares[row, column]
+            table[row, column] -= np.divide(pace * mean, np.sqrt(square) + epsilon)
+            means[row, column] = first[place] * mean
+            squares[row, column] = second[place] * square
