@@ -17,7 +17,6 @@ def move_rows(
     means: NDArray[Any],
     squares: NDArray[Any],
     rows: NDArray[np.int64],
-    values: NDArray[Any],
     gradient: NDArray[Any],
     new_mean: Any,
     old_square: Any,
@@ -26,7 +25,7 @@ def move_rows(
     correction: Any,
     epsilon: Any,
 ) -> None:
-    """A step of Adam for distinct rows; values are what the rows of the table are now."""
+    """A step of Adam for distinct rows."""
     for place in range(len(rows)):
         row = rows[place]
         for column in range(gradient.shape[1]):
@@ -35,8 +34,7 @@ def move_rows(
             square = old_square * squares[row, column] + new_square * slope * slope
             means[row, column] = mean
             squares[row, column] = square
-            step = np.divide(rate * mean, np.divide(np.sqrt(square), correction) + epsilon)
-            table[row, column] = values[place, column] - step
+            table[row, column] -= np.divide(rate * mean, np.divide(np.sqrt(square), correction) + epsilon)
 
 
 @compiled

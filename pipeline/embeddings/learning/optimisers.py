@@ -145,7 +145,7 @@ class Adam(Optimiser):
             rate = self.learning_rate / (1 - first**self.steps)
             correction = math.sqrt(1 - second**self.steps)
             numbers = (1 - first, second, 1 - second, rate, correction, _EPSILON)
-            arrays = _arrays(*tables, rows, values, gradient.contiguous())
+            arrays = _arrays(*tables, rows, gradient.contiguous())
             move_rows(*arrays, *_scalars(tables[0], *numbers))
         else:
             mean, square = (take(table, rows) for table in tables[1:])

@@ -1,9 +1,12 @@
 """The optimisers against torch's, and lazy and deferred updates against dense ones."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.learning import optimisers
+from paraforge.embeddings.learning import adam_rows, optimisers
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, TableUpdates
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
@@ -91,10 +94,11 @@ def test_lazy_adam_moves_rare_rows_less_than_dense() -> None:
         else (torch.tensor([1]), torch.ones(1, DIMENSION, dtype=torch.float64))
         for step in range(STEPS)
     ]
+    kinds: tuple[TableUpdates, ...] = ("lazy", "deferred")
     moved = {}
-    for updates in ("lazy", "deferred"):
+    for updates in kinds:
         table = torch.zeros(ROWS, DIMENSION, dtype=torch.float64)
-        _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates), plan)  # type: ignore[arg-type]
+        _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates), plan)
         moved[updates] = table[0, 0].abs().item()
         assert (table[2:] == 0).all()
     assert moved["deferred"] > 4 * moved["lazy"]
@@ -116,8 +120,12 @@ def test_refreshing_some_rows_in_between_changes_nothing() -> None:
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
 
 
-def test_a_gpu_whose_values_are_not_looked_at_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that missed no step are made up for by nothing, to the bit."""
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_gpu_whose_values_are_not_looked_at_does_the_same(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that missed no step are made up for by nothing, to the bit; on a GPU by copies."""
+    monkeypatch.setattr(optimisers, "_is_compiled", lambda _: compiled)
     results = []
     for looked_at in (True, False):
         monkeypatch.setattr(optimisers, "_is_looked_at", lambda _, looked_at=looked_at: looked_at)
@@ -146,19 +154,42 @@ def test_rows_that_are_copied_move_as_those_changed_where_they_are(
 
 
 @pytest.mark.parametrize("updates", ["lazy", "deferred"])
-def test_rows_of_float32_are_computed_in_float32(updates: TableUpdates) -> None:
-    """As torch does: sums of numbers that numba widened would have other bits on their way."""
-    table, plan = _table().float(), _plan(3, 0.4)
-    start = table.clone()
-    expected = _reference(start, "sparse_adam" if updates == "lazy" else "adam", _narrow(plan))
+def test_rows_of_float32_keep_their_precision(updates: TableUpdates) -> None:
+    table = _table().float()
+    plan = [(rows, gradient.float()) for rows, gradient in _plan(3, 0.4)]
+    expected = _reference(table.clone(), "sparse_adam" if updates == "lazy" else "adam", plan)
     optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates)
-    _run(optimiser, _narrow(plan))
+    _run(optimiser, plan)
     assert all(value.dtype in (torch.float32, torch.int64) for value in optimiser.state.values())
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)
 
 
-def _narrow(plan: list[tuple[torch.Tensor, torch.Tensor]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return [(rows, gradient.float()) for rows, gradient in plan]
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_compiled_steps_are_numpys_to_the_bit(kind: type[np.floating[Any]]) -> None:
+    """A number of another precision would widen the sums, and fused products and sums have other bits."""
+    generator = np.random.default_rng(3)
+    rows = np.array([4, 1, 9])
+    table, mean, gradient = (
+        generator.standard_normal((size, 50)).astype(kind) for size in (ROWS, ROWS, len(rows))
+    )
+    square = generator.random((ROWS, 50)).astype(kind)
+    factor, first, second = generator.random((3, len(rows))).astype(kind)
+    moved, caught_up = ([one.copy() for one in (table, mean, square)] for _ in range(2))
+    numbers = optimisers._scalars(torch.from_numpy(table), 0.1, 0.999, 0.001, 0.01, 0.3, 1e-8)
+    new_mean, old_square, new_square, rate, correction, epsilon = numbers
+    adam_rows.move_rows(*moved, rows, gradient, *numbers)
+    adam_rows.catch_rows_up(*caught_up, rows, factor, first, second, rate, epsilon)
+    was, mean_was, square_was = table[rows], mean[rows], square[rows]
+    mean_is = mean_was + new_mean * (gradient - mean_was)
+    square_is = old_square * square_was + new_square * gradient * gradient
+    step = rate * mean_is / (np.sqrt(square_is) / correction + epsilon)
+    for found, expected in zip(moved, (was - step, mean_is, square_is), strict=True):
+        assert np.array_equal(found[rows], expected)
+    step = (rate * factor)[:, None] * mean_was / (np.sqrt(square_was) + epsilon)
+    expected_rows = (was - step, first[:, None] * mean_was, second[:, None] * square_was)
+    for found, expected, before in zip(caught_up, expected_rows, (table, mean, square), strict=True):
+        assert np.array_equal(found[rows], expected)
+        assert np.array_equal(np.delete(found, rows, 0), np.delete(before, rows, 0))
 
 
 @pytest.mark.parametrize("kind", ["adam", "adagrad"])
