@@ -4,8 +4,9 @@ python -m experiments list
 python -m experiments run mega_batches
 python -m experiments run mega_batches --row "word, M = 20" --seed 1
 
-PARAFORGE_DATA names the data. A finished cell is kept in WORK under the hash of what it depends on; killed,
-the same command resumes. Mean and deviation over the seeds are appended to results/TABLE.jsonl.
+PARAFORGE_DATA names the data, PARAFORGE_TEACHER the model that others learn from, if any. A finished cell is
+kept in WORK under the hash of what it depends on; killed, the same command resumes. Mean and deviation over
+the seeds are appended to results/TABLE.jsonl.
 """
 
 import shlex
@@ -22,7 +23,7 @@ import typer
 
 from benchmarks.results import Paper, append, directory, latest, read
 from experiments import commands, search, training
-from experiments.pairs import data_directory
+from experiments.pairs import data_directory, teacher_directory
 from experiments.pool import Pool, alone
 from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions
@@ -67,7 +68,7 @@ def run(
             raise SystemExit(f"{name}: no row {row!r}; 'python -m experiments list' shows them")
         for one in wanted:
             if missing := bench.missing(one):
-                typer.echo(f"{name}, {one.name}: passed over, no pairs of {missing}: see --corpus", err=True)
+                typer.echo(f"{name}, {one.name}: passed over, {missing}", err=True)
                 continue
             try:
                 if one.search is not None:
@@ -108,11 +109,15 @@ class Bench:
         return self._pool
 
     def missing(self, row: Row) -> str:
-        """Sources of a row that the pool has no pair of."""
+        """What a row cannot be run without: sources that the pool has no pair of, or a teacher."""
+        if row.wants_teacher and teacher_directory() is None:
+            return "PARAFORGE_TEACHER names no directory of a sentence-transformers model"
         if row.encoder is None:
-            return "" if self.corpora or not row.wants_corpus else "corpus"
-        known = {*self.pool.names, *(name.split("/")[0] for name in self.pool.names)}
-        return ", ".join(sorted({*(row.pairs.get("sources") or [])} - known))
+            sources = {"corpus"} if row.wants_corpus and not self.corpora else set()
+        else:
+            known = {*self.pool.names, *(name.split("/")[0] for name in self.pool.names)}
+            sources = {*(row.pairs.get("sources") or [])} - known
+        return f"no pairs of {', '.join(sorted(sources))}: see --corpus" if sources else ""
 
     def place(self, cell: Cell, rows: list[Row]) -> Path:
         """Directory of a cell, by the hash of all that its figures depend on."""
@@ -125,6 +130,8 @@ class Bench:
             data = _fingerprint(data_directory())
             if cell.row.wants_corpus:
                 data = hash_json([data, *map(_fingerprint, self.corpora)])
+            if cell.row.wants_teacher and (teacher := teacher_directory()):
+                data = hash_json([data, _fingerprint(teacher)])
         data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import sts_figures
-from experiments.pairs import data_directory, sts_files
+from experiments.pairs import data_directory, sts_files, teacher_directory
 from experiments.tables import Cell, fill
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.embeddings.evaluation.transfer.scores import FIXED
@@ -25,7 +25,8 @@ def run(
     Raises:
         ParaforgeError: a command failed.
     """
-    values = {"data": data_directory(), "out": directory, "seed": cell.seed, "threads": threads}
+    values: dict[str, Any] = {"data": data_directory(), "teacher": teacher_directory(), "out": directory}
+    values |= {"seed": cell.seed, "threads": threads}
     values |= {f"row:{name}": place for name, place in needed.items()}
     for command in cell.row.commands:
         arguments: list[str] = []

@@ -42,6 +42,12 @@ def data_directory() -> Path:
     return Path(directory)
 
 
+def teacher_directory() -> Path | None:
+    """PARAFORGE_TEACHER, a sentence-transformers model; None where it names none."""
+    directory = os.environ.get("PARAFORGE_TEACHER")
+    return Path(directory) if directory and (Path(directory) / "modules.json").is_file() else None
+
+
 def paraphrases(source: str) -> Iterator[PairBlock]:
     """All pairs of one source.
 

@@ -73,9 +73,9 @@ class Row(_Section):
         start: name of a row whose trained parameters this one starts from; only its vectors, where the
             architecture is another.
         commands: instead, command lines: `{out}` is the cell's directory, `{data}` that of PARAFORGE_DATA,
-            `{threads}` a number, `{row:NAME}` the directory of another row's cell, and an argument `{sts}` or
-            `{test}` stands for that option with all STS sets that are judged on, `{corpus}` for `--corpus`
-            and each corpus given.
+            `{teacher}` that of PARAFORGE_TEACHER, a sentence-transformers model, `{threads}` a number,
+            `{row:NAME}` the directory of another row's cell, and an argument `{sts}` or `{test}` stands for
+            that option with all STS sets that are judged on, `{corpus}` for `--corpus` and each corpus given.
         scores: files of figures that `paraforge evaluate --output` wrote, or of {"figures": {...}}, by what
             they are of, or of {"labels": {what they are of: {...}}}; none: other rows use what the commands
             made, and nothing is recorded.
@@ -104,6 +104,11 @@ class Row(_Section):
         return "corpus" in (self.pairs.get("sources") or []) or any(
             "{corpus}" in one for one in self.commands
         )
+
+    @property
+    def wants_teacher(self) -> bool:
+        """Whether its commands read the model of PARAFORGE_TEACHER."""
+        return any("{teacher}" in str(argument) for command in self.commands for argument in command)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Row:

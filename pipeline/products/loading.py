@@ -49,7 +49,9 @@ class SentenceTransformerEmbedder(CosineModel):
     @property
     def dimension(self) -> int:
         """Elements of a sentence's vector."""
-        return int(self._model.get_sentence_embedding_dimension())
+        from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of
+
+        return dimension_of(self._model)
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """(texts, dimension) float32, or (dimension,) of a single text."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from experiments import curve, differing, harder, pairs, unknown
+from experiments import curve, differing, harder, pairs, taught, unknown
 from experiments.pairs import STS_GROUPS
 from experiments.under_trained import UPPER_QUARTILE, rarer_percent
 from paraforge.base.files import read_json
@@ -161,3 +161,21 @@ def test_the_share_is_of_tokens() -> None:
 
 def test_every_percentile_is_of_a_set_of_the_years() -> None:
     assert {name.split(".")[0] for name in UPPER_QUARTILE} == {"2012", "2013", "2014"} <= {*STS_GROUPS}
+
+
+def test_pairs_to_learn_from_a_teacher_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each seed draws others, of the source's own, none twice."""
+    monkeypatch.setattr(taught, "PAIRS", {"ppdb": 30})
+    known = {
+        tuple(pair)
+        for block in pairs.paraphrases("ppdb")
+        for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+    }
+    drawn = []
+    for seed in (1, 2):
+        taught.main(data / "drawn", seed)
+        lines = (data / "drawn" / "ppdb.tsv").read_text().splitlines()
+        drawn.append({tuple(line.split("\t")) for line in lines})
+        assert len(drawn[-1]) == len(lines) == 30
+        assert drawn[-1] <= known
+    assert drawn[0] != drawn[1]

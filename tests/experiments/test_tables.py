@@ -224,6 +224,28 @@ def test_another_architecture_starts_from_the_vectors_of_its_units(data: Path) -
     assert torch.allclose(models["projection"].tables()["table"], models["both"].tables()["parts.0.table"])
 
 
+def test_rows_with_a_teacher_are_passed_over_without_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PARAFORGE_TEACHER", raising=False)
+    command = [
+        "python",
+        "-c",
+        "import shutil, sys; shutil.copy(*sys.argv[1:])",
+        "{teacher}/of.json",
+        "{out}/of.json",
+    ]
+    row = {"name": "x", "commands": [command], "scores": {"": "{out}/of.json"}}
+    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
+    assert "passed over, PARAFORGE_TEACHER names no directory" in run(data / "work")
+    for number, teacher in enumerate((data / "one", data / "other")):
+        teacher.mkdir()
+        monkeypatch.setenv("PARAFORGE_TEACHER", str(teacher))
+        assert "passed over" in run(data / "work")
+        (teacher / "modules.json").write_text("[]" + number * " ")
+        (teacher / "of.json").write_text(json.dumps({"figures": {"stsb_dev": number}}))
+        run(data / "work")
+        assert read(data / "results" / "small.jsonl")[-1].figures == {"stsb_dev": number}
+
+
 def test_rows_of_a_corpus_are_passed_over_without_one(data: Path) -> None:
     command = ["python", "-m", "experiments.statistics", "corpus/x", "{out}/figures.json", "{corpus}"]
     row = {"name": "x", "commands": [command], "scores": {"": "{out}/figures.json"}}

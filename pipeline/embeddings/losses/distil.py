@@ -1,33 +1,37 @@
-"""Distillation: the cosines of all sentences of a mini-batch as a teacher of any dimension has them (Tung and
-Mori 2019)."""
+"""Distillation: of each sentence of a mini-batch, how near all others are to a teacher of any dimension (Fang
+et al. 2021)."""
 
+import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import kl_div, log_softmax, normalize
 
 from paraforge.embeddings.learning.model_choice import unit_vectors
 from paraforge.embeddings.losses import Batch, Loss
 
 
-def distillation_loss(embeddings: Tensor, teacher: Tensor) -> Tensor:
-    """Mean of `(cos(s, t) - cos_teacher(s, t))^2` over all two different places s, t of the mini-batch.
+def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float = 20.0) -> Tensor:
+    """Mean over the sentences s of `KL(p(s), q(s))`, p and q the softmax over all other places t of the
+    mini-batch of `c cos_teacher(s, t)` and of `c cos(s, t)`.
 
     embeddings: (sentences, dimension); a zero vector has cosine 0 to everything. teacher: (sentences, its
-        dimension). At least two sentences.
+        dimension). At least two sentences. scale: c, above 0.
 
     Returns a scalar. Memory and time grow with the square of the sentences.
     """
     count = len(embeddings)
     if count != len(teacher) or count < 2:
         raise ValueError(f"{count} embeddings, {len(teacher)} of the teacher")
-    unit = unit_vectors(embeddings)
-    wanted = normalize(teacher.to(unit), dim=1)
-    difference = (unit @ unit.T - wanted @ wanted.T).fill_diagonal_(0)
-    return difference.square().sum() / (count * (count - 1))
+    wanted, unit = normalize(teacher.to(embeddings), dim=1), unit_vectors(embeddings)
+    itself = torch.eye(count, dtype=torch.bool, device=embeddings.device)
+    found, taught = (
+        log_softmax((scale * (one @ one.T))[~itself].view(count, count - 1), dim=1) for one in (unit, wanted)
+    )
+    return kl_div(found, taught, log_target=True, reduction="batchmean")
 
 
 def _compute(batch: Batch) -> Tensor:
     assert batch.teacher is not None
-    return distillation_loss(batch.embeddings, batch.teacher)
+    return distillation_loss(batch.embeddings, batch.teacher, batch.parameters.scale)
 
 
 LOSS = Loss(mega_batches=False, compute=_compute, teacher=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -158,6 +158,7 @@ def build_pair_store(
     limits: VocabularyParameters,
     *,
     with_sentences: bool = False,
+    vocabularies: Mapping[str, Vocabulary] | None = None,
 ) -> PairStore:
     """Cut pairs into units once, count, settle the vocabularies, and write the ids to disk.
 
@@ -165,10 +166,11 @@ def build_pair_store(
     and counted; InputError where no pair is left.
 
     limits: of each unit's vocabulary, unless the unit has a fixed one. with_sentences: keep the texts, too.
+    vocabularies: those of a trained model, in place of new ones.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
-    builders = [_UnitBuilder(directory, unit) for unit in units]
+    builders = [_UnitBuilder(directory, unit, (vocabularies or {}).get(unit.name)) for unit in units]
     sources: dict[str, int] = {}
     pairs = seen = 0
     with ExitStack() as stack:
@@ -244,8 +246,11 @@ def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
 
 
 class _UnitBuilder:
-    def __init__(self, directory: Path, units: Units) -> None:
+    def __init__(self, directory: Path, units: Units, vocabulary: Vocabulary | None) -> None:
         self.units = units
+        if vocabulary is None and units.fixed_vocabulary is not None:
+            vocabulary = Vocabulary(*units.fixed_vocabulary)
+        self._vocabulary = vocabulary
         self._writer = IdSequencesWriter(directory, units.name)
 
     def cut(self, block: PairBlock) -> tuple[Any, Any]:
@@ -268,9 +273,8 @@ class _UnitBuilder:
 
     def finish(self, limit: VocabularyParameters) -> dict[str, Any]:
         found = self._writer.units
-        if self.units.fixed_vocabulary is not None:
-            fixed = Vocabulary(*self.units.fixed_vocabulary)
-            return self._writer.finish(fixed, fixed.ids_of(found))
+        if self._vocabulary is not None:
+            return self._writer.finish(self._vocabulary, self._vocabulary.ids_of(found))
         return self._writer.finish(
             *most_frequent(
                 found,

@@ -43,11 +43,11 @@ class TrainingParameters(Section):
         description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
         "the other sides of all other pairs of the mini-batch are negatives, by cross-entropy, without "
         "mega-batches; cosent: the order of the pairs' scores; antonyms: softmax, and pairs of score 0 are "
-        "pushed apart; distil: the cosines of the model teacher",
+        "pushed apart; distil: of each sentence which others the model teacher finds near",
     )
     margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
     scale: float = Field(
-        20.0, gt=0, description="factor of the cosines in the losses softmax, antonyms and cosent"
+        20.0, gt=0, description="factor of the cosines in the losses softmax, antonyms, cosent and distil"
     )
     prefixes: list[PositiveInt] = Field(
         [],
@@ -166,6 +166,12 @@ class ModelParameters(Section):
         description="when text is embedded, each word outside of the vocabulary has a fixed vector from its "
         "trigrams and the known words between its hyphens, or all share the unknown word's, as in the papers",
     )
+    start: FilePath | None = Field(
+        None,
+        min_length=1,
+        description="directory of a trained model to train further: its encoder, vocabulary and unknown "
+        "words are taken as they are; null: a new model",
+    )
     vectors: FilePath | None = Field(
         None,
         min_length=1,
@@ -196,6 +202,10 @@ class ModelParameters(Section):
     @model_validator(mode="after")
     def _what_units_need(self) -> ModelParameters:
         units = units_of(self.encoder)
+        if self.start is not None:
+            if self.vectors is not None or self.sentencepiece_model is not None:
+                raise ValueError("start: a trained model has its vectors and pieces: leave yours out")
+            return self
         if "sentencepiece" in units and self.sentencepiece_model is None:
             raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):

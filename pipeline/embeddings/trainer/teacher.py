@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
+from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of, load_model
 from paraforge.embeddings.learning.id_sequences import map_array
 from paraforge.embeddings.learning.runs import open_or_build
 from paraforge.embeddings.trainer.pair_store import PairStore
@@ -25,7 +25,7 @@ def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> 
     Raises InputError as `load_model`.
     """
     teacher = load_model(model, device)
-    dimension = int(teacher.get_sentence_embedding_dimension())
+    dimension = dimension_of(teacher)
     path = place / "vectors"
 
     def opened() -> npt.NDArray[np.float32]:
@@ -50,6 +50,9 @@ def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> 
 
 
 def _of_both_sides(teacher: Any, sentences: list[str]) -> bytes:
-    vectors = teacher.encode(sentences, convert_to_numpy=True, show_progress_bar=False)
-    both = np.asarray(vectors, dtype=np.float32).reshape(2, len(sentences) // 2, -1)
+    # A sentence of several pairs stands near itself: versions of one text are paired with one another.
+    places = {text: place for place, text in enumerate(dict.fromkeys(sentences))}
+    vectors = teacher.encode(list(places), convert_to_numpy=True, show_progress_bar=False)
+    each = np.asarray(vectors, dtype=np.float32)[[places[text] for text in sentences]]
+    both = each.reshape(2, len(sentences) // 2, -1)
     return np.ascontiguousarray(both.swapaxes(0, 1)).tobytes()

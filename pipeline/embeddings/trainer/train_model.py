@@ -132,21 +132,14 @@ def train_model(
 
     def train(directory: Path) -> dict[str, Any]:
         begin = time.perf_counter()
-        store, leakage = _pairs(directory / "pairs", parameters, data)
+        begun = None if parameters.start is None else _begun(parameters)
+        store, leakage = _pairs(directory / "pairs", parameters, data, begun)
         if parameters.teacher is not None:
             teacher = Path(expand(parameters.teacher))
             store.teacher = teacher_vectors(store, teacher, directory / "teacher", device)
-        encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
-        pieces = parameters.sentencepiece_model
-        model = SentenceModel(
-            encoder,
-            parameters.encoder,
-            store.vocabularies,
-            Path(expand(pieces)) if pieces else None,
-            unknown_words=parameters.unknown_words,
-        )
+        model = begun or _new_model(parameters, store)
         trainer = encoder_trainer(
-            encoder,
+            model.encoder,
             store,
             parameters.training,
             evaluate=data.development_score_of(model),
@@ -165,7 +158,7 @@ def train_model(
             leakage=leakage,
             pairs_per_second=trainer.rate,
             passed_over=record.counts["passed_over"],
-            alike=_alike(encoder, store),
+            alike=_alike(model.encoder, store),
             **found_by(trainer, model, data, begin),
         )
         model.save(
@@ -200,6 +193,9 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
         teacher = Path(expand(parameters.teacher))
         check_directory(teacher, "SentenceTransformer")
         files[parameters.teacher] = sha256_directory(teacher)
+    if parameters.start is not None:
+        _begun(parameters)
+        files[parameters.start] = sha256_directory(Path(expand(parameters.start)))
     for path in (parameters.vectors, parameters.sentencepiece_model):
         if path is not None:
             if not Path(expand(path)).is_file():
@@ -213,6 +209,36 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
             "data": data.fingerprint(),
         }
     )
+
+
+def _begun(parameters: ModelParameters) -> SentenceModel:
+    """The model that is trained further; raises as `SentenceModel.open`, and InputError where the parameters
+    ask for another encoder than it has."""
+    assert parameters.start is not None
+    model = SentenceModel.open(expand(parameters.start))
+    if "encoder" in parameters.model_fields_set and parameters.encoder != model.parameters:
+        raise InputError(
+            "the model that is trained further has another encoder than the one asked for",
+            expand(parameters.start),
+            remedy="Leave out 'encoder' (--encoder): the model brings its own.",
+        )
+    return model
+
+
+def _new_model(parameters: ModelParameters, store: PairStore) -> SentenceModel:
+    encoder = build_encoder(parameters.encoder, _tables(parameters, store), parameters.training.seed)
+    return SentenceModel(
+        encoder,
+        parameters.encoder,
+        store.vocabularies,
+        _pieces(parameters),
+        unknown_words=parameters.unknown_words,
+    )
+
+
+def _pieces(parameters: ModelParameters) -> Path | None:
+    path = parameters.sentencepiece_model
+    return None if path is None else Path(expand(path))
 
 
 def _alike(encoder: Encoder, store: PairStore) -> float | None:
@@ -260,18 +286,17 @@ def reproducible(report: Any) -> dict[str, Any]:
 
 
 def _pairs(
-    directory: Path, parameters: ModelParameters, data: TrainingData
+    directory: Path, parameters: ModelParameters, data: TrainingData, begun: SentenceModel | None
 ) -> tuple[PairStore, dict[str, Any] | None]:
-    """The pairs as ids, and what was found of the sets in them."""
+    """The pairs as ids, of the vocabularies of the model that is trained further, and what was found of the
+    sets in them."""
     found = directory / "leakage.json"
 
     def build() -> tuple[PairStore, dict[str, Any] | None]:
         leakage = data.leakage_filter()
-        pieces = parameters.sentencepiece_model
-        units = [
-            make_units(unit, Path(expand(pieces)) if pieces else None)
-            for unit in sorted(units_of(parameters.encoder))
-        ]
+        encoder = parameters.encoder if begun is None else begun.parameters
+        pieces = _pieces(parameters) if begun is None else begun.sentencepiece_model
+        units = [make_units(unit, pieces) for unit in sorted(units_of(encoder))]
         loss = loss_named(parameters.training.loss)
         store = build_pair_store(
             directory,
@@ -279,6 +304,7 @@ def _pairs(
             units,
             parameters.vocabulary,
             with_sentences=loss.sentences or loss.teacher,
+            vocabularies=None if begun is None else begun.vocabularies,
         )
         looked = any(data.sets_by_role.values())
         if looked:

@@ -46,6 +46,7 @@ def train(
     settings: list[str] = typer.Option(
         [], "--set", metavar="KEY=VALUE", help="one parameter, e.g. training.epochs=3, encoder.dimension=600"
     ),
+    start: Path | None = typer.Option(None, metavar="MODEL", help="trained model to train further"),
     vectors: Path | None = typer.Option(None, help="word vectors to start from"),
     columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
     score_column: int | None = typer.Option(
@@ -74,6 +75,7 @@ def train(
     Examples:
       paraforge train data/corpus models/embeddings/word
       paraforge train pairs.tsv.gz ppdb-xl.gz models/embeddings/mixed --encoder word+trigram
+      paraforge train my-pairs.tsv models/mine --start models/embeddings/word
       paraforge train data/corpus models/embeddings/best --encoder blstm --set encoder.output_dimension=900 \\
           --development sts/2017.track5.en-en.tsv --drop-leaked sts
     """
@@ -84,7 +86,7 @@ def train(
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
     *pairs, output = inputs
     check_output_directory(output, force, TRAINED_MODEL)
-    parameters = _parameters(encoder, config, settings, vectors)
+    parameters = _parameters(encoder, config, settings, start=start, vectors=vectors)
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
     data = TrainingData(
@@ -108,7 +110,7 @@ def train(
 
 
 def _parameters(
-    encoder: str, config: Path | None, settings: list[str], vectors: Path | None
+    encoder: str, config: Path | None, settings: list[str], **paths: Path | None
 ) -> ModelParameters:
     from paraforge.embeddings.encoders.parameters import named_encoder
     from paraforge.embeddings.trainer.parameters import ModelParameters
@@ -126,8 +128,7 @@ def _parameters(
             content["encoder"] = named_encoder(encoder)
     except ValueError as error:
         raise ConfigurationError([f"--encoder {encoder}: {error}"]) from error
-    if vectors is not None:
-        content["vectors"] = str(vectors)
+    content |= {name: str(path) for name, path in paths.items() if path is not None}
     for setting in settings:
         put_setting(content, setting)
     return checked(ModelParameters, content)

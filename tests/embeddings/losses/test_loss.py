@@ -185,9 +185,15 @@ def test_distillation_and_gradient_are_those_of_the_definition(sentences: int) -
     ours, theirs = _twice(sentences, sentences)
     teacher = torch.randn(sentences, 7, generator=torch.Generator().manual_seed(2)).double()
     wanted, found = _cosines(teacher, teacher), _cosines(theirs, theirs)
-    places = range(sentences)
-    squares = [(found[a][b] - wanted[a][b]) ** 2 for a in places for b in places if a != b]
-    _check(distillation_loss(ours, teacher), ours, torch.stack(squares).mean(), theirs)
+    expected = 0 * theirs.sum()
+    for one in range(sentences):
+        others = [other for other in range(sentences) if other != one]
+        p, q = (
+            torch.softmax(torch.stack([5 * cosines[one][other] for other in others]), 0)
+            for cosines in (wanted, found)
+        )
+        expected = expected + (p * (p / q).log()).sum() / sentences
+    _check(distillation_loss(ours, teacher, 5.0), ours, expected, theirs)
     assert distillation_loss(teacher, teacher).item() == pytest.approx(0, abs=1e-12)
 
 

@@ -136,14 +136,15 @@ def local_teacher(tmp_path: Path) -> Path:
 def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path, local_teacher: Path) -> None:
     run_command(
         "train", tmp_path / "scored.tsv", tmp_path / "model", "--columns", "1,2",
-        "--set", "training.loss=distil", "--set", f"teacher={local_teacher}",
+        "--set", "training.loss=distil", "--set", "training.scale=4", "--set", f"teacher={local_teacher}",
         "--set", "training.epochs=400", "--set", "training.learning_rate=0.01",
         "--set", "vocabulary.minimum_count=1", "--set", "encoder.dimension=20", "--work", tmp_path / "work",
     )  # fmt: skip
     _, left, right = map(list, zip(*ROWS, strict=True))
     wanted = SentenceModel.open(tmp_path / "taught").similarity(left, right)
     found = SentenceModel.open(tmp_path / "model").similarity(left, right)
-    np.testing.assert_allclose(found, wanted, atol=0.05)
+    # What is near in it is told from what is nearer, up to a constant.
+    assert np.corrcoef(found, wanted)[0, 1] > 0.99
     assert not list((tmp_path / "work").rglob("vectors"))
 
 

@@ -46,14 +46,14 @@ def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
 def test_options_become_parameters(tmp_path: Path) -> None:
     config = tmp_path / "model.yaml"
     config.write_text("training: {epochs: 7, margin: 0.3}\nencoder: {kind: lstm, output_dimension: 9}\n")
-    parameters = _parameters("", config, ["training.epochs=2", "vocabulary.maximum_size=5"], None)
+    parameters = _parameters("", config, ["training.epochs=2", "vocabulary.maximum_size=5"])
     assert (parameters.training.epochs, parameters.training.margin) == (2, 0.3)
     assert parameters.vocabulary.maximum_size == 5
     assert parameters.encoder.kind == "lstm"
-    both = _parameters("word+trigram", config, ["encoder.dimension=11", "encoder.parts.1.dimension=12"], None)
+    both = _parameters("word+trigram", config, ["encoder.dimension=11", "encoder.parts.1.dimension=12"])
     assert both.encoder.kind == "concatenation"
     assert [part.dimension for part in both.encoder.parts] == [11, 12]  # type: ignore[union-attr]
-    assert _parameters("", None, ["encoder.dimension=5"], None).encoder.dimension == 5  # type: ignore[union-attr]
+    assert _parameters("", None, ["encoder.dimension=5"]).encoder.dimension == 5  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_options_become_parameters(tmp_path: Path) -> None:
 )
 def test_mistakes_are_named(encoder: str, settings: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        _parameters(encoder, None, settings, None)
+        _parameters(encoder, None, settings)
 
 
 def test_wrong_files(tmp_path: Path) -> None:

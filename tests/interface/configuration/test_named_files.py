@@ -172,7 +172,7 @@ OTHERS = [
         "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
         "paragram": {"initial_vectors": "%"},
     },
-    {"paragram": {"model": "%"}},
+    {"paragram": {"model": "%"}, "embeddings": {"models": {"word": {"start": "%"}}}},
 ]
 
 

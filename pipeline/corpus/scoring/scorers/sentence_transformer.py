@@ -94,6 +94,13 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
         ) from error
 
 
+def dimension_of(model: Any) -> int:
+    """Elements of a vector of a loaded `SentenceTransformer`."""
+    # Newer versions warn of the longer name.
+    of = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    return int(of())
+
+
 def check_directory(directory: Path, kind: Kind) -> None:
     """Refuse a directory that cannot be a model of this kind. Raises InputError: no such directory, or not
     the file in it that every such model has."""
