@@ -203,8 +203,11 @@ class ModelParameters(Section):
     def _what_units_need(self) -> ModelParameters:
         units = units_of(self.encoder)
         if self.start is not None:
-            if self.vectors is not None or self.sentencepiece_model is not None:
-                raise ValueError("start: a trained model has its vectors and pieces: leave yours out")
+            for name in ("vocabulary", "unknown_words", "vectors", "weighted_vectors", "sentencepiece_model"):
+                if getattr(self, name) != type(self).model_fields[name].get_default(
+                    call_default_factory=True
+                ):
+                    raise ValueError(f"start: the trained model brings its own: leave out {name}")
             return self
         if "sentencepiece" in units and self.sentencepiece_model is None:
             raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")

@@ -128,9 +128,15 @@ def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"another encoder .* Leave out 'encoder'"):
             train(tmp_path, further(first, encoder=encoder), data)
     train(tmp_path, further(first, encoder=ENCODERS[0]), data)
-    for values in ({"vectors": "words.txt"}, {"sentencepiece_model": "pieces.model"}):
-        with pytest.raises(ValidationError, match="has its vectors and pieces: leave yours out"):
-            further(first, **values)
+    for name, value in {
+        "vectors": "words.txt",
+        "weighted_vectors": True,
+        "sentencepiece_model": "pieces.model",
+        "vocabulary": {"minimum_count": 1},
+        "unknown_words": "shared",
+    }.items():
+        with pytest.raises(ValidationError, match=f"brings its own: leave out {name}"):
+            further(first, **{name: value})
     for wrong in (tmp_path / "nothing", tmp_path):
         with pytest.raises(InputError, match="not a directory of a trained model"):
             train(tmp_path, further(wrong), data)
