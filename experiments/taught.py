@@ -1,4 +1,4 @@
-"""Files of pairs to learn from a teacher on, one for each source: `python -m experiments.taught OUTPUT`."""
+"""Sentences to learn from a teacher on, a file for each source: `python -m experiments.taught OUTPUT`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,29 +8,34 @@ import typer
 
 from experiments.pairs import paraphrases
 
-PAIRS = {
-    "captions": 30_000,
-    "bible": 12_500,
-    "news": 4_000,
-    "tatoeba": 430,
-    "ppdb": 10_000,
-    "paranmt": 45_000,
+ROWS = {
+    "captions": 22_000,
+    "bible": 9_000,
+    "news": 3_000,
+    "tatoeba": 350,
+    "ppdb": 7_000,
+    "paranmt": 35_000,
 }
 
 
-def main(output: Path, seed: Annotated[int, typer.Option(help="of the pairs that are drawn")] = 1) -> None:
-    """Write OUTPUT/SOURCE.tsv, random pairs of each source in their order there."""
+def main(
+    output: Path, seed: Annotated[int, typer.Option(help="of the sentences that are drawn")] = 1
+) -> None:
+    """Write OUTPUT/SOURCE.tsv, two different sentences of the source a row, at random and none twice.
+
+    They are no paraphrases: those are so near to the teacher that a sentence's other neighbours would count
+    for little.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    for source, number in PAIRS.items():
-        pairs = [
-            pair
-            for block in paraphrases(source)
-            for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
-        ]
-        drawn = np.random.default_rng(seed).permutation(len(pairs))[:number]
-        lines = [
-            "\t".join(" ".join(side.split()) for side in pairs[place]) + "\n" for place in np.sort(drawn)
-        ]
+    for source, rows in ROWS.items():
+        sentences: dict[str, None] = {}
+        for block in paraphrases(source):
+            for side in (block.left, block.right):
+                sentences |= dict.fromkeys(" ".join(text.split()) for text in side.to_pylist())
+        known = list(sentences)
+        drawn = np.random.default_rng(seed).permutation(len(known))[: 2 * rows]
+        texts = [known[place] for place in drawn.tolist()]
+        lines = [f"{left}\t{right}\n" for left, right in zip(texts[::2], texts[1::2], strict=False)]
         (output / f"{source}.tsv").write_text("".join(lines), encoding="utf-8")
 
 

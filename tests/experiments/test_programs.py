@@ -163,19 +163,19 @@ def test_every_percentile_is_of_a_set_of_the_years() -> None:
     assert {name.split(".")[0] for name in UPPER_QUARTILE} == {"2012", "2013", "2014"} <= {*STS_GROUPS}
 
 
-def test_pairs_to_learn_from_a_teacher_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_to_learn_from_a_teacher_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each seed draws others, of the source's own, none twice."""
-    monkeypatch.setattr(taught, "PAIRS", {"ppdb": 30})
+    monkeypatch.setattr(taught, "ROWS", {"ppdb": 30})
     known = {
-        tuple(pair)
+        text
         for block in pairs.paraphrases("ppdb")
-        for pair in zip(block.left.to_pylist(), block.right.to_pylist(), strict=True)
+        for text in (*block.left.to_pylist(), *block.right.to_pylist())
     }
     drawn = []
     for seed in (1, 2):
         taught.main(data / "drawn", seed)
         lines = (data / "drawn" / "ppdb.tsv").read_text().splitlines()
-        drawn.append({tuple(line.split("\t")) for line in lines})
-        assert len(drawn[-1]) == len(lines) == 30
-        assert drawn[-1] <= known
-    assert drawn[0] != drawn[1]
+        drawn.append([text for line in lines for text in line.split("\t")])
+        assert len(set(drawn[-1])) == len(drawn[-1]) == 2 * len(lines) == 60
+        assert set(drawn[-1]) <= known
+    assert set(drawn[0]) != set(drawn[1])
