@@ -42,16 +42,10 @@ class SentenceTransformerEmbedder(CosineModel):
 
     def __init__(self, directory: Path, device: str = "cpu") -> None:
         """Load it; see :func:`~paraforge.corpus.scoring.scorers.sentence_transformer.load_model`."""
-        from paraforge.corpus.scoring.scorers.sentence_transformer import load_model
+        from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of, load_model
 
         self._model: Any = load_model(directory, device)
-
-    @property
-    def dimension(self) -> int:
-        """Elements of a sentence's vector."""
-        from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of
-
-        return dimension_of(self._model)
+        self.dimension = dimension_of(self._model)
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """(texts, dimension) float32, or (dimension,) of a single text."""

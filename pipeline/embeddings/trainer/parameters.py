@@ -203,10 +203,9 @@ class ModelParameters(Section):
     def _what_units_need(self) -> ModelParameters:
         units = units_of(self.encoder)
         if self.start is not None:
+            default = ModelParameters()
             for name in ("vocabulary", "unknown_words", "vectors", "weighted_vectors", "sentencepiece_model"):
-                if getattr(self, name) != type(self).model_fields[name].get_default(
-                    call_default_factory=True
-                ):
+                if getattr(self, name) != getattr(default, name):
                     raise ValueError(f"start: the trained model brings its own: leave out {name}")
             return self
         if "sentencepiece" in units and self.sentencepiece_model is None:

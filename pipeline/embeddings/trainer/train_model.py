@@ -128,11 +128,11 @@ def train_model(
         WorkLockedError: another process runs the same training.
     """
     check_device(device)
+    begun = None if parameters.start is None else _begun(parameters)
     _ = data.development_pairs  # warns before work is spent
 
     def train(directory: Path) -> dict[str, Any]:
         begin = time.perf_counter()
-        begun = None if parameters.start is None else _begun(parameters)
         store, leakage = _pairs(directory / "pairs", parameters, data, begun)
         if parameters.teacher is not None:
             teacher = Path(expand(parameters.teacher))
@@ -194,7 +194,6 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
         check_directory(teacher, "SentenceTransformer")
         files[parameters.teacher] = sha256_directory(teacher)
     if parameters.start is not None:
-        _begun(parameters)
         files[parameters.start] = sha256_directory(Path(expand(parameters.start)))
     for path in (parameters.vectors, parameters.sentencepiece_model):
         if path is not None:

@@ -90,10 +90,7 @@ def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> 
     moved = []
     for name, penalty in (("free", 0.0), ("held", 10.0)):
         train(tmp_path / name, further(first, {**settings, "lambda_words": penalty}), data_of(path))
-        tables = [
-            SentenceModel.open(one).encoder.tables()["table"] for one in (first, tmp_path / name / "model")
-        ]
-        moved.append((tables[0] - tables[1]).norm().item())
+        moved.append((table_of(first) - table_of(tmp_path / name / "model")).norm().item())
     assert moved[1] < 0.5 * moved[0]
 
 

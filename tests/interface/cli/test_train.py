@@ -52,8 +52,8 @@ def test_options_become_parameters(tmp_path: Path) -> None:
     assert parameters.encoder.kind == "lstm"
     both = _parameters("word+trigram", config, ["encoder.dimension=11", "encoder.parts.1.dimension=12"])
     assert both.encoder.kind == "concatenation"
-    assert [part.dimension for part in both.encoder.parts] == [11, 12]  # type: ignore[union-attr]
-    assert _parameters("", None, ["encoder.dimension=5"]).encoder.dimension == 5  # type: ignore[union-attr]
+    assert [part["dimension"] for part in both.encoder.model_dump()["parts"]] == [11, 12]
+    assert _parameters("", None, ["encoder.dimension=5"]).encoder.model_dump()["dimension"] == 5
 
 
 @pytest.mark.parametrize(
