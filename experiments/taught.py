@@ -1,12 +1,14 @@
 """Sentences to learn from a teacher on, a file for each source: `python -m experiments.taught OUTPUT`."""
 
+import gzip
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from experiments.pairs import paraphrases
+from experiments.pairs import data_directory, paraphrases
 
 ROWS = {
     "captions": 22_000,
@@ -15,7 +17,10 @@ ROWS = {
     "tatoeba": 350,
     "ppdb": 7_000,
     "paranmt": 35_000,
+    "newstest": 10_000,
 }
+BITEXT = {"newstest": "bitext/newstest2008-2023.en-cs.tsv.gz"}
+"""Sources that are no paraphrases: under PARAFORGE_DATA, English in the second column."""
 
 
 def main(
@@ -29,14 +34,23 @@ def main(
     output.mkdir(parents=True, exist_ok=True)
     for source, rows in ROWS.items():
         sentences: dict[str, None] = {}
-        for block in paraphrases(source):
-            for side in (block.left, block.right):
-                sentences |= dict.fromkeys(" ".join(text.split()) for text in side.to_pylist())
+        for texts in _texts(source):
+            sentences |= dict.fromkeys(" ".join(text.split()) for text in texts)
         known = list(sentences)
         drawn = np.random.default_rng(seed).permutation(len(known))[: 2 * rows]
-        texts = [known[place] for place in drawn.tolist()]
-        lines = [f"{left}\t{right}\n" for left, right in zip(texts[::2], texts[1::2], strict=False)]
+        chosen = [known[place] for place in drawn.tolist()]
+        lines = [f"{left}\t{right}\n" for left, right in zip(chosen[::2], chosen[1::2], strict=False)]
         (output / f"{source}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def _texts(source: str) -> Iterator[Iterable[str]]:
+    if source in BITEXT:
+        with gzip.open(data_directory() / BITEXT[source], "rt", encoding="utf-8") as file:
+            yield (line.split("\t")[1] for line in file)
+    else:
+        for block in paraphrases(source):
+            yield block.left.to_pylist()
+            yield block.right.to_pylist()
 
 
 if __name__ == "__main__":

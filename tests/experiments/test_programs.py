@@ -1,5 +1,6 @@
 """Programs of experiments, each against what can be worked out by hand."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -163,19 +164,26 @@ def test_every_percentile_is_of_a_set_of_the_years() -> None:
     assert {name.split(".")[0] for name in UPPER_QUARTILE} == {"2012", "2013", "2014"} <= {*STS_GROUPS}
 
 
-def test_sentences_to_learn_from_a_teacher_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each seed draws others, of the source's own, none twice."""
-    monkeypatch.setattr(taught, "ROWS", {"ppdb": 30})
-    known = {
-        text
-        for block in pairs.paraphrases("ppdb")
-        for text in (*block.left.to_pylist(), *block.right.to_pylist())
-    }
-    drawn = []
-    for seed in (1, 2):
-        taught.main(data / "drawn", seed)
-        lines = (data / "drawn" / "ppdb.tsv").read_text().splitlines()
-        drawn.append([text for line in lines for text in line.split("\t")])
-        assert len(set(drawn[-1])) == len(drawn[-1]) == 2 * len(lines) == 60
-        assert set(drawn[-1]) <= known
-    assert set(drawn[0]) != set(drawn[1])
+def test_sentences_to_learn_from_a_teacher_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each seed draws others, of the source's own, none twice: of paraphrases and of bitext's English."""
+    monkeypatch.setenv("PARAFORGE_DATA", str(tmp_path))
+    monkeypatch.setattr(taught, "ROWS", {"ppdb": 30, "newstest": 20})
+    known = {"ppdb": [f"word{number}" for number in range(200)]}
+    known["newstest"] = [f"Sentence  {number}." for number in range(100)]
+    pairs_of_words = zip(known["ppdb"][::2], known["ppdb"][1::2], strict=True)
+    for path, lines in (
+        (pairs.FILES["ppdb"], [f"{left}\t{right}" for left, right in pairs_of_words]),
+        (taught.BITEXT["newstest"], [f"set\t{text}\tVěta." for text in known["newstest"] * 2]),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(tmp_path / path, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    for source, rows in taught.ROWS.items():
+        drawn = []
+        for seed in (1, 2):
+            taught.main(tmp_path / "drawn", seed)
+            lines = (tmp_path / "drawn" / f"{source}.tsv").read_text().splitlines()
+            drawn.append([text for line in lines for text in line.split("\t")])
+            assert len(set(drawn[-1])) == len(drawn[-1]) == 2 * len(lines) == 2 * rows
+            assert set(drawn[-1]) <= {" ".join(text.split()) for text in known[source]}
+        assert set(drawn[0]) != set(drawn[1])
