@@ -1,5 +1,5 @@
 # make corpus   set everything up and rebuild the corpus that params.yaml describes
-# make test     set everything up and run the checks and the tests
+# make test     set everything up and run the checks and the fast tests; make test-full runs all tests
 PYTHON      ?= python3
 CONSTRAINTS ?= constraints.txt
 VENV        := .venv
@@ -10,14 +10,15 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 TABLE       ?= all
 # By version, the Pythons of this machine: on PATH or of pyenv.
-VERSIONS    ?= 3.10 3.11 3.12 3.13 3.14
+VERSIONS    ?= 3.11 3.12 3.13 3.14
 
-.PHONY: help setup corpus test test-all test-processors lint types tests results experiments docs pictures clean
+.PHONY: help setup corpus test test-full test-all test-processors lint types tests results experiments docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
-	@echo "make test     set everything up and run the checks and the tests"
-	@echo "make test-all run the tests on every Python from 3.10 to 3.14 that this machine has"
+	@echo "make test     set everything up and run the checks and the fast tests"
+	@echo "make test-full  run all tests: kills, installations, clusters, trainings, older processors"
+	@echo "make test-all run the tests on every Python from 3.11 to 3.14 that this machine has"
 	@echo "make test-processors   run the numeric tests as older processors compute"
 	@echo "make results  write docs/results.md from the measurements in results/"
 	@echo "make experiments TABLE=mega_batches   train and judge a table of the papers (needs PARAFORGE_DATA)"
@@ -45,6 +46,11 @@ corpus: setup
 # The types are checked while the tests wait for something.
 test: setup lint
 	$(MAKE) --jobs=2 types tests
+
+# All tests; then, as older processors compute, a tenth of the numeric ones, another tenth each day.
+test-full: setup
+	python -m pytest -n auto --dist worksteal -m ''
+	python scripts/test_processors.py --today
 
 # Each in an environment of its own; a Python that is missing is named, and is no failure.
 test-all:

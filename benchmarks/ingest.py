@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,14 +37,14 @@ _WORDS = 50_000
 _REPEATED, _BLANK = 50, 1_000
 
 
-class Layout(str, Enum):
+class Layout(StrEnum):
     """How the bitext is stored in files."""
 
     moses = "moses"
     tsv = "tsv"
 
 
-class Compression(str, Enum):
+class Compression(StrEnum):
     """How the files are compressed."""
 
     none = "none"

@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         print(f"{platform.machine()}: no other processors to compute as")
         return 0
-    today = datetime.datetime.now(datetime.timezone.utc).date().toordinal()
+    today = datetime.datetime.now(datetime.UTC).date().toordinal()
     options = [argument for argument in arguments if argument != "--today"]
     if not any(option.startswith("tests") for option in options):
         options += numeric_tests(today if "--today" in arguments else None)

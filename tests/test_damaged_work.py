@@ -129,7 +129,7 @@ def check(stage: str, project: Path, path: Path, damage: Damage, wanted: dict[st
     assert digests(project / OUTPUTS[stage]) == wanted, f"{name} after {damage.__name__}"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", OUTPUTS)
 def test_any_file_of_a_finished_stage(finished: Path, tmp_path: Path, stage: str) -> None:
@@ -149,7 +149,7 @@ def test_any_file_of_a_finished_stage(finished: Path, tmp_path: Path, stage: str
                 check(stage, project, path, damage, wanted)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("looks", [1, 2, 4])
 @pytest.mark.parametrize("stage", OUTPUTS)
@@ -184,7 +184,7 @@ def flip_each_column(path: Path) -> Iterator[str]:
     path.write_bytes(content)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("stage", READ)
 def test_a_flipped_bit_in_any_column_stops_the_stage(finished: Path, tmp_path: Path, stage: str) -> None:
     """Also in a column that it does not read."""

@@ -77,7 +77,7 @@ def command_of(block: Block) -> list[str]:
     return ["bash", "-euo", "pipefail", "-c", "\n".join(asked(block)) or block.text]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)], ids=lambda page: page.name)
 def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from paraforge.corpus.publication.manifest import read_manifest
 from tests.project import digests, read_parameters, run, write_parameters
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 CHOICES = "# choices: translation=fake corpus=sample\n"
 OVERLAP = "select.filters.trigram_overlap.maximum"
 

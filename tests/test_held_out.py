@@ -114,7 +114,7 @@ def test_the_stages_are_known() -> None:
     assert {"ingest", "nmt", "translate", "paragram", "score", "select"} == makers("publish")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("stage", TRAINED)
 def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:

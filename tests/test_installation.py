@@ -17,7 +17,7 @@ import yaml
 from paraforge.translation.models.fairseq_installation import NEWEST_PYTHON
 from tests.project import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
 TREES = ("pipeline", "stages", "configs")
 

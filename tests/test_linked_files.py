@@ -23,7 +23,7 @@ def check_cache(project: Path) -> int:
     return len(files)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_nothing_writes_into_a_linked_file(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"

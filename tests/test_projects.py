@@ -213,7 +213,7 @@ def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: py
     assert (project / names[2]).read_text(encoding="utf-8") == newer[names[2]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 9, -2, -1])
 def test_what_was_killed_midway_continues(
     new: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

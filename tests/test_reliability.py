@@ -39,7 +39,7 @@ def published(project: Path) -> dict[str, dict[str, str]]:
     return {place: digests(project / place) for place in PLACES}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_in_are_kept_and_rejected_and_failed(finished_project: Path) -> None:
     manifest = read_json(finished_project / "data/corpus/_manifest.json")
     ingested = read_json(finished_project / "metrics/ingest.json")
@@ -54,14 +54,14 @@ def test_rows_in_are_kept_and_rejected_and_failed(finished_project: Path) -> Non
     assert WRONG_PAIRS_NAME in published(finished_project)["data/corpus"]  # what a kill must not change
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_second_repro_runs_nothing(finished_project: Path, tmp_path: Path) -> None:
     shutil.copytree(finished_project, tmp_path / "project")
     result = run("dvc", "repro", "publish", cwd=tmp_path / "project")
     assert stages_run(result.stdout) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_summary_is_of_the_published_corpus(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished_project, project)
@@ -82,7 +82,7 @@ def test_the_summary_is_of_the_published_corpus(finished_project: Path, tmp_path
     assert "ran again" not in run("paraforge", "summary", cwd=project).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_changed_threshold_runs_only_select_and_publish(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished_project, project)
@@ -95,7 +95,7 @@ def test_a_changed_threshold_runs_only_select_and_publish(finished_project: Path
     assert digests(project / "data/corpus") != digests(finished_project / "data/corpus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_changed_file_of_test_sentences_runs_select_again(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished_project, project)
@@ -110,7 +110,7 @@ def test_a_changed_file_of_test_sentences_runs_select_again(finished_project: Pa
     assert stages_run(run("dvc", "repro", "publish", cwd=project).stdout)[0] == "select"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_workers_give_the_same_files(finished_project: Path, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", TRAINED)
     parameters = read_parameters(project)
@@ -121,7 +121,7 @@ def test_workers_give_the_same_files(finished_project: Path, tmp_path: Path) -> 
         assert digests(project / place) == digests(finished_project / place)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished_project, project)
@@ -143,7 +143,7 @@ def test_a_second_writer_names_the_first(finished_project: Path, tmp_path: Path)
         first.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("seed", "synced"), [(20, False), (21, True)])
 def test_killed_at_random_times_the_corpus_has_the_same_bytes(

@@ -91,7 +91,7 @@ def check_removals(base: Path, run: Callable[[Path], Path], stride: int = 1) -> 
     return len(kinds)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_triplets(tmp_path: Path) -> None:
     corpus = publish(tmp_path / "published", rows=60, per_file=30)
 
@@ -102,7 +102,7 @@ def test_triplets(tmp_path: Path) -> None:
     assert check_removals(tmp_path, run) > 5
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", ["nmt", "decoders", "paraphraser"])
 def test_a_trained_model(tmp_path: Path, stage: str) -> None:
@@ -122,7 +122,7 @@ def test_a_trained_model(tmp_path: Path, stage: str) -> None:
     assert check_removals(tmp_path, run, stride=1 if stage == "decoders" else 8) > 5
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("stage", OUTPUTS)
 def test_a_stage(finished: Path, tmp_path: Path, stage: str) -> None:

@@ -101,7 +101,7 @@ def make_finished(project: Path) -> None:
     (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
     ("command", "number"),
@@ -147,7 +147,7 @@ def test_a_signal_at_a_random_time(
     assert "interrupted" in words
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("arguments", [
     ["query", "data/corpus", "SELECT a.* FROM corpus a, corpus b", "-f", "csv"],
     ["sample", "data/corpus", "-n", "1000"],

@@ -12,7 +12,7 @@ from tests.golden import GOLDEN, changes, current, made_otherwise
 BEFORE: dict[str, dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_outputs_are_as_their_numbers_say() -> None:
     now = current()

@@ -26,7 +26,7 @@ def test_every_stage_meets_every_fault() -> None:
     assert sum(number > 90 for number in at) > 0.2 * len(at)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_handful_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path / "results"))

@@ -81,7 +81,7 @@ SLOW: dict[str, tuple[Figures, dict[str, float]]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*MEASURED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize("name", [*MEASURED, *(pytest.param(name, marks=pytest.mark.full) for name in SLOW)])
 def test_a_part(name: str, setting: Setting) -> None:
     exact, more = (MEASURED | SLOW)[name]
     found = measured(setting, name)

@@ -64,7 +64,7 @@ def kind(path: str) -> str:
     return "".join(letter for letter in Path(path).name if not letter.isdigit())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_any_file(make: Make, tmp_path: Path) -> None:
     """A bit of each is flipped, and each has one of the other damages."""
     total = files_until(make, tmp_path / "whole", math.inf)

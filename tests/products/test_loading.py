@@ -151,7 +151,7 @@ def test_what_is_no_model(tmp_path: Path) -> None:
         open_word_vectors(tmp_path / "model.pt")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sentence_transformers(tmp_path: Path) -> None:
     package = pytest.importorskip("sentence_transformers")
     from sentence_transformers.models import Pooling, WordEmbeddings

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 
 import typer
@@ -168,13 +168,13 @@ def negatives(
             typer.echo(f"  {cosine:.4f}  M = {size:<10}  {text}")
 
 
-class _Format(str, Enum):
+class _Format(StrEnum):
     sentence_transformers = "sentence-transformers"
     word2vec = "word2vec"
     safetensors = "safetensors"
 
 
-class _Precision(str, Enum):
+class _Precision(StrEnum):
     float32 = "float32"
     int8 = "int8"
     binary = "binary"

@@ -56,9 +56,9 @@ def diagnose() -> list[Finding]:
 
 def _machine() -> Iterator[Finding]:
     version = platform.python_version()
-    supported = sys.version_info >= (3, 10)
+    supported = sys.version_info >= (3, 11)
     yield Finding(
-        "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.10 to 3.14"
+        "machine", "python", "ok" if supported else "broken", version, "" if supported else "use 3.11 to 3.14"
     )
     yield Finding("machine", "cores", "ok", str(available_cores()))
     yield Finding("machine", "memory", "ok", f"{available_memory() / 2**30:.1f} GiB")

@@ -67,7 +67,7 @@ def keep_workers(cluster: Any, client: Any, stop: threading.Event) -> None:
                 stop.wait(2)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
 def test_workers_killed_at_random_times(undisturbed: Path, tmp_path: Path, mode: str) -> None:
     from distributed import Client, LocalCluster

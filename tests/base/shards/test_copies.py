@@ -68,7 +68,7 @@ def counted(method: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
     return call
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_models_travel_once_and_shards_both_ways(
     tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +102,7 @@ def test_models_travel_once_and_shards_both_ways(
     assert asked(3) == 10 + shards
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_that_sees_the_disk_is_sent_nothing(
     tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_worker_that_sees_the_disk_is_sent_nothing(
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["multiply"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_needs_the_whole_disk_is_done_where_it_is(
     tmp_path: Path, cluster: tuple[str, Client], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,7 +126,7 @@ def test_what_needs_the_whole_disk_is_done_where_it_is(
     assert "what needs all of it is done here" in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("shared", "asked"), [(None, 1), (False, 0)])
 def test_a_run_asks_once_whether_the_disk_is_shared(
     tmp_path: Path,
@@ -145,7 +145,7 @@ def test_a_run_asks_once_whether_the_disk_is_shared(
     assert len(calls) == asked
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
     """A model that goes while it is wanted; a worker that cannot write is not asked again."""
     write_input(tmp_path / "in", rows=30)

@@ -12,7 +12,7 @@ from tests.base.shards.test_cluster import certificates, needs_openssl
 
 
 @needs_namespaces
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: Path) -> None:
     place = tmp_path / "place"
     corpus_of(tmp_path / "wanted")
@@ -50,7 +50,7 @@ def test_the_same_bytes_whatever_happens_to_hosts_that_share_nothing(tmp_path: P
 
 @needs_namespaces
 @needs_openssl
-@pytest.mark.slow
+@pytest.mark.full
 def test_hosts_that_share_nothing_prove_themselves(tmp_path: Path) -> None:
     """With certificates, one host killed: the same bytes. The scheduler names the address of a host with
     those of another authority, a worker with none ends with an error, and the others continue."""

@@ -139,7 +139,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_cut_lock_file_is_set_aside_and_the_run_goes_on(project: Path) -> None:
     whole = (project / LOCK).read_text()
     refused = 0
@@ -157,7 +157,7 @@ def test_a_cut_lock_file_is_set_aside_and_the_run_goes_on(project: Path) -> None
     assert refused
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("content", ["", '{"write": {"/x'])
 def test_a_cut_list_of_running_processes_is_set_aside(project: Path, content: str) -> None:
     (project / RUNNING).write_text(content)
@@ -168,7 +168,7 @@ def test_a_cut_list_of_running_processes_is_set_aside(project: Path, content: st
     assert dvc(project, "repro") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_other_faults_are_not_the_lock_files(project: Path) -> None:
     (project / "dvc.yaml").write_text("stages: [")
     assert damaged(project) == {}
@@ -237,7 +237,7 @@ def test_the_quick_look_sees_every_cut_that_dvc_refuses(tmp_path: Path) -> None:
     assert refused > 100 and quiet > 100
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("path", [LOCK, RUNNING])
 def test_any_command_repairs_a_cut_file(project: Path, path: Path) -> None:
     """Whatever is asked for next: here a command that needs no project at all."""

@@ -83,7 +83,7 @@ def pretend_on_worker(library: str) -> None:
     libraries.version = lambda name: "0.1" if name == library else importlib.metadata.version(name)  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("library", ["pyarrow", "sentencepiece"])
 def test_a_worker_with_other_versions_is_named_and_the_others_continue(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, library: str
@@ -123,7 +123,7 @@ def stop_when_asked(place: str, number: int) -> int:
     os._exit(1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_only_worker_that_may_be_asked_dies_and_another_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

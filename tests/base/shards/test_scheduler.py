@@ -106,7 +106,7 @@ def test_memory_of_this_machine_is_shared() -> None:
     assert LEAST_JOB_MEMORY <= job_memory(Resources(workers=1)) <= MOST_JOB_MEMORY
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_local_cluster(tmp_path: Path) -> None:
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB")
     with open_jobs(resources, rows=10) as jobs:
@@ -119,7 +119,7 @@ def test_on_a_local_cluster(tmp_path: Path) -> None:
             dict(jobs.run(die, [(1,)], description="test"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(tmp_path: Path) -> None:
     resources = Resources(workers=2, in_process_rows=0, memory_limit="1GB", worker_limit=1)
     arguments = [(str(tmp_path / "mark"),)] * 6
@@ -128,14 +128,14 @@ def test_a_worker_that_gives_no_sign_of_life_loses_its_tasks(tmp_path: Path) -> 
     assert set(found) == set(range(6)) and all(found.values())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_workers_as_dask_starts_them_outside_of_the_tests() -> None:
     method = dask.config.set({"distributed.worker.multiprocessing-method": "spawn"})
     with method, open_jobs(Resources(workers=2, in_process_rows=0), rows=10) as jobs:
         assert dict(jobs.run(square, ARGUMENTS, description="test")) == SQUARES
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_cluster_that_is_there() -> None:
     from distributed import LocalCluster
 
@@ -164,7 +164,7 @@ class Shown:
         self.units += amount
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     import dask
@@ -206,7 +206,7 @@ def test_two_projects_on_one_scheduler_count_their_own_rows(monkeypatch: pytest.
     assert {name: one.units for name, one in shown.items()} == {"one": 6 * 20, "two": 6 * 7}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_second_cluster_on_a_host_warns_of_nothing() -> None:
     resources = Resources(workers=2, in_process_rows=0)
     with warnings.catch_warnings(record=True) as caught, open_jobs(resources, 10), open_jobs(resources, 10):

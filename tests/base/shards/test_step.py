@@ -35,7 +35,7 @@ def test_result_and_report(place: Path) -> None:
     assert products == [3 * line for line in range(95)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_any_number_of_workers_gives_the_same_files(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     run_step(
@@ -77,7 +77,7 @@ def test_a_failing_shard_is_reported_and_the_rest_is_kept(place: Path) -> None:
     assert report.reused == 9
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_shard_that_kills_its_worker_is_given_up_and_the_rest_is_kept(place: Path) -> None:
     log = place / "attempts"
     with pytest.raises(IncompleteError, match=r"1 of 10 shards failed.*\n.*shard 7 .*died 3 times"):
@@ -120,7 +120,7 @@ def test_two_shards_at_once_give_the_same_files(place: Path) -> None:
         run_step(step, [place / "in"], place / "four", resources(place))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_shards_at_once_on_workers(place: Path) -> None:
     run_step(multiply_step(3), [place / "in"], place / "one", resources(place))
     both = replace(multiply_step(3), at_once=2, device="cuda")  # workers of a local cluster declare one
@@ -128,7 +128,7 @@ def test_two_shards_at_once_on_workers(place: Path) -> None:
     assert contents(place / "one") == contents(place / "two")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_process_that_is_spoilt_is_replaced_and_nothing_is_lost(place: Path) -> None:
     log = place / "lives"
     step = Step("give", 1, {}, build_spoilt, {"log": str(log), "lives": 1})

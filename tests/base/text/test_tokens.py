@@ -207,7 +207,7 @@ def test_text_of_the_sample() -> None:
     check([text for pair in generate(1_000) for text in (pair.cs, pair.reference)])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_real_text(data_directory: Path) -> None:
     texts = real_texts(data_directory, 300)
     assert len(texts) > 10_000

@@ -76,7 +76,7 @@ def run_killed(root: Path, splits: dict[str, int], at: int) -> bool:
     return child.exitcode != 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_killed_wherever_something_is_put_in_place(tmp_path: Path) -> None:
     from tests.corpus.publication.test_groups import related_pairs  # the child imports this module, too

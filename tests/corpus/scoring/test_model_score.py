@@ -65,7 +65,7 @@ def test_a_text_without_a_token_has_no_score(directory: Path) -> None:
     assert scored["paraphrase_score"].to_pylist() == [None, None]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("directory", ["lstm"], indirect=True)
 def test_workers_give_identical_files(tmp_path: Path, directory: Path) -> None:
     translated = write_translated(tmp_path / "translated", 200, rows_per_shard=40)

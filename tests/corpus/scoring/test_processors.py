@@ -42,7 +42,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="for x86-64 alone")
 def test_the_same_bytes_on_every_processor() -> None:

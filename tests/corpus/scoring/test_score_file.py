@@ -152,7 +152,7 @@ def test_parquet_keeps_its_columns(tmp_path: Path, vectors: Path) -> None:
     assert scored["overlap_1"].to_pylist()[3] is None
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paraforge.corpus.scoring.score_file.BATCH_ROWS", 500)
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS[:2] * 2000), encoding="utf-8")

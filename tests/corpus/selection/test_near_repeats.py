@@ -196,7 +196,7 @@ def test_word_vectors_of_a_directory(tmp_path: Path) -> None:
         run({"filters": [{**FILTER, "model": str(tmp_path / "none")}]}, PAIRS, tmp_path / "b", [600])
 
 
-@pytest.mark.slow  # the library takes long to import
+@pytest.mark.full  # the library takes long to import
 def test_models_that_load_opens(tmp_path: Path) -> None:
     """A vector file and a sentence-transformers model of the same vectors reject the same pairs."""
     package = pytest.importorskip("sentence_transformers")

@@ -146,7 +146,7 @@ def test_a_sample_depends_on_the_seed_alone(tmp_path: Path) -> None:
     assert other.sources["news"]["length"] != first.sources["news"]["length"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_workers_change_nothing(tmp_path: Path) -> None:
     rows = make_rows()
     alone = metrics(describe(tmp_path / "1", rows, sample=40))

@@ -174,7 +174,7 @@ def test_vectors_are_the_models(
     assert not vectors[1].any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_processes_change_nothing(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

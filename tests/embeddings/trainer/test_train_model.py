@@ -261,7 +261,7 @@ def test_a_model_of_the_section(tmp_path: Path) -> None:
         train_named_model("other", section, *arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
     """SIGKILL, several times, with a checkpoint after every mega-batch."""
     pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))

@@ -102,7 +102,7 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
     """SIGKILL, SIGTERM, and to the end, with a checkpoint after every update until then."""
     path = write_documents(tmp_path / "book.txt", 60)

@@ -134,7 +134,7 @@ def test_damaged_pieces_in_the_work_directory_are_made_again(tmp_path: Path, dam
     assert content(tmp_path / "ingested") == before
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
     sources = corpus(tmp_path / "data")
     results = []
@@ -180,7 +180,7 @@ def run_in_child(section: IngestParameters, base: Path, kill_after: float | None
     return child.exitcode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_twenty_times(tmp_path: Path) -> None:
     section = parameters(tmp_path)
     started = time.monotonic()

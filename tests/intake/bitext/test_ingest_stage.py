@@ -11,7 +11,7 @@ import yaml
 from tests.intake.bitext.helpers import write
 from tests.project import ROOT, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from paraforge.interface.annotation.store import AnnotationStore, Answer, create
 from tests.chromium import Page
 from tests.interface.annotation.evaluations import ServerProcess, small_draw
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 BANDS = [pair.band for pair in small_draw().pairs]
 ORDER = [index + 1 for index in presentation_order(BANDS, 1, "Anna")]

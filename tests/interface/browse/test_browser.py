@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.chromium import Page
 from tests.page_server import PageServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def test_repair(project: Path) -> None:
     assert (links / "002-here.yaml").is_symlink()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures("project")
 def test_everything_as_json() -> None:
     found = json.loads(run_command("doctor", "--json").stdout)

@@ -58,7 +58,7 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     run_all([["--help"], *([*name.split(), "--help"] for name, _ in commands())], tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=200)
     write_json(tmp_path / "vectors" / "table.json", {"words": 2, "dimension": 2})

@@ -10,7 +10,7 @@ from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
 from tests.corpus.selection.published import publish_pairs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_hundreds_of_half_open_requests_keep_nobody_out() -> None:
         assert seconds_to_answer(address, 200) < 15
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_where_there_are_more_than_can_be_open_the_silent_ones_are_closed() -> None:
     with served(files=80, silence=2) as address:
         assert seconds_to_answer(address, 60) < 60

@@ -101,7 +101,7 @@ def test_definition_of_the_counts(tmp_path: Path, corpus: Corpus, cells: dict[An
     assert as_dictionary(count(corpus, tmp_path)) == cells
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nothing_depends_on_the_number_of_workers(tmp_path: Path) -> None:
     corpus = zipf_corpus(600, words=300, seed=5)
     wanted = expected(corpus, 2)

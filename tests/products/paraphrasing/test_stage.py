@@ -321,7 +321,7 @@ build(root, place, templates={"parser": str(root / "trees.tsv"), "parses": "full
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_killed_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=400)

@@ -37,7 +37,7 @@ def static_model(directory: Path) -> Path:
     return directory
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_fine_tuning(corpus: Path, tmp_path: Path, datasets: Any) -> None:
     """Mined by the model itself, which then finds the positives nearer than before."""
     pytest.importorskip("accelerate")

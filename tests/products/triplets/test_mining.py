@@ -180,7 +180,7 @@ def test_the_bytes_depend_on_nothing_else(
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_give_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     mine(corpus, tmp_path / "one", candidates=40)
     mine(corpus, tmp_path / "two", candidates=40, workers=2)

@@ -73,7 +73,7 @@ def test_every_option_is_in_the_fingerprint() -> None:
     assert len(set(fingerprints)) == len(fingerprints)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_engines_agree_on_real_sentences(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -267,7 +267,7 @@ def test_a_file_of_a_later_pivot_is_missed_before_the_first_one_is_read(tmp_path
     assert not (project / "work").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_dvc_runs_them_and_nothing_again(tmp_path: Path) -> None:
     project = make(tmp_path / "project")

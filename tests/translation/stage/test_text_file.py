@@ -73,7 +73,7 @@ def test_a_pipe_gives_the_sentences_of_the_file(
     assert list(read_sentences(PIPE)) == list(read_sentences(tmp_path / "in.txt"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     bitext = tmp_path / "news.tsv"

@@ -120,7 +120,7 @@ def stopped_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_show", stopping)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a training that was stopped, and what one that was finished has besides."""

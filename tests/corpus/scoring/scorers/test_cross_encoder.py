@@ -14,7 +14,7 @@ from paraforge.embeddings.evaluation.similarity.comparing import similarities
 from paraforge.products.loading import load, open_model
 
 # Importing the package takes many seconds.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "dog", "sat", "ran"]
 TEXTS = [("the cat sat", "the dog sat"), ("cat", "cat"), ("", "cat"), ("the cat", "unseen dog")]

@@ -212,7 +212,7 @@ def test_pairs_of_the_sample() -> None:
     check(pairs, random_vectors(tokens[::2], unknown=False, dimension=50))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_real_pairs(data_directory: Path) -> None:
     pairs: list[tuple[str, str]] = []
     with gzip.open(

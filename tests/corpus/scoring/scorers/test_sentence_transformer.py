@@ -13,7 +13,7 @@ from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers import sentence_transformer
 
 # Importing the package takes many seconds.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 WORDS = ["the", "cat", "dog", "sat", "ran"]
 
