@@ -1,4 +1,5 @@
-"""Training pairs with a sentence of a test set: reported, and dropped if wanted, while the pairs are read."""
+"""Find training pairs with a sentence of a development set, a test set or a held-out split: report them, and
+drop them if wanted, while the pairs are read."""
 
 from __future__ import annotations
 
@@ -12,17 +13,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.base.files import hash_json
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 
 EXAMPLES = 5
 """Pairs that the report shows of each set."""
+OF_WHAT = "of a development set, a test set or a held-out split"
 
 
 @dataclass(frozen=True)
 class LeakedPair:
-    """A training pair one of whose sentences is a test sentence, whatever its case and punctuation."""
+    """A training pair with a held-out sentence on one side, whatever its case and punctuation.
+
+    in_test: that sentence, normalised.
+    """
 
     left: str
     right: str
@@ -33,8 +39,8 @@ class LeakedPair:
 class LeakageReport:
     """What was found so far.
 
-    pairs: training pairs looked at. leaked: those with a sentence in any test set. dropped: left out of them.
-    by_set: for each test set the leaked pairs with a sentence in it. examples: the first few of each set.
+    pairs: training pairs looked at. leaked: those with a sentence of any set or held-out split. dropped: how
+    many of these were left out. by_set: leaked pairs of each set or split. examples: the first few of each.
     """
 
     pairs: int = 0
@@ -49,13 +55,12 @@ class LeakageReport:
 
     def lines(self) -> list[str]:
         """For people."""
-        share = 100 * self.leaked / self.pairs if self.pairs else 0.0
-        fate = "left out" if self.dropped else "kept"
-        lines = [
-            f"{self.leaked:,} of {self.pairs:,} training pairs are in a test set ({share:.2f} %): {fate}"
-        ]
+        what = f"a sentence {OF_WHAT}"
         if not self.leaked:
-            return [f"none of {self.pairs:,} training pairs is in a test set"]
+            return [f"none of {self.pairs:,} training pairs has {what}"]
+        share = 100 * self.leaked / self.pairs
+        fate = "left out" if self.dropped else "kept"
+        lines = [f"{self.leaked:,} of {self.pairs:,} training pairs ({share:.2f}%) have {what}: {fate}"]
         width = max(map(len, self.by_set))
         for name, count in self.by_set.items():
             lines.append(f"  {name:{width}}  {count:>8,}  e.g. {self.examples[name][0].in_test}")
@@ -107,6 +112,20 @@ class LeakageFilter:
             keep = pa.array(~leaked)
             if not leaked.all():
                 yield block.filter(keep)
+
+    @property
+    def looks(self) -> bool:
+        """Whether there is any set or split to look for."""
+        return bool(self._names)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the sentences that are looked for."""
+        return hash_json(sorted(self._sentences.to_pylist()))
+
+    def holds(self, texts: Any) -> npt.NDArray[np.bool_]:
+        """Tell which texts are looked for; case, punctuation and spaces do not count."""
+        return self._found(texts.cast(pa.string())) >= 0
 
     def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
         """Which pairs are leaked; the report is brought up to date."""

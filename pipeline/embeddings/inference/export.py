@@ -23,6 +23,7 @@ from paraforge.embeddings.encoders.parameters import (
     EncoderParameters,
 )
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.evaluation.leakage import OF_WHAT
 from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
 from paraforge.embeddings.learning.checkpoint import Precision, write_tensors
 from paraforge.embeddings.trainer.model import SentenceModel
@@ -103,11 +104,11 @@ def _scores(title: str, rows: Mapping[str, Mapping[str, Any]] | None) -> Sequenc
 
 def _leakage(leakage: Mapping[str, Any] | None) -> Sequence[str]:
     if leakage is None:
-        return ["The training pairs were not compared with any test set.", ""]
+        return ["No test set or held-out split was given to compare the training pairs with.", ""]
     if not leakage["leaked"]:
-        return [f"None of {leakage['pairs']:,} pairs has a sentence of a test set.", ""]
+        return [f"None of {leakage['pairs']:,} pairs has a sentence {OF_WHAT}.", ""]
     fate = "left out" if leakage["dropped"] else "kept"
-    return [f"Of {leakage['pairs']:,} pairs {leakage['leaked']:,} have a sentence of a test set: {fate}.", ""]
+    return [f"Of {leakage['pairs']:,} pairs {leakage['leaked']:,} have a sentence {OF_WHAT}: {fate}.", ""]
 
 
 def _number(value: float | None) -> str:

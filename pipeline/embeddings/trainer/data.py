@@ -15,10 +15,11 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.store import INDEX_NAME, ShardDirectory
 from paraforge.base.text.normalisation import normalise
-from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs, read_pair_file
+from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
+from paraforge.embeddings.evaluation.corpora import SIDES, corpus_blocks, is_published
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from paraforge.embeddings.learning.loop import Evaluate
 
 logger = logging.getLogger(__name__)
-
-_SIDES = ("reference", "translation")
-_SCORE = "paraphrase_score"
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class TrainingData:
         return [
             replace(split, name=f"{corpus} ({name})")
             for corpus in (*self.corpora, *self.reserved)
-            if _is_published(corpus)
+            if is_published(corpus)
             for name, split in open_published(corpus).splits.items()
             if name != TRAIN
         ]
@@ -124,7 +122,7 @@ class TrainingData:
         """All pairs, block by block, corpora first, leaked ones too; InputError where a source is missing or
         damaged."""
         for corpus in self.corpora:
-            yield from _corpus_blocks(corpus)
+            yield from corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
             path = Path(expand(file.path))
             for block in read_pair_file(path, file.format, file.columns, file.limit, file.score_column):
@@ -170,12 +168,8 @@ def _digest(pairs: SentencePairs) -> str:
     return hash_json([list(pairs.first), list(pairs.second), pairs.gold.tobytes().hex()])
 
 
-def _is_published(directory: Path) -> bool:
-    return (directory / MANIFEST_NAME).is_file()
-
-
 def _corpus_digests(directory: Path) -> list[str]:
-    if _is_published(directory):
+    if is_published(directory):
         return _digests(open_published(directory).training)
     if directory.is_dir() and not (directory / INDEX_NAME).is_file():
         raise InputError(
@@ -187,7 +181,7 @@ def _corpus_digests(directory: Path) -> list[str]:
 
 
 def _sentences(dataset: Dataset) -> Iterator[str]:
-    columns = [name for name in _SIDES if name in dataset.schema.names]
+    columns = [name for name in SIDES if name in dataset.schema.names]
     for table in published_tables(dataset, columns):
         for side in table.columns:
             yield from side.to_pylist()
@@ -198,13 +192,3 @@ def _digests(dataset: Dataset) -> list[str]:
     assert dataset.manifest is not None
     names = {path.name for path in dataset.files}
     return [file.sha256 for file in dataset.manifest.files if file.path in names]
-
-
-def _corpus_blocks(directory: Path) -> Iterator[PairBlock]:
-    if not _is_published(directory):
-        yield from read_corpus_pairs(directory)
-        return
-    dataset = open_published(directory).training
-    columns = [name for name in (*_SIDES, "source", _SCORE) if name in dataset.schema.names]
-    for table in published_tables(dataset, columns):
-        yield from blocks_of_sources(table, _SIDES, _SCORE if _SCORE in columns else None)

@@ -236,7 +236,9 @@ class EmbeddingsParameters(Section):
         default_factory=list, description="STS files or directories that the trained model is evaluated on"
     )
     drop_leaked: bool = Field(
-        True, description="leave out pairs with a sentence of development or test_sets, not only report them"
+        True,
+        description="leave out pairs with a sentence of development, test_sets or a held-out split; no: only "
+        "report them",
     )
 
     @model_validator(mode="after")

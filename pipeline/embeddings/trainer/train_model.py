@@ -54,12 +54,14 @@ class EmbeddingsReport:
 
     signature: one line on the data and the version.
     pairs: trained on in each epoch. skipped: left out because a side has no unit. passed_over: how often, in
-        all epochs, a pair had no negative. leakage: see `LeakageReport`; None where no sets are given.
+        all epochs, a pair had no negative. leakage: see `LeakageReport`; None where there are neither sets
+        nor held-out splits.
     pairs_per_second: of the last process that trained. best_score: development score of the model that was
         kept.
     history: one entry an evaluation or epoch.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
-    alike: mean cosine of different training sentences; near 1, the model says the same of all. None: too few.
+    alike: mean cosine of different training sentences; near 1, every sentence gets nearly the same vector.
+        None if there are too few pairs.
     """
 
     signature: str
@@ -179,7 +181,7 @@ def train_model(
     found = EmbeddingsReport(**report)
     if found.alike is not None and found.alike > _TOO_ALIKE:
         logger.warning(
-            "%s: different sentences have a mean cosine of %.3f: the model has learnt to say the same of all."
+            "%s: different sentences have a mean cosine of %.3f: every sentence gets nearly the same vector."
             " Set training.negatives to mix, training.learning_rate smaller or encoder.initial_scale larger",
             description,
             found.alike,
@@ -305,11 +307,11 @@ def _pairs(
             with_sentences=loss.sentences or loss.teacher,
             vocabularies=None if begun is None else begun.vocabularies,
         )
-        looked = any(data.sets_by_role.values())
-        if looked:
+        # Held-out splits of a corpus count as well: without any set they alone may drop pairs.
+        if leakage.looks:
             for line in leakage.report.lines():
                 logger.info("%s", line)
-        report = leakage.report.as_json() if looked else None
+        report = leakage.report.as_json() if leakage.looks else None
         write_json(found, report)
         return store, report
 

@@ -130,7 +130,7 @@ class PredictionObjective:
 
 
 SAMPLE = 100
-"""What random numbers are for, next to those of `embeddings.schedule`: the words of a sampled softmax."""
+"""What random numbers are for, next to those of `trainer.schedule`: the words of a sampled softmax."""
 _ROUNDS = 6
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 

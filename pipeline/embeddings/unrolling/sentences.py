@@ -20,6 +20,7 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.compression import compression_of, refuse_binary
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.corpus.publication.held_out import HeldOut
+from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.intake.bitext.block import CODES, Block, reason_codes
 from paraforge.intake.bitext.readers.tsv import read_separated
 
@@ -224,10 +225,10 @@ class References:
 
 @dataclass(frozen=True)
 class Remaining:
-    """Running text without the sentences that a corpus holds out; a document ends at each."""
+    """Running text without held-out sentences: of a corpus' splits, or of sets; a document ends at each."""
 
     text: RunningText
-    held_out: HeldOut
+    held_out: HeldOut | LeakageFilter
 
     def identity(self) -> Any:
         """What the text depends on, fit for JSON."""

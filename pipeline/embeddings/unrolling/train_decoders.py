@@ -26,7 +26,7 @@ from paraforge.embeddings.unrolling.model import DecoderModel
 from paraforge.embeddings.unrolling.network import SentencePredictor, compare, of_states
 from paraforge.embeddings.unrolling.objective import decoder_trainer
 from paraforge.embeddings.unrolling.parameters import DecodersParameters, RepresentationParameters
-from paraforge.embeddings.unrolling.sentences import RunningText, read_sentences
+from paraforge.embeddings.unrolling.sentences import Remaining, RunningText, read_sentences
 from paraforge.embeddings.unrolling.triples import TripleStore, build_triple_store
 from paraforge.versions import DECODERS, __version__
 
@@ -129,7 +129,8 @@ def train_decoders(
     result depends on: the same call resumes where a killed one stopped.
 
     judges: its development sets choose the model; with each evaluation the history has scores on both kinds
-        of sets by every reading, and the test sets are evaluated on at the end.
+        of sets by every reading, and the test sets are evaluated on at the end. With `drop_leaked` none of
+        their sentences is trained on: a document ends at each.
 
     Raises:
         InputError: a file is missing or wrong, or has no three sentences in a row.
@@ -139,6 +140,9 @@ def train_decoders(
     """
     sets = judges or TrainingData()
     check_device(device)
+    leakage = sets.leakage_filter()
+    if sets.drop_leaked and leakage.looks:
+        files = [Remaining(file, leakage) for file in files]
     data = hash_json([file.identity() for file in files])
     _ = sets.development_pairs  # warns before work is spent
     key = hash_json(

@@ -45,7 +45,10 @@ def test_leaked_pairs_are_dropped_and_counted() -> None:
     assert report.examples["dev"][2].in_test == "two men sing"
     assert report.examples["2012.x"][1].right == "a DOG - runs!"
     assert report.as_json()["by_set"] == report.by_set
-    assert "3 of 5" in report.lines()[0]
+    assert report.lines()[0] == (
+        "3 of 5 training pairs (60.00%) have a sentence of a development set, a test set or a held-out "
+        "split: left out"
+    )
 
 
 def test_reported_only() -> None:
@@ -63,7 +66,10 @@ def test_blocks_that_become_empty_are_left_out_and_examples_are_few() -> None:
 def test_nothing_to_look_for() -> None:
     leakage = LeakageFilter({})
     assert rows(leakage([block(PAIRS)])) == PAIRS
-    assert leakage.report.lines() == ["none of 5 training pairs is in a test set"]
+    assert not leakage.looks
+    assert leakage.report.lines() == [
+        "none of 5 training pairs has a sentence of a development set, a test set or a held-out split"
+    ]
 
 
 def test_of_files_reads_unscored_rows_too(tmp_path: Path) -> None:

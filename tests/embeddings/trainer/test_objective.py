@@ -278,6 +278,24 @@ def test_threads_change_no_bit(tmp_path: Path, updates: str, negatives: str) -> 
     assert torch.equal(tables[0], tables[2])
 
 
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_with_the_same_threads_a_blstm_is_the_same_to_the_bit(tmp_path: Path) -> None:
+    """What is promised of encoders that are more than averages; other numbers of threads may change bits."""
+    store = make_store(tmp_path / "pairs", pairs=200)
+    declared = {"kind": "blstm", "dimension": 32, "output_dimension": 300}
+    architecture: EncoderParameters = TypeAdapter(EncoderParameters).validate_python(declared)
+    for threads in (1, 2):
+        models = []
+        for _ in range(2):
+            size = len(store.vocabularies["word"])
+            table = torch.randn(size, 32, generator=torch.Generator().manual_seed(1))
+            encoder = build_encoder(architecture, lambda part, number: table.clone(), seed=1)  # noqa: B023
+            encoder_trainer(encoder, store, parameters(epochs=1, batch_size=50), threads=threads).run()
+            models.append(encoder.state_dict())
+        assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
+
+
 def test_the_default_setting_is_that_of_the_definitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

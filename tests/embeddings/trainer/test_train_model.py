@@ -1,11 +1,13 @@
 """Training from pairs to the model's directory: what goes in, what comes out, and what a kill costs."""
 
+import logging
 import os
 import shutil
 import stat
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ import yaml
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import write_index, write_shard
+from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.embeddings.inference.export import model_card
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_model, train_named_model
 from paraforge.interface.cli.settings import score_lines
+from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
 from tests.project import ROOT, digests, kill, start
 
@@ -152,6 +156,36 @@ def test_leaked_pairs_are_only_reported_if_wanted(tmp_path: Path) -> None:
     assert report.leakage is not None
     assert (report.leakage["leaked"], report.leakage["dropped"]) == (10, 0)
     assert report.sets == {}
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_held_out_splits_alone_are_reported(
+    tmp_path: Path, drop: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file has the pairs of a corpus that holds some out: no set of sentences is given."""
+    publish_pairs(tmp_path, splits={"validation": 20, "test": 40})
+    splits = open_published(tmp_path / "corpus").splits
+    rows = {name: list(_pairs_of(split)) for name, split in splits.items()}
+    path = write_pairs(tmp_path / "pairs.tsv", [pair for pairs in rows.values() for pair in pairs])
+    data = data_of(path, reserved=[tmp_path / "corpus"], drop_leaked=drop)
+    caplog.set_level(logging.INFO)
+    report = train(tmp_path, model_parameters(), data)
+    held = {sentence for name in ("validation", "test") for pair in rows[name] for sentence in pair}
+    leaked = sum(not held.isdisjoint(pair) for pairs in rows.values() for pair in pairs)
+    assert report.leakage is not None
+    assert report.leakage["leaked"] == leaked >= len(rows["validation"]) + len(rows["test"]) > 0
+    assert report.leakage["dropped"] == (leaked if drop else 0)
+    assert set(report.leakage["by_set"]) == {
+        f"{tmp_path / 'corpus'} ({name})" for name in ("validation", "test")
+    }
+    assert report.pairs + report.skipped + report.leakage["dropped"] == sum(map(len, rows.values()))
+    assert f"leaked:{leaked}:" in report.signature
+    assert any(f"{leaked:,} of" in message and "a held-out split" in message for message in caplog.messages)
+
+
+def _pairs_of(split: Dataset) -> Iterator[tuple[str, str]]:
+    for table in published_tables(split, ["reference", "translation"]):
+        yield from zip(*(side.to_pylist() for side in table.columns), strict=True)
 
 
 def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:

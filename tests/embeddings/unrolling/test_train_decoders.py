@@ -70,6 +70,19 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "model") != before
 
 
+@pytest.mark.parametrize("drop", [True, False])
+def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path, drop: bool) -> None:
+    documents = random_documents(20)
+    path = write_documents(tmp_path / "book.txt")
+    held = [document[len(document) // 2] for document in documents[:3]]
+    sets = write_sts(tmp_path / "2020.pairs.tsv", [(text.upper() + "!", "other words") for text in held])
+    report = train(tmp_path, path, TrainingData(test_sets=[str(sets)], drop_leaked=drop))
+    lines = [sentence for document in documents for sentence in document]
+    expected = sum(sentence in held for sentence in lines) if drop else 0
+    assert report.held_out == expected
+    assert report.sentences + report.skipped + report.held_out == len(lines)
+
+
 def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
     path = write_documents(tmp_path / "book.txt")
     pairs = [(f"w{k} w{k + 1}", f"w{k} w{(3 * k) % 11}") for k in range(10)]

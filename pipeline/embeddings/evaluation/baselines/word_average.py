@@ -15,9 +15,10 @@ import pyarrow as pa
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.idf import Background, background_of_frequencies, count_documents
-from paraforge.base.text.pair_blocks import PairBlock, read_corpus_pairs
+from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import tokenize_column, tokenize_columns
 from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
+from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.similarity.comparing import CosineModel
 
 SIF_A = 1e-3
@@ -81,14 +82,14 @@ def _counts(background: Background, words: Sequence[str]) -> npt.NDArray[np.floa
 
 
 def word_counts(path: Path) -> Background:
-    """How often words occur: from a file of words and counts (`the 167485604`), or on both sides of the pairs
-    of a corpus' shards that are neither rejected nor failed.
+    """Count words: from a file of words and counts (`the 167485604`), or on both sides of a corpus' training
+    pairs, which leaves out held-out splits and what is rejected or failed.
 
     Raises InputError with file and line where there is no word, or not a word and a positive whole number.
     """
     if path.is_file():
         return background_of_frequencies(path, sentences=None)
-    return count_pairs(read_corpus_pairs(path), path.name)
+    return count_pairs(corpus_blocks(path), path.name)
 
 
 def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
@@ -127,7 +128,7 @@ _ROUNDING: Final = 1e-6
 class WordAverage(CosineModel):
     """`v_s = 1/|s| * sum of weight(w) * v_w`, from which the projections on the components are subtracted.
 
-    Without weighting and components it is plain averaging; with :class:`weighting.SmoothInverseFrequency` and
+    Without weighting and components it is plain averaging; with :class:`SmoothInverseFrequency` and
     one component it is SIF (Arora 2017, Algorithm 1). A word without a vector takes the unknown word's where
     the table has one, with its own weight; otherwise it is left out of the sum and of |s|.
     """

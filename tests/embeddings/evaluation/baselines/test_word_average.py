@@ -3,6 +3,7 @@ weights."""
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from paraforge.base.text.idf import Background
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
+from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.evaluation.baselines import word_average as module
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, open_sif, save_sif
 from paraforge.embeddings.evaluation.baselines.word_average import (
@@ -30,6 +32,7 @@ from paraforge.embeddings.evaluation.baselines.word_average import (
     word_counts,
 )
 from tests.base.text.test_pair_blocks import write_corpus
+from tests.corpus.selection.published import publish_pairs
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
 COUNTS = {"the": 600, "a": 300, ".": 80, "dog": 12, "cat": 7, "unseen": 1}
@@ -147,6 +150,21 @@ def test_counts_of_a_file_and_of_a_corpus(tmp_path: Path) -> None:
         {"reference": "refused", "translation": None, "rejected": "too_long"},
     ]
     assert word_counts(write_corpus(tmp_path / "corpus", rows)).counts == {"a": 1, "dog": 2, "the": 1}
+
+
+def test_words_of_held_out_splits_are_not_counted(tmp_path: Path) -> None:
+    publish_pairs(tmp_path, splits={"test": 60})
+    corpus = open_published(tmp_path / "corpus")
+    texts = [
+        str(table[side][row])
+        for table in published_tables(corpus.training, ["reference", "translation"])
+        for side in table.column_names
+        for row in range(len(table))
+    ]
+    assert corpus.training.rows < corpus.rows
+    assert word_counts(tmp_path / "corpus").counts == Counter(
+        word for text in texts for word in tokenize(text)
+    )
 
 
 @pytest.mark.parametrize(

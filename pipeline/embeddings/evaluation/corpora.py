@@ -1,0 +1,30 @@
+"""Read what of a corpus may be learned from: the training split of a published corpus, or shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from paraforge.base.text.pair_blocks import PairBlock, blocks_of_sources, read_corpus_pairs
+from paraforge.corpus.publication.datasets import open_published, published_tables
+from paraforge.corpus.publication.manifest import MANIFEST_NAME
+
+SIDES = ("reference", "translation")
+_SCORE = "paraphrase_score"
+
+
+def is_published(directory: Path) -> bool:
+    """Tell whether this is a published corpus."""
+    return (directory / MANIFEST_NAME).is_file()
+
+
+def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
+    """Read the pairs that a corpus gives to training, block by block: no held-out split, and nothing rejected
+    or failed. Raises InputError if it is missing or damaged."""
+    if not is_published(directory):
+        yield from read_corpus_pairs(directory)
+        return
+    dataset = open_published(directory).training
+    columns = [name for name in (*SIDES, "source", _SCORE) if name in dataset.schema.names]
+    for table in published_tables(dataset, columns):
+        yield from blocks_of_sources(table, SIDES, _SCORE if _SCORE in columns else None)
