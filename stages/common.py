@@ -1,6 +1,5 @@
 """What every stage does around its work: logging, signals and exit codes."""
 
-import contextlib
 import dataclasses
 import logging
 import sys
@@ -13,17 +12,12 @@ from pydantic import BaseModel
 from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging
-from paraforge.base.shards.inventory import PUBLISHED, list_work, prune
-from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardView
 from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import link_inputs
 from paraforge.interface.project.files import check_versions
-
-# Steps whose shards are made again in minutes; translations, models and scores by models take days.
-_QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")
 
 logger = logging.getLogger(__name__)
 
@@ -55,18 +49,6 @@ def check_inputs(*directories: Path) -> None:
         check_bytes(ShardView(directory))
 
 
-def _prune(resources: Resources) -> None:
-    """Remove shards of earlier parameters, unless they are to be kept."""
-    if resources.keep_work or not resources.work.is_dir():
-        return
-    with contextlib.suppress(OSError, ParaforgeError):  # the stage is done, whatever becomes of this
-        published = [path for path in map(Path, PUBLISHED) if path.is_dir()]
-        for step in list_work(resources.work, published):
-            name = step.path.name if step.name.startswith("pivot-") else step.name
-            if name in _QUICK and step.of("old"):
-                prune(resources.work, published, step, ["old"])
-
-
 def run_stage(name: str, main: Callable[[], None]) -> None:
     """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
     with last_words():
@@ -74,7 +56,6 @@ def run_stage(name: str, main: Callable[[], None]) -> None:
         try:
             with graceful_interrupts(), names_in_utf8():
                 main()
-                _prune(load_parameters().resources)
         except ParaforgeError as error:
             logger.error("%s", error)
             sys.exit(error.exit_code)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.files import read_json
-from paraforge.base.shards.dvc_files import LOCK, RUNNING
 from paraforge.corpus.scoring.wrong_pairs import WRONG_PAIRS_NAME
 from tests import warm
 from tests.project import (
@@ -171,12 +170,11 @@ def test_killed_at_random_times_the_corpus_has_the_same_bytes(
                 killed += 1
                 continue
             # dvc itself may have been killed while it wrote one of its own files, which it does in place.
-            if process.returncode != 0 and (LOCK.name in words or str(RUNNING) in words):
-                # Whatever command comes next repairs them.
-                run("paraforge", "work", "list", cwd=project, expect=None)
-                assert list(project.rglob("*.damaged")), words
-                for path in project.rglob("*.damaged"):
-                    path.unlink()
+            if process.returncode != 0 and "rwlock" in words:
+                assert "removed" in run("paraforge", "doctor", "--repair", cwd=project).stdout, words
+                continue
+            if process.returncode != 0 and "dvc.lock" in words:
+                (project / "dvc.lock").unlink()  # as docs/errors.md says; the stages find their finished work
                 continue
             assert process.returncode == 0, words[-3000:]
             break

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 from filelock import FileLock
 
@@ -137,7 +137,6 @@ def serve(place: Path) -> None:
     with contextlib.suppress(ImportError):  # fairseq is not installed
         importlib.import_module("tests.forked").fork_trainings()
     sys.path.pop(0)
-    ask_dvc_with(place / "python")
     fsync, os.fsync = os.fsync, lambda fd: None  # as in tests/conftest.py
     gc.freeze()
     gc.enable()
@@ -171,13 +170,6 @@ def _left(place: Path, users: socket.socket) -> bool:
         shutil.rmtree(place)
         Path(f"{place}.lock").unlink(missing_ok=True)
     return True
-
-
-def ask_dvc_with(python: Path) -> None:
-    """From now on DVC is asked by this program whether it can read a dvc.lock."""
-    from paraforge.base.shards import dvc_files
-
-    vars(dvc_files)["sys"] = SimpleNamespace(executable=str(python))
 
 
 def _listener(path: Path) -> socket.socket:

@@ -94,7 +94,7 @@ def test_every_reader_refuses_a_bomb(reader: Callable[[Path], None], tmp_path: P
 
 
 def test_no_other_reader_is_used() -> None:
-    """But for text that the program wrote, and dvc.lock, of which DVC is asked where it looks damaged."""
+    """But for text that the program wrote."""
     found = {
         path.relative_to(ROOT / "pipeline").as_posix()
         for path in (ROOT / "pipeline").rglob("*.py")
@@ -103,7 +103,7 @@ def test_no_other_reader_is_used() -> None:
         )
     }
     places = {"interface/configuration/choices.py", "interface/configuration/places.py"}
-    assert found == {"base/yaml_text.py", "base/shards/dvc_files.py", *places}
+    assert found == {"base/yaml_text.py", *places}
 
 
 VALUES = st.recursive(

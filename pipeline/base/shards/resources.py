@@ -94,11 +94,6 @@ class Resources(Section):
     worker_cache_gib: float = Field(
         20, ge=0, description="GiB that models may take there; those unused for longest are removed first"
     )
-    keep_work: bool = Field(
-        False,
-        description="keep in the work directory what earlier parameters left, as far as it is quick to make "
-        "again; what took long is kept until 'paraforge work prune'",
-    )
 
     @model_validator(mode="after")
     def _encrypted(self) -> Resources:

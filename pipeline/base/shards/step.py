@@ -153,7 +153,7 @@ def run_step(
             if step.aligned:
                 description["aligned_to"] = view.digests
             work.publish(keys, records, output, description)
-        work.note_used(keys)
+        work.keep_only(keys)
     return StepReport(
         rows=sum(record.rows for record in records),
         shards=len(records),

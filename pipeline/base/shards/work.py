@@ -41,7 +41,11 @@ _FORMAT = 2
 SUFFIX = ".unfinished"
 WORK = Path("work")
 LOCK_NAME = "lock"
-CURRENT_NAME = "current.json"
+HOLDER_NAME = "holder.json"
+# Steps whose results take minutes; translations, models and scores of models may have taken days.
+_QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")
+# A directory of a step that holds results by key, as the step's own directory does.
+_FILES = "files"
 _KEY = b"paraforge.key"
 _LIBRARIES = b"paraforge.libraries"
 # Large files that nobody edits: an output has them as hard links.
@@ -160,7 +164,7 @@ class WorkDirectory:
         """Hold the step's work directory for this process. Raises WorkLockedError: another process holds it;
         the message names its host and pid."""
         self.path.mkdir(parents=True, exist_ok=True)
-        holder = self.path / "holder.json"
+        holder = self.path / HOLDER_NAME
         lock = FileLock(self.path / LOCK_NAME)
         try:
             lock.acquire(timeout=0)
@@ -182,12 +186,22 @@ class WorkDirectory:
             holder.unlink(missing_ok=True)
             lock.release()
 
-    def note_used(self, names: Iterable[str]) -> None:
-        """Note what a finished run used: ``paraforge work prune`` removes what is of earlier runs.
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Remove the results of earlier parameters or input, where making them again takes minutes.
 
-        names: keys of shards, and names of directories below the step's own.
+        names: what the finished run used: keys of shards and names of directories in the step's own;
+            ``files/KEY`` keeps that part of the directory ``files``.
         """
-        write_json(self.path / CURRENT_NAME, sorted(set(names)))
+        if self.step not in _QUICK:
+            return
+        kept = set(names)
+        files = self.path / _FILES
+        for path in [*self.path.iterdir(), *(files.iterdir() if files.is_dir() else ())]:
+            if path == files or path.name in (LOCK_NAME, HOLDER_NAME) or path.name.startswith("."):
+                continue
+            name = path.name if path.is_dir() else path.stem
+            if (f"{_FILES}/{name}" if path.parent == files else name) not in kept:
+                remove_directory(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def publish(
         self, keys: Sequence[str], records: Sequence[ShardRecord], output: Path, description: dict[str, Any]

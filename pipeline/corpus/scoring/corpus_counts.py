@@ -156,7 +156,6 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
                         yield counts
 
                 work.commit(key, put_together(counted()).table())
-        work.note_used([key])
     return work.file(key).resolve(), key
 
 

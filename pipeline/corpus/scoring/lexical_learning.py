@@ -147,7 +147,6 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     with work.lock():
         if work.find(key) is None:
             work.commit(key, learn(drawn_rows(corpus_tables(view, resources))).table())
-        work.note_used([key])
     return work.file(key).resolve(), key
 
 

@@ -107,7 +107,7 @@ def ingest(
             remove_directory(left)
         for directory in {part.path.parent for source in read for part in source.parts}:
             drop_keys(directory)
-        _note_used(work, plans, read)
+        _remove_others(work, plans, read)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
     log_report(report)
@@ -182,8 +182,8 @@ def _join_files(
     return parts
 
 
-def _note_used(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[ReadSource]) -> None:
-    """Note the shards, the parts that they were made of, and the sample bitext if it was read."""
+def _remove_others(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[ReadSource]) -> None:
+    """Keep the shards, the parts that they were made of, and the sample bitext if it was read."""
     parts = {f"files/{part.path.parent.name}" for source in read for part in source.parts}
     inside = {
         path.relative_to(work.path).parts[0]
@@ -192,7 +192,7 @@ def _note_used(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[R
         for path in file.paths.values()
         if path.is_relative_to(work.path)
     }
-    work.note_used({plan.key for plan in plans} | parts | inside)
+    work.keep_only({plan.key for plan in plans} | parts | inside)
 
 
 def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:

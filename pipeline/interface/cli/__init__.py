@@ -7,7 +7,6 @@ import codecs
 import importlib
 import sys
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -60,7 +59,6 @@ SECTIONS = {
         "init": "Make a project, or bring one up to date.",
         "configure": "Choose what a run does: write params.yaml from configs/.",
         "workers": "Start the workers of a cluster: SLURM, ssh, Kubernetes.",
-        "work": "Show and prune what is kept for resuming.",
         "doctor": "Check the installation, its engines and this project.",
     },
 }
@@ -121,11 +119,6 @@ def _paraforge(version: bool = typer.Option(False, "--version", help="Print the 
     if version:
         typer.echo(f"paraforge {__version__}")
         raise typer.Exit()
-    if Path("dvc.yaml").is_file():
-        from paraforge.base.shards.dvc_files import repair
-
-        for path, aside in repair():
-            typer.echo(f"paraforge: {path} was cut off when DVC was killed, and is now {aside}", err=True)
 
 
 def _write_utf8() -> None:

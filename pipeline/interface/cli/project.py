@@ -182,8 +182,8 @@ def doctor(
     repair: bool = typer.Option(
         False,
         "--repair",
-        help="only rename DVC's files that a kill cut off and remove inputs/ links to files that are gone, "
-        "so that 'dvc repro' continues",
+        help="only remove a .dvc/tmp/rwlock that a killed DVC left unreadable and links in inputs/ to "
+        "missing files, so that 'dvc repro' continues",
     ),
     install_fairseq: bool = typer.Option(
         False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
@@ -202,12 +202,11 @@ def doctor(
 
         raise typer.Exit(0 if install() else 1)
     if repair:
-        from paraforge.base.shards.dvc_files import broken_links, set_aside
+        from paraforge.interface.configuration.diagnosis import RWLOCK, broken_links, has_cut_rwlock
 
-        for path, aside in set_aside():
-            typer.echo(
-                f"{path} was cut off by a kill and is now {aside}: 'dvc repro' continues from finished work"
-            )
+        if has_cut_rwlock():
+            RWLOCK.unlink()
+            typer.echo(f"{RWLOCK}: removed; a killed DVC left it unreadable")
         for path in broken_links():
             typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which is gone")
             path.unlink()

@@ -13,6 +13,11 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.configuration.places import Location, known_keys, line_of, suggestion, written
 
 PARAMETERS = Path("params.yaml")
+# Parameters of earlier versions, and what replaces each.
+_REMOVED = {
+    "resources.keep_work": "remove it: a finished stage removes what is quick to make again, and the rest "
+    "stays until you remove work/STAGE",
+}
 
 __all__ = ["PARAMETERS", "Parameters", "check_parameters", "load_parameters", "not_yaml", "read_yaml"]
 
@@ -77,6 +82,8 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     place = f"{file}: {'.'.join(map(str, location))}"
     if problem["type"] == "extra_forbidden":
+        if instead := _REMOVED.get(".".join(map(str, location))):
+            return f"{place}: this parameter was removed; {instead}"
         close = suggestion(str(location[-1]), known_keys(Parameters, problem["loc"]))
         return f"{place}: there is no such parameter{close}"
     if missing:

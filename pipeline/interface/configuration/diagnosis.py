@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import json
 import os
 import platform
 import shutil
@@ -12,7 +13,6 @@ from pathlib import Path
 
 from paraforge.base.errors import ParaforgeError, install_command
 from paraforge.base.parsing.parser import parser_module, parser_names
-from paraforge.base.shards.dvc_files import broken_links, damaged
 from paraforge.base.shards.resources import available_cores, available_memory
 
 NEEDED = (
@@ -35,6 +35,7 @@ OPTIONAL = {
 }
 
 
+RWLOCK = Path(".dvc/tmp/rwlock")
 _ACTIVATE = f"source {Path(sys.prefix) / 'bin' / 'activate'}"
 
 
@@ -138,6 +139,22 @@ def _devices() -> Iterator[Finding]:
         yield Finding("devices", "ctranslate2 on cuda", "ok", f"{seen} devices")
 
 
+def has_cut_rwlock(project: Path = Path()) -> bool:
+    """Whether DVC, killed while it noted which processes read what, left a file that it cannot read."""
+    try:
+        json.loads((project / RWLOCK).read_bytes())
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+def broken_links(root: Path = Path("inputs")) -> list[Path]:
+    """List the links to missing files, at which DVC stops before a stage can say what is missing."""
+    return sorted(path for path in root.glob("*/*") if path.is_symlink() and not path.exists())
+
+
 def _project() -> Iterator[Finding]:
     if not Path("dvc.yaml").is_file():
         yield Finding(
@@ -156,9 +173,9 @@ def _project() -> Iterator[Finding]:
     except ParaforgeError as error:
         # The message says what to do; composing the file anew would undo what the user chose.
         yield Finding("project", "params.yaml", "broken", str(error))
-    remedy = "a kill cut it off: 'paraforge doctor --repair' renames it, and finished work is found again"
-    for path, wrong in damaged().items():
-        yield Finding("project", str(path), "broken", wrong, remedy)
+    if has_cut_rwlock():
+        remedy = "DVC was killed while it wrote the file: 'paraforge doctor --repair' removes it"
+        yield Finding("project", str(RWLOCK), "broken", "not JSON", remedy)
     for path in broken_links():
         remedy = "'paraforge doctor --repair' removes the link; 'paraforge configure' names what is missing"
         yield Finding("project", str(path), "broken", f"a link to {path.readlink()}, which is gone", remedy)

@@ -7,7 +7,6 @@ from typing import Any
 
 from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.base.files import write_whole
-from paraforge.base.shards.dvc_files import LOCK
 from paraforge.interface.configuration import PARAMETERS, read_yaml
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.diagnosis import Finding
@@ -22,6 +21,7 @@ from paraforge.interface.project.files import (
     write_versions,
 )
 
+LOCK = Path("dvc.lock")
 _READS = "it reads what "
 _HELD_OUT = Path("data/held_out")
 

@@ -198,7 +198,6 @@ def _train(
             model = Paraphraser(output, "cpu", resources.thread_count())
             curve = control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else []
             write_sealed_json(file, curve)
-        work.note_used([directory.name, pairs.shards.path.name])
     return history, pairs.report, read_json(file)
 
 

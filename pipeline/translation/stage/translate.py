@@ -140,7 +140,7 @@ def translate(
         step = rows_step(choice, hypotheses, found, lineage or {})
         run_step(step, [ingested, distinct.places], output, resources)
         finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
-        work.note_used(["calibration", "distinct", "tasks"])
+        work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences
     report.calibration, report.run = calibration, run

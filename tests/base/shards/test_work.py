@@ -225,6 +225,29 @@ def test_whatever_a_killed_writer_left_is_no_hindrance(tmp_path: Path) -> None:
         assert not list(work.path.glob(".*.tmp"))
 
 
+@pytest.mark.parametrize(("step", "left"), [("ingest", {"new", "files/used"}), ("score", None)])
+def test_a_finished_stage_removes_what_is_quick_to_make_again(
+    tmp_path: Path, step: str, left: set[str] | None
+) -> None:
+    work = WorkDirectory(step, tmp_path)
+    with work.lock():
+        for key in ("old", "new"):
+            work.commit(key, pa.table({"a": [1]}))
+        for name in ("files/used", "files/unused", "sample"):
+            (work.path / name).mkdir(parents=True)
+        before = names(work.path)
+        work.keep_only(["new", "files/used"])
+        assert names(work.path) == (before if left is None else left)
+    assert (work.path / "lock").exists()
+
+
+def names(root: Path) -> set[str]:
+    """Results in a step's directory, by the names that the step gives them."""
+    found = {path.stem for path in root.iterdir() if path.suffix in (".parquet", ".json")} - {"holder"}
+    found |= {path.name for path in root.iterdir() if path.is_dir() and path.name != "files"}
+    return found | {f"files/{path.name}" for path in root.glob("files/*")}
+
+
 def test_a_stage_is_killed_while_it_writes_a_directory_of_its_work(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, signal, sys\n"

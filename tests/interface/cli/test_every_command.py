@@ -66,7 +66,7 @@ READERS = {
         "init",
     ),
     *("workers slurm", "workers ssh", "workers kubernetes"),
-    *("work list", "work prune", "memory list", "memory import"),
+    *("memory list", "memory import"),
     *("lexicon lookup", "lexicon compare", "lexicon evaluate"),
 }
 NAMES = ("thesis.tsv", "thesis.parquet", "thesis.json", "thesis.npy", "thesis.txt")
