@@ -18,6 +18,15 @@ from typing import Any, TextIO
 from paraforge.base.errors import InputError
 
 
+def plain_name(value: object) -> str:
+    """Return a file name that a manifest or an index gives. Raises ValueError if it is not a plain name, so
+    that no description can lead out of its own directory."""
+    name = str(value)
+    if not name or name in (".", "..") or any(character in name for character in "/\\\0\n"):
+        raise ValueError(f"{name!r} is not a plain file name")
+    return name
+
+
 def sync_directory(path: Path) -> None:
     """Make a rename inside ``path`` survive a power cut, where the system can."""
     try:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError, check_format, describing
-from paraforge.base.files import atomic_path, hash_json, read_json, sha256_file, write_json
+from paraforge.base.files import atomic_path, hash_json, plain_name, read_json, sha256_file, write_json
 
 ROWS_PER_SHARD = 50_000
 # Of compression: what is written once and read at once need not be smaller.
@@ -154,7 +154,7 @@ class ShardDirectory:
         with describing(path, "damaged index"):
             check_format(index["format"], INDEX_FORMAT, path)
             self.records = [
-                ShardRecord(str(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
+                ShardRecord(plain_name(s["file"]), int(s["rows"]), str(s["sha256"])) for s in index["shards"]
             ]
         self.description = {
             key: value for key, value in index.items() if key not in ("format", "rows", "shards")
@@ -166,7 +166,8 @@ class ShardDirectory:
     def with_aligned(self) -> list[ShardDirectory]:
         """This directory, and those in it that its index names: they have more columns of the same rows.
         Raises InputError: one of them is missing."""
-        names = [Path(str(name)).name for name in self.description.get(_MORE_COLUMNS, [])]
+        with describing(self.path / INDEX_NAME, "damaged index"):
+            names = [plain_name(name) for name in self.description.get(_MORE_COLUMNS, [])]
         return [self, *(ShardDirectory(self.path / name) for name in names)]
 
     @property

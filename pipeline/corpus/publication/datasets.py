@@ -196,8 +196,6 @@ def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
 
 def _whole(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
-    if Path(name).name != name:
-        raise InputError(f"the manifest names a file outside of it: {name}", directory)
     if path.suffix != ".parquet":
         raise InputError(
             "a corpus that was exported as text", path, remedy="Name the corpus that it is from."

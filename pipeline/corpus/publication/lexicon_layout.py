@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import read_json
+from paraforge.base.files import plain_name, read_json
 
 FORMAT = 1
 MANIFEST = "lexicon.json"
@@ -55,4 +55,4 @@ def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, 
     content: dict[str, Any] = read_json(path)
     with describing(path, remedy="Extract the lexicon again."):
         check_format(int(content["format"]), FORMAT, path)
-        return content, [(str(file["file"]), int(file["rows"])) for file in content["files"]]
+        return content, [(plain_name(file["file"]), int(file["rows"])) for file in content["files"]]

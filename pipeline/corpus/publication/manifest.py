@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.files import hash_json, plain_name, read_json, write_json
 from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.corpus.selection.fate import Counts
 from paraforge.versions import __version__
@@ -183,7 +183,9 @@ def _from_dicts(value: Mapping[str, Any]) -> dict[str, Counts]:
 
 
 def _file(value: Mapping[str, Any]) -> PublishedFile:
-    return PublishedFile(str(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"]))
+    return PublishedFile(
+        plain_name(value["path"]), int(value["rows"]), int(value["bytes"]), str(value["sha256"])
+    )
 
 
 def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import INDEX_NAME, read_parquet
+from paraforge.corpus.publication.card import CONFIGS_NAME
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
@@ -54,6 +55,8 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         return Verification(
             None, [_problem(corpus, "no such directory", "Name the directory of a published corpus.")]
         )
+    if (corpus / MANIFEST_NAME).is_symlink():
+        return Verification(None, list(_links(corpus)))
     if not (corpus / MANIFEST_NAME).is_file():
         remedy = f"Name the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
         return Verification(None, [_problem(corpus / MANIFEST_NAME, "no such file", remedy)])
@@ -69,8 +72,10 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
         problems.append(_problem(path, message, OTHER_SCHEMA))
     problems += _counterpart_problems(corpus, manifest)
+    problems += _links(corpus)
     problems += _strangers(corpus, manifest)
-    problems += _index_problems(corpus, manifest)
+    if not (corpus / INDEX_NAME).is_symlink():
+        problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
     found_rows: Statistics | None = Statistics()
@@ -129,11 +134,18 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
         yield f"its files have {manifest.rows:,} rows, by its counts it is {manifest.expected_rows:,}"
 
 
+def _links(corpus: Path) -> Iterator[InputError]:
+    """Whoever passes the corpus on would pass on what a link leads to."""
+    for path in sorted(path for path in corpus.iterdir() if path.is_symlink()):
+        remedy = "Replace it with a copy of the file."
+        yield _problem(path, f"a symbolic link to {path.readlink()}", remedy)
+
+
 def _strangers(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
     listed = {file.path for file in (*manifest.files, manifest.wrong_pairs) if file is not None}
     for path in sorted(corpus.iterdir()):
         name = path.name
-        if name in listed or name in _COMPANIONS or name.startswith("."):
+        if name in listed or name in _COMPANIONS or name.startswith(".") or path.is_symlink():
             continue
         if path.stem.lower().startswith(_COMPANION_STEMS) and path.suffix.lower() in (
             "",
@@ -158,7 +170,12 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
         yield _problem(path, "not an index of shards")
     else:
         for name, wanted in dict(index.get("documents") or {}).items():
+            if name not in _COMPANIONS and name != CONFIGS_NAME:
+                yield _problem(path, f"lists {name!r}, which is not a document of a corpus")
+                continue
             document = corpus / name
+            if document.is_symlink():
+                continue  # reported with all links
             if not document.is_file():
                 if not (corpus / name.removeprefix("_")).is_file():  # the Hub's name of the card
                     yield _problem(document, "missing")
@@ -169,9 +186,9 @@ def _index_problems(corpus: Path, manifest: Manifest) -> Iterator[InputError]:
 
 
 def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
-    if Path(file.path).name != file.path:
-        yield _problem(path, "the manifest names a file outside of the corpus")
-    elif not path.is_file():
+    if path.is_symlink():
+        return  # reported with all links
+    if not path.is_file():
         yield _problem(path, "missing")
     elif (size := path.stat().st_size) != file.bytes:
         yield _problem(path, f"has {size:,} bytes, the manifest says {file.bytes:,}")
@@ -185,7 +202,7 @@ def _check_file(
     """What is wrong with a file; and its counts, where it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
-    if Path(file.path).name != file.path or not path.is_file():
+    if path.is_symlink() or not path.is_file():
         return problems, None
     if path.suffix != ".parquet":
         return problems, None  # an export as text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import hash_json, read_json, sha256_file
+from paraforge.base.files import hash_json, plain_name, read_json, sha256_file
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.subwords import find_subwords
 
@@ -120,9 +120,9 @@ def _open_indexed(path: Path, verify: bool) -> TranslationModel:
             )
         model = TranslationModel(
             path=path,
-            folders={str(engine): path / str(folder) for engine, folder in index["engines"].items()},
-            source_sentencepiece=path / index["sentencepiece"]["source"],
-            target_sentencepiece=path / index["sentencepiece"]["target"],
+            folders={str(engine): path / plain_name(folder) for engine, folder in index["engines"].items()},
+            source_sentencepiece=path / plain_name(index["sentencepiece"]["source"]),
+            target_sentencepiece=path / plain_name(index["sentencepiece"]["target"]),
             source_language=str(index["source_language"]),
             target_language=str(index["target_language"]),
             fingerprint=str(index["fingerprint"]),
@@ -132,6 +132,9 @@ def _open_indexed(path: Path, verify: bool) -> TranslationModel:
             maximum_source_tokens=int(index.get("maximum_source_tokens") or 1024),
         )
         files = dict(index["files"])
+        for name in files:
+            for part in str(name).split("/"):
+                plain_name(part)
     check_files(path, files, verify)
     return model
 

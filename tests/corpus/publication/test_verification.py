@@ -108,6 +108,16 @@ def other_source(table: pa.Table) -> pa.Table:
     return with_columns(table, source=["elsewhere"] * table.num_rows)
 
 
+def edit_index(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def damage(corpus: Path) -> None:
+        path = corpus / "_shards.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        change(content)
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+    return damage
+
+
 @pytest.mark.parametrize(
     ("damage", "file", "message"),
     [
@@ -130,8 +140,12 @@ def other_source(table: pa.Table) -> pa.Table:
         (edit_manifest(lambda m: m["files"].pop()), "_manifest.json", "by its counts it is"),
         (edit_manifest(lambda m: m["sources"].pop("news")), "_manifest.json", "sources do not add up"),
         (edit_manifest(lambda m: m["files"][0].update(rows=1)), "shard-00000.parquet", "the manifest says 1"),
-        (edit_manifest(lambda m: m["files"][0].update(path="../shard-00000.parquet")), "shard-00000.parquet",
-         "outside of the corpus"),
+        (edit_manifest(lambda m: m["files"][0].update(path="../shard-00000.parquet")), "_manifest.json",
+         "not a plain file name"),
+        (edit_manifest(lambda m: (m["wrong_pairs"] or m["files"][0]).update(path="a/b")), "_manifest.json",
+         "not a plain file name"),
+        (edit_index(lambda i: i["documents"].update({"../secret": "0"})), "_shards.json", "not a document"),
+        (edit_index(lambda i: i["shards"][0].update(file="/etc/passwd")), "_shards.json", "does not list"),
         (edit_manifest(lambda m: m["columns"].pop()), "shard-00000.parquet", "is not in the manifest"),
         (edit_manifest(lambda m: m["columns"][0].update(type="int64")), "shard-00000.parquet", "says int64"),
         (rewrite(lambda t: t.drop_columns(["line"])), "shard-00001.parquet", "column 'line' is missing"),
@@ -146,6 +160,21 @@ def test_damage(copy: Path, damage: Callable[[Path], Any], file: str, message: s
     assert any(Path(str(problem.path)).name == file and message in problem.message for problem in problems), (
         problems
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_README.md", ".huggingface.yaml", "LICENSE", "_manifest.json", "_shards.json", "shard-00000.parquet"],
+)
+def test_symbolic_links_are_refused(copy: Path, tmp_path: Path, name: str) -> None:
+    """Whoever passes a corpus on would pass on the file that a link leads to."""
+    secret = tmp_path / "secret"
+    if (copy / name).exists():
+        (copy / name).rename(secret)  # even one with the right bytes
+    else:
+        secret.write_text("secret", encoding="utf-8")
+    (copy / name).symlink_to(secret)
+    assert any(Path(str(one.path)).name == name and "symbolic link" in one.message for one in check(copy))
 
 
 def test_marks_that_do_not_belong(sound: Path, tmp_path: Path) -> None:
