@@ -1,24 +1,35 @@
-"""Forms of a text: without what breaks line-oriented tools, and as look-ups of near-duplicates and
-decontamination compare it, letters and digits alone, lower-cased.
+"""The forms in which texts are compared, and texts without what breaks line-oriented tools.
+
+Every comparison of texts (duplicates, decontamination, splits, groups, near duplicates, triplets) uses one of
+two forms. :func:`folded` removes what a reader does not see: case, invisible characters, the way in which a
+character is encoded. :func:`normalise` also removes punctuation.
 
 U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
 """
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 # Patterns for RE2 and for Python: the characters themselves, as each spells those above U+007F differently.
 BREAKS = "[\t\n\x0b\x0c\r]+"
 CONTROLS = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
-
-# Texts for which it is not worth while to look for those of ASCII alone.
-_FEW = 1000
+# Unicode's Default_Ignorable_Code_Point: soft hyphens, joiners, direction marks, selectors, fillers.
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_ROWS_AT_ONCE = 1 << 16
+_OTHER, _WORD, _MARK, _LINE = range(4)
+_SPACE, _LINE_FEED = 32, 10
+_Codes = NDArray[np.uint32]
 
 
 def without_controls(text: str) -> str:
@@ -26,32 +37,104 @@ def without_controls(text: str) -> str:
     return re.sub(CONTROLS, "", re.sub(BREAKS, " ", text))
 
 
+def folded(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Texts as they are compared where punctuation counts: equal results look the same to a reader.
+
+    Invisible characters (Unicode's default-ignorable code points) are removed, compatibility characters are
+    composed (NFKC), case is folded in full (ß is ss, final ς is σ), and a combining mark is kept only after a
+    letter or digit. A line feed becomes a space. Nulls stay null.
+    """
+    return _each(texts, _fold, pc.ascii_lower)
+
+
 def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Reduce texts to their words: NFKC, lower case, every run of other characters one space.
+    """Reduce texts to their words: :func:`folded`, and every run of other characters becomes one space.
 
     ``"It’s  5 o'clock!"`` gives ``"it s 5 o clock"``. Nulls stay null; a text without a letter or digit
     gives ``""``.
     """
-    if isinstance(texts, pa.ChunkedArray):
-        return pa.chunked_array([normalise(chunk) for chunk in texts.chunks], texts.type)
-    if len(texts) < _FEW or texts.type not in (pa.string(), pa.large_string()):
-        return _words(texts)
     from paraforge.base.text.ascii_words import ascii_words  # takes half a second
 
-    plain = pc.fill_null(pc.string_is_ascii(texts), False).to_numpy(zero_copy_only=False)
-    found = ascii_words(texts.filter(pa.array(plain)))
-    if plain.all():
-        return found
-    others = _words(texts.filter(pa.array(~plain)))
-    place = np.where(plain, np.cumsum(plain), plain.sum() + np.cumsum(~plain)) - 1
-    return pa.concat_arrays([found, others]).take(pa.array(place))
+    return _each(texts, lambda text: _words(_fold(text)), ascii_words)
 
 
-def _words(texts: pa.Array) -> pa.Array:
-    lowered = pc.utf8_lower(normalise_unicode(texts, "NFKC"))
-    # Combining marks belong to their letter where NFKC has no composed form.
-    words = pc.replace_substring_regex(lowered, pattern=r"[^\pL\pN\pM]+", replacement=" ")
-    return pc.utf8_trim_whitespace(words)
+def _each(
+    texts: pa.Array | pa.ChunkedArray, change: Callable[[str], str], of_ascii: Callable[[pa.Array], pa.Array]
+) -> pa.Array | pa.ChunkedArray:
+    """Apply ``of_ascii`` to texts of ASCII and ``change`` to many others at once, joined by line feeds."""
+    if isinstance(texts, pa.ChunkedArray):
+        return pa.chunked_array([_each(chunk, change, of_ascii) for chunk in texts.chunks], texts.type)
+    given = pc.replace_substring(pc.fill_null(texts, ""), "\n", " ")
+    plain = pc.string_is_ascii(given).to_numpy(zero_copy_only=False)
+    found = of_ascii(given.filter(pa.array(plain)))
+    if not plain.all():
+        others = given.filter(pa.array(~plain))
+        pieces = [found]
+        for first in range(0, len(others), _ROWS_AT_ONCE):
+            rows = others[first : first + _ROWS_AT_ONCE].cast(pa.string())
+            if pc.any(pc.match_substring_regex(rows, f"[{IGNORABLE}]")).as_py():
+                rows = pc.replace_substring_regex(rows, f"[{IGNORABLE}]+", "")
+            joined = pc.binary_join(pa.ListArray.from_arrays([0, len(rows)], rows), "\n")[0].as_py()
+            pieces.append(pc.split_pattern(pa.array([change(joined)], texts.type), "\n").values)
+        place = np.where(plain, np.cumsum(plain), plain.sum() + np.cumsum(~plain)) - 1
+        found = pa.concat_arrays(pieces).take(pa.array(place))
+    return pc.if_else(texts.is_valid(), found, pa.scalar(None, texts.type)) if texts.null_count else found
+
+
+def _fold(text: str) -> str:
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    codes = _codes(text)
+    classes = _classes()[codes]
+    marks = classes == _MARK
+    if not marks.any():
+        return text
+    kept = ~marks | _after_words(classes)
+    return text if kept.all() else _text(codes[kept])
+
+
+def _words(text: str) -> str:
+    codes = _codes(text)
+    classes = _classes()[codes]
+    kept = classes == _WORD
+    if (marks := classes == _MARK).any():
+        kept |= marks & _after_words(classes)
+    spaces = ~kept & (classes != _LINE)
+    codes = np.where(spaces, np.uint32(_SPACE), codes)
+    # Of each run of spaces one is left, and none at the ends of lines.
+    begins = np.ones(len(codes), bool)
+    begins[1:] = ~spaces[:-1] & (classes[:-1] != _LINE)
+    begins[:1] = False
+    codes, spaces = (one[~spaces | begins] for one in (codes, spaces))
+    last = np.ones(len(codes), bool)
+    last[:-1] = codes[1:] == _LINE_FEED
+    return _text(codes[~(spaces & last)])
+
+
+def _codes(text: str) -> _Codes:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+
+
+def _text(codes: _Codes) -> str:
+    return codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _after_words(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which marks follow a letter or digit, directly or after other marks."""
+    places = np.where(classes == _MARK, 0, np.arange(len(classes)))
+    bases: NDArray[np.bool_] = classes[np.maximum.accumulate(places)] == _WORD
+    return bases
+
+
+@cache
+def _classes() -> NDArray[np.uint8]:
+    """Of each code point, whether it is part of a word, a combining mark, a line feed or something else."""
+    classes = np.full(0x110000, _OTHER, np.uint8)
+    names = {"L": _WORD, "N": _WORD, "M": _MARK}
+    # Planes 2 and 3 have ideographs alone, and planes from 4 on nothing but selectors and private use.
+    classes[:0x20000] = [names.get(unicodedata.category(chr(code))[0], _OTHER) for code in range(0x20000)]
+    classes[0x20000:0x40000] = _WORD
+    classes[_LINE_FEED] = _LINE
+    return classes
 
 
 Form = Literal["NFC", "NFKC"]

@@ -13,17 +13,17 @@ from pydantic import Field
 
 from paraforge.base.shards.groups import GroupRanker
 from paraforge.base.shards.lineage import text_keys
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.normalisation import folded, normalise
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
 
 
 def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
-    """128-bit keys (n x 2) of n texts, without nulls, that are equal where only case, punctuation and spaces
-    differ. A text without any letter or digit is compared unchanged."""
+    """128-bit keys (n x 2) of n texts, without nulls, that are equal where only case, punctuation, spaces and
+    invisible characters differ. A text without any letter or digit is compared with its punctuation."""
     if not len(texts):
         return np.empty((0, 2), np.uint64)
     normalised = normalise(texts)
-    return text_keys(pc.if_else(pc.equal(normalised, ""), texts, normalised))
+    return text_keys(pc.if_else(pc.equal(normalised, ""), folded(texts), normalised))
 
 
 def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
