@@ -55,6 +55,23 @@ def write_description(
     write_index(directory, [ShardRecord(file.path, file.rows, file.sha256) for file in manifest.files], index)
 
 
+def describe(corpus: Path) -> str:
+    """Return the description of a published corpus in Markdown, as its card, the summary and the report show it.
+
+    It begins with a title of level 1; the card's front matter is left out. The card is the description:
+    publication writes it, with everything that a corpus can name escaped, and everybody else reads it.
+
+    Raises InputError if the directory has no card or the card has no front matter.
+    """
+    path = next((corpus / name for name in (CARD_NAME, "README.md") if (corpus / name).is_file()), None)
+    if path is None:
+        raise InputError("no such file", corpus / CARD_NAME, remedy="Publish the corpus again.")
+    with describing(path, "not the card of a corpus", "Publish the corpus again."):
+        text = path.read_text(encoding="utf-8")
+        _, _, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
+    return body.lstrip("\n")
+
+
 def card_parameters(manifest: Manifest, directory: Path) -> PublishParameters:
     """The parameters that the card of a published corpus was written with, as far as it and the manifest say.
     Raises InputError: there is no card, or its front matter cannot be read."""

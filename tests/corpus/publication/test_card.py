@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paraforge.corpus.publication.card import size_category
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication.card import CARD_NAME, describe, size_category
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.verification import verify
 from tests.base.test_markdown import RENDER, Seen, plain
@@ -32,6 +33,7 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
         {"config_name": "default", "data_files": [{"split": "train", "path": "shard-*.parquet"}]}
     ]
     assert body.startswith("\n# My corpus\n")
+    assert describe(tmp_path / "corpus") == body.lstrip("\n")
     assert manifest.signature in body
     assert "| tatoeba | CC-BY 2.0 FR |" in body
     assert "| news | not stated |" in body
@@ -51,6 +53,14 @@ def test_the_hub_accepts_the_front_matter(tmp_path: Path) -> None:
     card = hub.DatasetCard.load(tmp_path / "corpus" / "_README.md")
     assert card.data.pretty_name == "Paraforge corpus"
     assert card.data.license == "other"
+
+
+def test_no_description(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        describe(tmp_path)
+    (tmp_path / CARD_NAME).write_text("# a page of somebody", encoding="utf-8")
+    with pytest.raises(InputError, match="not the card"):
+        describe(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +88,7 @@ def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
     publish_pairs(tmp_path, table=pairs, filters={}, name=text, licences={text: text}, tags=[text])
     card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
     metadata, body = split(card)
+    assert describe(tmp_path / "corpus") == body.lstrip("\n")
     assert (metadata["pretty_name"], metadata["tags"], metadata["license"]) == (text, [text], "other")
     seen = Seen(RENDER.render(body))
     assert seen.tags.count("h1") == 1 and seen.text.startswith(plain(text))
