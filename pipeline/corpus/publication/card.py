@@ -56,7 +56,7 @@ def write_description(
 
 
 def describe(corpus: Path) -> str:
-    """Return the description of a published corpus in Markdown, as its card, the summary and the report show it.
+    """Return the description of a published corpus in Markdown: card, summary and report show it.
 
     It begins with a title of level 1; the card's front matter is left out. The card is the description:
     publication writes it, with everything that a corpus can name escaped, and everybody else reads it.
