@@ -15,7 +15,6 @@ from paraforge.base.yaml_text import MOST_REPEATED, read_yaml_text, yaml_text
 from paraforge.interface.cli.settings import put_setting
 from paraforge.interface.configuration import load_parameters, read_yaml
 from paraforge.interface.configuration.composition import compose
-from paraforge.translation.models.importers.marian import _parts
 from tests.project import ROOT, make_project
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
@@ -78,16 +77,11 @@ def root(path: Path) -> None:
     compose(path, [])
 
 
-def decoder(path: Path) -> None:
-    (path / "decoder.yml").write_text(BOMB, encoding="utf-8")
-    _parts(path)
-
-
 def setting(path: Path) -> None:
     put_setting({}, "a=&a [*a]")
 
 
-@pytest.mark.parametrize("reader", [parameters, group, added_group, root, decoder, setting])
+@pytest.mark.parametrize("reader", [parameters, group, added_group, root, setting])
 def test_every_reader_refuses_a_bomb(reader: Callable[[Path], None], tmp_path: Path) -> None:
     with pytest.raises((InputError, ConfigurationError)):
         reader(tmp_path)

@@ -1,10 +1,6 @@
 """Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, known by its first bytes."""
 
-import errno
 import lzma
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +21,6 @@ _MAGIC = {
 }
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _RAW_BLOCK = 1 << 18
-# A RuntimeError is the answer to a password or an unknown compression, a ValueError to names and numbers that
-# cannot be, an OSError to places outside of the file.
-_ARCHIVE_ERRORS = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError,
-    OverflowError, OSError,
-)  # fmt: skip
 _XZ_MEMORY = 512 << 20  # 'xz -9' needs 65 MB; a file that asks for more than this is refused
 _UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text"}
 
@@ -96,20 +86,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     else:
         with pa.OSFile(str(path), "rb") as raw, pa.CompressedInputStream(raw, compression) as stream:
             yield _Checked(path, stream, compression)
-
-
-@contextmanager
-def archive_errors(path: Path) -> Iterator[None]:
-    """Turn what the standard library raises about a damaged zip or tar archive into one line that names it.
-
-    Raises InputError: instead of it. Errors of the machine, such as a full disk, are passed on.
-    """
-    try:
-        yield
-    except _ARCHIVE_ERRORS as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise
-        raise InputError(f"damaged or truncated archive: {one_line(error)}", path) from error
 
 
 def read_ahead(path: Path, size: int) -> Iterator[bytes]:

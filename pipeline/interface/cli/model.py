@@ -16,15 +16,13 @@ app = group("Ready translation models: import and check; any model: show. See do
 
 @app.command("import")
 def import_command(
-    source: str = typer.Argument(
-        metavar="SOURCE", help="path of a model, of a zip or tar of one, or ORGANISATION/NAME[@REVISION]"
-    ),
+    source: str = typer.Argument(metavar="SOURCE", help="path of a model, or ORGANISATION/NAME[@REVISION]"),
     destination: Path = typer.Argument(metavar="DEST", help="directory to write"),
     source_language: str = typer.Option(
-        None, "--from", help="language of the sources, e.g. de, deu_Latn; what a checkpoint says, or cs"
+        None, "--from", help="language of the sources, e.g. de, deu_Latn; what the model says, or cs"
     ),
     target_language: str = typer.Option(
-        None, "--to", help="language of the translations; what a checkpoint says, or en"
+        None, "--to", help="language of the translations; what the model says, or en"
     ),
     source_prefix: list[str] = typer.Option(
         [], help="token before every source, where the model's tokeniser does not put it; may be repeated"
@@ -37,13 +35,12 @@ def import_command(
 ) -> None:
     """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
 
-    SOURCE may be OPUS-MT or Marian (decoder.yml, model.npz, vocabulary, source.spm, target.spm), Transformers
-    (Marian, M2M-100, NLLB), a fairseq checkpoint with dict.LANGUAGE.txt and SentencePiece model or BPE codes,
-    or CTranslate2. Embeddings, vocabulary and subwords have to fit; no code of a model is run.
+    SOURCE may be Transformers (Marian, OPUS-MT of the hub, M2M-100, NLLB), a fairseq checkpoint with
+    dict.LANGUAGE.txt and SentencePiece model or BPE codes, or CTranslate2. Embeddings, vocabulary and
+    subwords must fit; no code of a model is run.
 
     \b
     Examples:
-      paraforge model import opus-2020-01-20.zip models/cs-en
       paraforge model import Helsinki-NLP/opus-mt-de-en models/de-en --from de
       paraforge model import facebook/nllb-200-distilled-600M models/nllb-de-en --from de
       paraforge model import checkpoints/checkpoint_best.pt models/cs-en

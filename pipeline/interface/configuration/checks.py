@@ -8,7 +8,6 @@ from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.interface.configuration.inputs import unreadable_files
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.translation.models.archives import is_archive
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.model import MODEL_FILE
 from paraforge.translation.training.parameters import languages_of
@@ -37,7 +36,7 @@ def check_files(parameters: Parameters) -> list[str]:
 def _model_problems(name: str) -> list[str]:
     """What is wrong with a ready model that exists here: no format fits."""
     path = Path(expand(name))
-    if name in ("train", "none") or not path.exists() or is_archive(path) or (path / MODEL_FILE).is_file():
+    if name in ("train", "none") or not path.exists() or (path / MODEL_FILE).is_file():
         return []
     try:
         importer_for(path)

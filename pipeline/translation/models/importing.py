@@ -1,10 +1,9 @@
-"""Ready models to the layout of ``models/nmt``: from a path, an archive or the hub, in any known format."""
+"""Import ready models, from a path or the hub and in any known format, to the layout of ``models/nmt``."""
 
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from filelock import FileLock
 from paraforge.base.errors import InputError, first_line, require
 from paraforge.base.files import cache_directory, hash_json, read_json, remove_directory
 from paraforge.base.shards.work import replaced_directory
-from paraforge.translation.models.archives import is_archive, unpacked
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
 from paraforge.translation.models.model import MODEL_FILE, can_open, check_files, files_fingerprint
+from paraforge.translation.models.subwords import language_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ def download(text: str) -> tuple[Path, str]:
 def wanted(names: list[str]) -> list[str]:
     """Of a repository's files those that an import may need: no code, and one form of the weights."""
     top = [name for name in names if "/" not in name]
-    weights = [name for name in top if name.endswith((".safetensors", ".npz", ".pt"))]
+    weights = [name for name in top if name.endswith((".safetensors", ".pt"))]
     if not any(name.endswith(".safetensors") for name in weights):
         weights += [name for name in top if re.fullmatch(r"pytorch_model(-\d+-of-\d+)?\.bin", name)]
     weights += [name for name in top if name == "model.bin"]  # CTranslate2
@@ -94,6 +93,7 @@ def wanted(names: list[str]) -> list[str]:
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
 # Where neither the user nor the model says it.
 _LANGUAGES = ("cs", "en")
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def import_model(
@@ -107,11 +107,11 @@ def import_model(
     """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
 
     source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
-        codes); a directory of CTranslate2, of OPUS-MT/Marian, of Transformers, or of this layout; a zip or
-        tar archive of one; or a model of the hub, ORGANISATION/NAME[@REVISION].
+        codes); a directory of CTranslate2, of Transformers, or of this layout; or a model of the hub,
+        ORGANISATION/NAME[@REVISION].
     output: directory to write.
     source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
-        models also as their language tokens. None: what a fairseq checkpoint says, otherwise cs and en.
+        models also as their language tokens. None: what the model says, otherwise cs and en.
     affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of those
         that the model's own tokeniser has; None leaves them.
 
@@ -122,28 +122,30 @@ def import_model(
         MissingPackageError: what the format needs is not installed.
     """
     given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
-    with _located(source, output.parent) as (path, name):
-        own = path.is_dir() and (path / MODEL_FILE).is_file()
-        logger.info("importing %s", name)
-        with replaced_directory(output) as temporary:
-            if own:
-                if given:
-                    raise InputError("it has its tags already", path, remedy="Import the original anew.")
-                return _copy(path, temporary)
-            importer = importer_for(path)
-            languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
-            languages_of = getattr(importer, "languages_of", None)
-            if languages_of is not None:
-                languages = languages_of(path, source_language, target_language)
-            try:
-                entries = {**importer.convert_model(path, temporary, languages), **given}
-                _check_affixes(temporary, entries, path)
-                _check_start(temporary, entries, path)
-            except InputError as error:  # the user knows the original, not what is made of it
-                raise error.renamed(temporary, path) from error
-            return write_description(
-                temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
-            )
+    path, name = _located(source)
+    _check_pointers(path)
+    logger.info("importing %s", name)
+    with replaced_directory(output) as temporary:
+        if path.is_dir() and (path / MODEL_FILE).is_file():
+            if given:
+                raise InputError("it has its tags already", path, remedy="Import the original again.")
+            return _copy(path, temporary)
+        importer = importer_for(path)
+        languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
+        languages_of = getattr(importer, "languages_of", None)
+        if languages_of is not None:
+            languages = languages_of(path, source_language, target_language)
+        try:
+            entries = {**importer.convert_model(path, temporary, languages), **given}
+            _check_affixes(temporary, entries, path)
+            _check_start(temporary, entries, path)
+            if not any(entries.get(affix) for affix in ("source_prefix", "target_prefix")):
+                _check_language(temporary, languages[1], path)
+        except InputError as error:  # the user knows the original, not its conversion
+            raise error.renamed(temporary, path) from error
+        return write_description(
+            temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
+        )
 
 
 def usable_model(source: Path | str, engine: str) -> Path:
@@ -162,8 +164,7 @@ def usable_model(source: Path | str, engine: str) -> Path:
     if can_open(path, engine):
         return path
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    # The last values are those of options that are gone: models converted before keep their names.
-    key = hash_json([files_fingerprint(files), path.name, (None, None), None])[:40]
+    key = hash_json([files_fingerprint(files), path.name])[:40]
     target = cache_directory("models") / key
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(target.with_suffix(".lock")):
@@ -181,24 +182,27 @@ def usable_model(source: Path | str, engine: str) -> Path:
     return target
 
 
-@contextmanager
-def _located(source: Path | str, beside: Path) -> Iterator[tuple[Path, str]]:
+def _located(source: Path | str) -> tuple[Path, str]:
+    """Find a model here or on the hub; returns its path and name. Raises InputError if it does not exist."""
     path = Path(source).expanduser()
     if path.exists():
-        if is_archive(path):
-            with unpacked(path, beside) as folder:
-                yield folder, path.name
-        else:
-            yield path, path.name or path.resolve().name
-    elif is_hub_name(str(source)):
-        folder, name = download(str(source))
-        yield folder, name
-    else:
-        raise InputError(
-            "no such model",
-            source,
-            remedy="Give the path of a model, or ORGANISATION/NAME of the hub.",
-        )
+        return path, path.name or path.resolve().name
+    if is_hub_name(str(source)):
+        return download(str(source))
+    raise InputError(
+        "no such model", source, remedy="Pass the path of a model, or ORGANISATION/NAME of the hub."
+    )
+
+
+def _check_pointers(path: Path) -> None:
+    """Refuse a model whose files Git LFS has not fetched. Raises InputError."""
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        if file.is_file():
+            with file.open("rb") as content:
+                if content.read(len(_POINTER)) == _POINTER:
+                    raise InputError(
+                        "a Git LFS pointer, not the file itself", file, remedy="Run 'git lfs pull' there."
+                    )
 
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:
@@ -230,3 +234,19 @@ def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None
         unknown = [token for token in entries.get(name, ()) if known is not None and token not in known]
         if unknown:
             raise InputError(f"{name}: its vocabulary has no {', '.join(unknown)}", path)
+
+
+def _check_language(output: Path, target: str, path: Path) -> None:
+    """Refuse a target language that a multilingual model has no token for. Raises InputError."""
+    tags = [
+        token
+        for token in language_tokens(vocabulary_of(output / FOLDER, "source") or [])
+        if re.fullmatch(r">>[\w-]+<<|<2[\w-]+>", token)
+    ]
+    if tags:
+        shown = ", ".join(tags[:12]) + (", ..." if len(tags) > 12 else "")
+        raise InputError(
+            f"it has no token for the language {target!r}",
+            path,
+            remedy=f"Use a language of {shown} (--to), or name the token with --source-prefix.",
+        )

@@ -131,7 +131,7 @@ class NmtParameters(Section):
         "train",
         min_length=1,
         description="train, none, or a ready model: the path of a fairseq checkpoint with dictionaries and "
-        "subwords, of a CTranslate2, OPUS-MT/Marian or Transformers directory, or of a zip or tar of one, or "
+        "subwords, of a CTranslate2 or Transformers directory, or "
         "ORGANISATION/NAME@REVISION of the Hugging Face hub",
     )
     bitext: Annotated[Path, UserFile()] | IngestParameters | None = Field(

@@ -24,7 +24,7 @@ from paraforge.translation.torch_search.graphs import RecordedSteps
 from paraforge.translation.torch_search.search import Search
 from paraforge.translation.torch_search.weights import load_weights
 from tests.translation.engines.tiny_models import OPTIONS, SENTENCES, agree, run, write_variant
-from tests.translation.models.ready import make_marian, write_m2m100, write_marian, write_nllb, write_opus_mt
+from tests.translation.models.ready import make_marian, write_m2m100, write_marian, write_nllb
 from tests.translation.models.tiny import write_ctranslate2
 
 
@@ -170,9 +170,7 @@ def test_two_threads_may_share_a_translator(tiny_ctranslate2: Path) -> None:
 FEW = SENTENCES[:30]
 
 
-@pytest.mark.parametrize(
-    "write", [write_opus_mt, write_marian, write_m2m100, write_nllb], ids=["npz", "Marian", "M2M-100", "NLLB"]
-)
+@pytest.mark.parametrize("write", [write_marian, write_m2m100, write_nllb], ids=["Marian", "M2M-100", "NLLB"])
 def test_ready_models_give_what_ctranslate2_gives(write: Callable[[Path], Path], tmp_path: Path) -> None:
     import_model(write(tmp_path / "given"), tmp_path / "nmt")
     options = DecodingOptions(beam=4, nbest=3, maximum_target_tokens=12)

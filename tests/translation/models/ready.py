@@ -1,13 +1,10 @@
 """Ready models with random weights, made on the spot in the formats that models are distributed in."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import yaml
 
 from paraforge.base.text.units import load_processor
 from paraforge.translation.decoding.pieces import SentencePieces
@@ -188,54 +185,3 @@ def same(found: list[list[str]], expected: list[list[str]]) -> bool:
     )
     pairs = list(zip(found, expected, strict=True))
     return all(a[: len(b)] == b[: len(a)] and abs(len(a) - len(b)) <= 2 for a, b in pairs)
-
-
-def write_opus_mt(folder: Path, *tags: str) -> Path:
-    """The model of :func:`make_marian` as Marian and OPUS-MT distribute it: npz, YAML, decoder.yml."""
-    model = make_marian(folder, *tags)
-    vocabulary = list(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))[:-1]
-    for name in ("vocab.json", "tokenizer_config.json"):
-        (folder / name).unlink()
-    lines = [f"{json.dumps(word, ensure_ascii=False)}: {number}" for number, word in enumerate(vocabulary)]
-    (folder / "vocab.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "decoder.yml").write_text(
-        yaml.safe_dump({"models": ["model.npz"], "vocabs": ["vocab.yml", "vocab.yml"]}), encoding="utf-8"
-    )
-    tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    weights: dict[str, Any] = {"Wemb": tensors["model.shared.weight"][:-1]}  # Marian has no padding
-    weights["decoder_ff_logit_out_b"] = tensors["final_logits_bias"][:, :-1]
-    attentions = {
-        "encoder": {"self": "self_attn"},
-        "decoder": {"self": "self_attn", "context": "encoder_attn"},
-    }
-    for side, kinds in attentions.items():
-        theirs = f"model.{side}.layers.0"
-        for ours, name in kinds.items():
-            for part in "qkvo":
-                projection = f"{theirs}.{name}.{'out' if part == 'o' else part}_proj"
-                weights[f"{side}_l1_{ours}_W{part}"] = tensors[f"{projection}.weight"].T
-                weights[f"{side}_l1_{ours}_b{part}"] = tensors[f"{projection}.bias"][None]
-            weights |= _norm(f"{side}_l1_{ours}_Wo", tensors, f"{theirs}.{name}_layer_norm")
-        for number in "12":
-            weights[f"{side}_l1_ffn_W{number}"] = tensors[f"{theirs}.fc{number}.weight"].T
-            weights[f"{side}_l1_ffn_b{number}"] = tensors[f"{theirs}.fc{number}.bias"][None]
-        weights |= _norm(f"{side}_l1_ffn_ffn", tensors, f"{theirs}.final_layer_norm")
-    config = {
-        "type": "transformer", "enc-depth": 1, "dec-depth": 1, "transformer-heads": HEADS,
-        "transformer-ffn-activation": "swish", "transformer-preprocess": "", "transformer-postprocess": "dan",
-        "transformer-postprocess-emb": "d", "transformer-decoder-autoreg": "self-attention",
-        "transformer-no-projection": False, "transformer-guided-alignment-layer": "last",
-        "dim-emb": WIDTH, "tied-embeddings-all": True,
-    }  # fmt: skip
-    weights["special:model.yml"] = np.frombuffer(yaml.safe_dump(config).encode() + b"\0", dtype=np.int8)
-    buffer = io.BytesIO()
-    np.savez(buffer, **weights)
-    (folder / "model.npz").write_bytes(buffer.getvalue())
-    return folder
-
-
-def _norm(ours: str, tensors: dict[str, Any], theirs: str) -> dict[str, Any]:
-    return {
-        f"{ours}_ln_scale": tensors[f"{theirs}.weight"][None],
-        f"{ours}_ln_bias": tensors[f"{theirs}.bias"][None],
-    }

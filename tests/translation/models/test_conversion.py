@@ -173,7 +173,7 @@ def test_a_checkpoint_is_chosen_by_its_path(tiny_fairseq: Path, tmp_path: Path) 
     shutil.copytree(tiny_fairseq, folder)
     (folder / "checkpoint.pt").rename(folder / "first.pt")
     shutil.copyfile(folder / "first.pt", folder / "second.pt")
-    with pytest.raises(InputError, match="which of 2 checkpoints"):
+    with pytest.raises(InputError, match="found 2 checkpoints"):
         import_model(folder, tmp_path / "nmt")
     assert import_model(folder / "second.pt", tmp_path / "nmt")["origin"] == "fairseq"
 

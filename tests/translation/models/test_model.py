@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -254,15 +253,3 @@ def test_a_model_of_many_languages_is_not_converted_for_any_two_of_them(
     assert not list((tmp_path / "cache").rglob("model.json"))
     import_model(folder, tmp_path / "converted", source_language="de", target_language="en")
     assert open_model(tmp_path / "converted").source_prefix == ("__de__",)
-
-
-def test_messages_name_the_archive_and_no_temporary_place(tiny_fairseq: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
-        for file in tiny_fairseq.iterdir():
-            content = b"nothing" if file.name == "checkpoint.pt" else file.read_bytes()
-            archive.writestr(f"model/{file.name}", content)
-    with pytest.raises(InputError) as caught:
-        import_model(tmp_path / "model.zip", tmp_path / "nmt")
-    assert str(caught.value).startswith(f"{tmp_path / 'model.zip'}/model/checkpoint.pt: ")
-    assert ".unpacked-" not in str(caught.value)
-    assert ".tmp" not in str(caught.value)

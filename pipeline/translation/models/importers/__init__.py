@@ -12,7 +12,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
 
 # A directory may look like several: weights of Transformers may have a checkpoint next to them.
-_ORDER = ("ctranslate2", "marian", "transformers", "fairseq")
+_ORDER = ("ctranslate2", "transformers", "fairseq")
 
 
 class Importer(Protocol):
@@ -47,5 +47,8 @@ def importer_for(path: Path) -> Importer:
             return importer
     wanted = ", or ".join(importer.WANTED for importer in importers)
     raise InputError(
-        "not a model that can be imported", path, remedy=f"A directory or archive should have {wanted}."
+        "not a model that can be imported",
+        path,
+        remedy=f"A directory needs {wanted}. Unpack an archive first; OPUS-MT is on the "
+        "hub, as Helsinki-NLP/NAME.",
     )

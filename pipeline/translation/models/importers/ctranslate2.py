@@ -8,9 +8,11 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paraforge.base.errors import InputError
 from paraforge.translation.models.model import source_end
-from paraforge.translation.models.model_file import read_index, read_vocabulary
+from paraforge.translation.models.model_file import ModelFile, read_index, read_vocabulary
 from paraforge.translation.models.sentencepiece import check_pieces
 from paraforge.translation.models.subwords import (
     copy_subwords,
@@ -108,10 +110,22 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
         ctranslate2.Translator(str(folder), device="cpu")
     except (RuntimeError, ValueError) as error:
         raise InputError(f"CTranslate2 cannot load this model: {last_line(error)}", path) from error
+    _check_finite(folder, path)
     for side, language in zip(("source", "target"), languages, strict=True):
         types = vocabulary_of(folder, side)
         if types is not None:
             check_pieces(open_subwords(subwords_file(output, side), language), types, path)
+
+
+def _check_finite(folder: Path, path: Path) -> None:
+    """Refuse weights that are not numbers; CTranslate2 would translate with them. Raises InputError."""
+    try:
+        file = ModelFile(folder)
+    except InputError:  # a format whose variables are not read here
+        return
+    for name in file.variables:
+        if not np.isfinite(file.array(name)).all():
+            raise InputError(f"its weights are damaged: {name} has values that are not numbers", path)
 
 
 def vocabulary_of(folder: Path, side: str) -> list[str] | None:

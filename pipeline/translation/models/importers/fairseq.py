@@ -1,26 +1,13 @@
 """fairseq checkpoints, with both dictionaries and SentencePiece models or BPE codes."""
 
-import argparse
-import contextlib
-import io
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.translation.models.checkpoint import fairseq_languages
-from paraforge.translation.models.conversion import (
-    TOLERANCE,
-    Reference,
-    check_fidelity,
-    comparing,
-    model_arguments,
-    normalise_checkpoint,
-    some_tokens,
-    write_fairseq_model,
-)
-from paraforge.translation.models.importers.ctranslate2 import FOLDER, Languages
-from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, check_pieces, read_dictionary
+from paraforge.translation.models.conversion import normalise_checkpoint, write_fairseq_model
+from paraforge.translation.models.importers.ctranslate2 import Languages
+from paraforge.translation.models.sentencepiece import check_pieces, read_dictionary
 from paraforge.translation.models.subwords import copy_subwords, find_subwords, open_subwords
 
 _CHECKPOINTS = ("checkpoint.pt", "checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
@@ -57,45 +44,9 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
         check_pieces(open_subwords(subwords[side], language), types[language], file)
     state = normalise_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
     try:
-        entries = write_fairseq_model(state, dictionaries, subwords, output, languages)
-    except InputError as error:  # names a copy that nobody will find
+        return write_fairseq_model(state, dictionaries, subwords, output, languages)
+    except InputError as error:  # it names a copy that nobody will find
         raise InputError(error.message, checkpoint, remedy=error.remedy) from error
-    if FOLDER not in entries["engines"]:
-        return entries  # fairseq itself is the reference
-    with comparing(checkpoint):
-        reference = _reference(state, output / "fairseq", types, languages)
-        check_fidelity(output / FOLDER, reference, checkpoint)
-    return entries
-
-
-def _reference(
-    state: Mapping[str, Any], folder: Path, types: Mapping[str, Sequence[str]], languages: Languages
-) -> Reference:
-    """Log-probabilities of some types after some others, as fairseq computes them."""
-    import torch
-    from fairseq.models import build_model
-    from fairseq.tasks.translation import TranslationTask
-
-    arguments = argparse.Namespace(**vars(model_arguments(state, folder)))
-    dictionaries = [TranslationTask.load_dictionary(str(folder / f"dict.{name}.txt")) for name in languages]
-    with contextlib.redirect_stdout(io.StringIO()):
-        model = build_model(arguments, TranslationTask(arguments, *dictionaries)).float().eval()
-    model.load_state_dict(state["model"])
-    source, target = (
-        [len(SPECIAL_TYPES) + number for number in some_tokens(types[language])] for language in languages
-    )
-    end = dictionaries[1].eos()
-    with torch.inference_mode():
-        given = torch.tensor([[*source, dictionaries[0].eos()]])
-        logits, *_ = model(given, torch.tensor([given.shape[1]]), torch.tensor([[end, *target]]))
-        scores = logits[0].float().log_softmax(1).gather(1, torch.tensor([*target, end])[:, None])
-    kind = str(state["model"]["encoder.embed_tokens.weight"].dtype).removeprefix("torch.")
-    return Reference(
-        source=[dictionaries[0][number] for number in source],
-        target=[dictionaries[1][number] for number in target],
-        log_probabilities=scores[:, 0].tolist(),
-        tolerance=TOLERANCE.get(kind, 0.5),
-    )
 
 
 def checkpoint_of(path: Path) -> Path:
@@ -108,6 +59,6 @@ def checkpoint_of(path: Path) -> Path:
     found = named or sorted(folder.glob("*.pt"))
     if not named and len(found) > 1:
         raise InputError(
-            f"which of {len(found)} checkpoints?", folder, remedy="Give the checkpoint's own path."
+            f"found {len(found)} checkpoints; name one", folder, remedy="Pass the checkpoint's own path."
         )
     return found[0]

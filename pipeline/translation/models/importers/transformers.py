@@ -1,36 +1,34 @@
-"""Encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and others like them."""
+"""Import encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and similar models."""
 
-import logging
+import pickle  # only for the name of the error that torch raises
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, require
 from paraforge.base.files import read_json
-from paraforge.translation.models.conversion import (
-    TOLERANCE,
-    Reference,
-    check_fidelity,
-    comparing,
-    some_tokens,
-)
+from paraforge.base.text.language_codes import two_letters
 from paraforge.translation.models.importers.ctranslate2 import (
     CONVERSION_ERRORS,
     FOLDER,
     Languages,
     check_whole,
     convert,
+    language_affixes,
     last_line,
 )
-from paraforge.translation.models.transformers_files import (
-    WeightFiles,
-    load_tokenizer,
-    take_subwords,
-    vocabulary_of,
+from paraforge.translation.models.subwords import (
+    Subwords,
+    copy_subwords,
+    find_subwords,
+    language_token,
+    language_tokens,
+    open_subwords,
+    subwords_file,
 )
 
+ORIGIN = "transformers"
+WANTED = "config.json and weights (Transformers)"
 WEIGHTS = (
     "model.safetensors",
     "pytorch_model.bin",
@@ -38,23 +36,11 @@ WEIGHTS = (
     "pytorch_model.bin.index.json",
 )
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-_EMBEDDINGS = (
-    "model.shared.weight",
-    "shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-)
-
-# Kinds whose decoder begins with one token, so that a converted model can be compared with the original.
-_COMPARED = ("marian", "m2m_100", "bart", "pegasus")
-# Whether a kind normalises before each block, where its configuration does not say.
+_BIAS = "final_logits_bias"
+# Whether a kind normalizes before each block, where its configuration does not say.
 _PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
-
-logger = logging.getLogger(__name__)
-
-
-ORIGIN = "transformers"
-WANTED = "config.json and weights (Transformers)"
+# Files of a tokenizer that may be missing.
+_OPTIONAL = ("tokenizer.json", "tokenizer_config.json", "target_vocab.json", "added_tokens.json")
 
 
 def recognises(path: Path) -> bool:
@@ -62,30 +48,50 @@ def recognises(path: Path) -> bool:
     return (path / "config.json").is_file() and any((path / name).is_file() for name in WEIGHTS)
 
 
-def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
-    """Convert a model as ``save_pretrained`` or the hub has it; no code of it is run.
+def languages_of(path: Path, source_language: str | None, target_language: str | None) -> Languages:
+    """Return the languages to import a model for: the user's, the model's own, or cs and en.
 
-    Returns entries of ``model.json``, with what the tokeniser puts around a source and before a translation.
+    Raises InputError if the model's own configuration names another pair.
+    """
+    config = path / "tokenizer_config.json"
+    values = read_json(config) if config.is_file() else {}
+    given = (source_language, target_language)
+    own = (str(values.get("source_lang") or ""), str(values.get("target_lang") or ""))
+    codes = [two_letters(name) for name in own]  # none for families, such as ROMANCE
+    if language_tokens(read_json(path / "vocab.json") if (path / "vocab.json").is_file() else ()):
+        codes[1] = None  # a model of several targets
+    if any(asked and code and two_letters(asked) != code for asked, code in zip(given, codes, strict=True)):
+        raise InputError(
+            f"it translates from {own[0]} to {own[1]}, not from {given[0] or own[0]} to {given[1] or own[1]}",
+            path,
+            remedy="Use a model for this pair of languages.",
+        )
+    return given[0] or codes[0] or "cs", given[1] or codes[1] or "en"
+
+
+def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
+    """Convert a model as ``save_pretrained`` writes it or the hub has it; no code of the model runs.
+
+    Returns entries of ``model.json``, with the tokens that the tokenizer puts around a source and before a
+    translation.
 
     Raises:
-        InputError: a part is missing or damaged, its pickle wants to run code, weights are missing, or
+        InputError: a part is missing or damaged, its pickle would run code, weights are missing, or
             embeddings, vocabulary and subwords do not belong together.
         MissingPackageError: Transformers is not installed.
     """
-    require("transformers", "transformers")
-    with _quiet():
-        tokenizer = load_tokenizer(path)
-        tensors = WeightFiles(path)
-        _check_rows(path, tokenizer, tensors)
-        _check_marian(path, tensors)
-        affixes = take_subwords(path, output, tokenizer, languages)
-        converter = _converter(path, tensors)
-        convert(converter, path, output / FOLDER)
+    transformers = require("transformers", "transformers")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stored = _stored_weights(path)
+        config = read_json(path / "config.json")
+        if config.get("model_type") == "marian" and _BIAS not in stored:
+            raise InputError(f"weights are missing: {_BIAS}", path)
+        affixes = take_subwords(path, output, load_tokenizer(path), languages)
+        convert(_converter(path, stored), path, output / FOLDER)
     check_whole(output, path, languages)
-    if converter.reference is not None:
-        with comparing(path):
-            check_fidelity(output / FOLDER, converter.reference, path)
-    config = read_json(path / "config.json")
     return {
         "engines": {FOLDER: FOLDER},
         "maximum_source_tokens": int(config.get("max_position_embeddings") or 1024),
@@ -93,75 +99,144 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     }
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without progress bars of weights and remarks about tokenisers that are not ours to change."""
+def load_tokenizer(path: Path) -> Any:
+    """Load the tokenizer of a directory without running its code. Raises InputError if it is missing or
+    damaged; a missing file is named."""
     import transformers
 
-    library = transformers.utils.logging
-    before = library.get_verbosity()
-    library.set_verbosity_error()
-    library.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        library.set_verbosity(before)
-        library.enable_progress_bar()
-
-
-def _check_rows(path: Path, tokenizer: Any, tensors: WeightFiles) -> None:
-    """Compare embeddings, configuration and tokeniser before anything is converted."""
-    config = read_json(path / "config.json")
-    size = config.get("vocab_size")
-    for name in _EMBEDDINGS:
-        rows = tensors.rows(name)
-        if rows is None:
-            continue
-        expected = config.get("decoder_vocab_size") or size if name.startswith("model.decoder") else size
-        if expected is not None and rows != expected:
-            raise InputError(
-                f"the embedding {name} has {rows} rows, but config.json says vocab_size {expected}", path
-            )
-        highest = max(vocabulary_of(tokenizer).values(), default=-1)
-        if not name.startswith("model.decoder") and highest >= rows:
-            raise InputError(
-                f"the embedding {name} has {rows} rows, but the tokeniser's tokens go up to number {highest}",
-                path,
-                remedy="Give the tokeniser that the model was trained with.",
-            )
-
-
-def _check_marian(path: Path, tensors: WeightFiles) -> None:
-    """Refuse a Marian configuration that another start of the decoder was put into.
-
-    Marian's decoder starts from zeros, for which Transformers has padding's embedding, the last one. The
-    converter counts on that, so a model of fairseq saved in Marian's format would come out spoilt.
-    """
-    config = read_json(path / "config.json")
-    if config.get("model_type") != "marian":
-        return
-    embedding = tensors.get("model.decoder.embed_tokens.weight")  # where it is not shared
-    if embedding is None:
-        embedding = tensors.get("model.shared.weight")
-    starts_from_zeros = embedding is None or not bool(embedding[-1].any())
-    last = int(config.get("decoder_vocab_size") or config["vocab_size"]) - 1
-    if config.get("decoder_start_token_id", last) != last or not starts_from_zeros:
-        raise InputError(
-            "its decoder does not start from zeros, as those of Marian do: it was converted from elsewhere",
-            path,
-            remedy="Import the model that it was converted from.",
+        return transformers.AutoTokenizer.from_pretrained(
+            str(path), local_files_only=True, trust_remote_code=False
         )
+    except Exception as error:  # every tokenizer fails in its own way on a damaged file
+        try:
+            kind = str(read_json(path / "tokenizer_config.json").get("tokenizer_class", ""))
+        except (InputError, AttributeError):
+            kind = ""
+        files = getattr(getattr(transformers, kind, None), "vocab_files_names", {}).values()
+        required = [name for name in files if name not in _OPTIONAL]
+        missing = [name for name in required if not (path / name).is_file()]
+        if missing and not (path / "tokenizer.json").is_file() and len(missing) < max(2, len(required)):
+            raise InputError(
+                f"its tokenizer cannot be loaded: there is no {', '.join(missing)}", path
+            ) from error
+        if not (path / "tokenizer.json").is_file():  # then a SentencePiece model is converted
+            require("google.protobuf", "transformers")
+        raise InputError(f"its tokenizer cannot be loaded: {last_line(error)}", path) from error
 
 
-def _converter(path: Path, tensors: WeightFiles) -> Any:
+def vocabulary_of(tokenizer: Any) -> dict[str, int]:
+    """All tokens by their numbers, with the languages', which M2M-100's tokenizer stores separately."""
+    return {**tokenizer.get_vocab(), **getattr(tokenizer, "lang_token_to_id", {})}
+
+
+def take_subwords(path: Path, output: Path, tokenizer: Any, languages: Languages) -> dict[str, list[str]]:
+    """Copy the subwords whose pieces are the tokenizer's, preferring SentencePiece to ``tokenizer.json``.
+
+    Returns the tokens that the tokenizer puts around a source and before a translation, as in ``model.json``.
+    Raises InputError if no subwords have the tokenizer's pieces, or the tokenizer lacks a language.
+    """
+    own = path / "tokenizer.json"
+    try:
+        candidates = [find_subwords(path, languages)]
+    except InputError:
+        if not own.is_file():
+            raise
+        candidates = []
+    if own.is_file() and (own, own) not in candidates:
+        candidates.append((own, own))
+    problem: InputError | None = None
+    for source, target in candidates:
+        copied = copy_subwords(source, output, "source")
+        copy_subwords(target, output, "target")
+        try:
+            return _affixes(path, tokenizer, open_subwords(copied, languages[0]), languages)
+        except InputError as error:
+            problem = error
+            copied.unlink()
+            subwords_file(output, "target").unlink()
+    assert problem is not None
+    raise problem
+
+
+def _affixes(path: Path, tokenizer: Any, subwords: Subwords, languages: Languages) -> dict[str, list[str]]:
+    """Find the tokens that the tokenizer puts around a sentence, and the target's language token if any."""
+    prefix: list[str] = []
+    target_prefix: list[str] = []
+    if hasattr(tokenizer, "src_lang"):
+        source, target = (_tag(tokenizer, language, path) for language in languages)
+        tokenizer.src_lang = source.strip("_") if source.startswith("__") else source
+        target_prefix = [target]
+    else:
+        tags = language_affixes(languages, list(vocabulary_of(tokenizer)))
+        prefix = [tag for tag in tags.get("source_prefix", []) if tag.startswith((">>", "<2"))]
+    text = "ano"
+    tokens = list(map(str, tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])))
+    pieces = subwords.encode([text], out_type=str)[0]
+    for start in range(len(tokens) - len(pieces) + 1):
+        found = tokens[start : start + len(pieces)]
+        if all(token in (piece, "<unk>") for token, piece in zip(found, pieces, strict=True)):
+            return {
+                "source_prefix": [*prefix, *tokens[:start]],
+                "source_suffix": tokens[start + len(pieces) :],
+                "target_prefix": target_prefix,
+            }
+    raise InputError(
+        f"its tokenizer gives {' '.join(tokens)}, its subwords {' '.join(pieces)}",
+        path,
+        remedy="Only models whose tokens are those of SentencePiece or of a tokenizer.json can be imported.",
+    )
+
+
+def _tag(tokenizer: Any, language: str, path: Path) -> str:
+    vocabulary = vocabulary_of(tokenizer)
+    token = language_token(language, vocabulary)
+    if token is not None:
+        return token
+    known = language_tokens(vocabulary)
+    shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+    raise InputError(
+        f"it has no token for the language {language!r}",
+        path,
+        remedy=f"Set nmt.source_language and nmt.target_language (or --from and --to) to two of {shown}.",
+    )
+
+
+def _stored_weights(path: Path) -> dict[str, Any]:
+    """Read the names of all weights, with the tensors of stored positions (None for the others). Raises
+    InputError if a file is damaged or a pickle would run code."""
+    import torch
+    from safetensors import SafetensorError, safe_open
+
+    found: dict[str, Any] = {}
+    for file in sorted(path.glob("model*.safetensors")) or sorted(path.glob("pytorch_model*.bin")):
+        try:
+            if file.suffix == ".safetensors":
+                with safe_open(str(file), "pt") as tensors:
+                    for name in tensors.keys():  # noqa: SIM118  it is not a dictionary
+                        found[name] = tensors.get_tensor(name) if name in _POSITIONS else None
+            else:
+                loaded = torch.load(str(file), map_location="cpu", weights_only=True)
+                found |= {name: value if name in _POSITIONS else None for name, value in loaded.items()}
+        except pickle.UnpicklingError as error:
+            raise InputError(
+                "refused: it holds more than weights and plain values",
+                file,
+                remedy="Only its authors know what its code does; ask them for safetensors.",
+            ) from error
+        except (SafetensorError, RuntimeError, OSError, EOFError, ValueError, AttributeError) as error:
+            raise InputError(f"not weights, or damaged: {last_line(error)}", file) from error
+    return found
+
+
+def _converter(path: Path, stored: dict[str, Any]) -> Any:
+    """CTranslate2's converter, which here loads weights exactly as the files have them, or fails."""
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
-        """Loads weights as the files have them, or not at all."""
+        """Refuses what would be filled with random numbers or converted without notice."""
 
-        reference: Reference | None = None
+        renumbered: dict[int, int]
 
         def load_model(self, model_class: Any, model_name_or_path: str, **options: Any) -> Any:
             try:
@@ -177,75 +252,74 @@ def _converter(path: Path, tensors: WeightFiles) -> Any:
             )
             if missing:  # Transformers would fill them with random numbers
                 raise ValueError(f"{len(missing)} weights are missing, {missing[0]} the first of them")
-            _restore_positions(model, tensors)
-            _complete_configuration(model.config)
-            with comparing(path):
-                self.reference = _reference(model, load_tokenizer(path))
+            _check_positions(model, stored)
+            if model.config.model_type in _PRE_NORM and not hasattr(model.config, "normalize_before"):
+                model.config.normalize_before = _PRE_NORM[model.config.model_type]
+            self.renumbered = _start_last(model) if model.config.model_type == "marian" else {}
+            self.rows = model.get_input_embeddings().weight.shape[0]
             return model
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **options: Any) -> Any:
             tokenizer = load_tokenizer(Path(model_name_or_path))
             whole = vocabulary_of(tokenizer)
-            # The converter asks for what a tokeniser of older versions had: languages would become fillers.
+            if max(whole.values(), default=-1) >= self.rows:
+                raise ValueError(
+                    f"the embedding has {self.rows} rows, but the tokenizer's tokens go up to number "
+                    f"{max(whole.values())}"
+                )
+            if self.renumbered:
+                whole = {token: self.renumbered[number] for token, number in whole.items()}
+                for number in set(self.renumbered.values()) - set(whole.values()):
+                    whole[f"madeupword{number}"] = number
+            # The converter asks only for this, which in M2M-100 lacks the languages.
             tokenizer.get_vocab = lambda: whole
             return tokenizer
 
     return Converter(str(path))
 
 
-def _complete_configuration(config: Any) -> None:
-    """Say what configurations of older versions said, and newer ones leave to the kind of model."""
-    if config.model_type in _PRE_NORM and not hasattr(config, "normalize_before"):
-        config.normalize_before = _PRE_NORM[config.model_type]
+def _check_positions(model: Any, stored: dict[str, Any]) -> None:
+    """Refuse positions that Transformers does not load as the file has them. Raises ValueError.
 
-
-def _reference(model: Any, tokenizer: Any) -> Reference | None:
-    """Log-probabilities of some tokens after some others, as Transformers computes them."""
-    import torch
-
-    config = model.config
-    start, end = config.decoder_start_token_id, config.eos_token_id
-    size = getattr(config, "decoder_vocab_size", None) or config.vocab_size
-    if not isinstance(start, int) or not isinstance(end, int) or config.model_type not in _COMPARED:
-        return None
-    source = tokenizer("ano 12.")["input_ids"]
-    vocabulary = sorted(vocabulary_of(tokenizer).items(), key=lambda item: item[1])
-    names = {number: token for token, number in vocabulary if number < size}
-    target = some_tokens([names.get(number, "<>") for number in range(size)])
-    with torch.inference_mode():
-        given = (
-            model.eval()(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[start, *target]]))
-            .logits[0]
-            .float()
-        )
-        if config.model_type == "marian":
-            given[:, config.pad_token_id] = -torch.inf  # Marian itself has no padding to say
-        scores = given.log_softmax(1).gather(1, torch.tensor([*target, end])[:, None])
-    return Reference(
-        source=[str(token) for token in tokenizer.convert_ids_to_tokens(source)],
-        target=[names[number] for number in target],
-        log_probabilities=scores[:, 0].tolist(),
-        tolerance=TOLERANCE.get(str(model.dtype).removeprefix("torch."), 0.5),
-    )
-
-
-def _restore_positions(model: Any, tensors: WeightFiles) -> None:
-    """Put back the positions that the file has, whichever version of Transformers loads it.
-
-    Marian's sinusoids are computed anew on loading; those of fairseq begin two positions later and have other
-    frequencies, so a model converted from fairseq would be spoilt.
+    Marian's sinusoids are computed again on loading; those of fairseq differ, so a model saved in Marian's
+    format from fairseq would translate wrongly.
     """
     import torch
 
     for name in _POSITIONS:
-        stored = tensors.get(name)
-        if stored is None:
-            continue
-        module = model.get_submodule(name.rpartition(".")[0])
-        weight = getattr(module, "weight", None)
-        if weight is None or weight.shape != stored.shape:
-            raise ValueError(f"{name} has the shape {tuple(stored.shape)}, which is not the configuration's")
-        if not torch.allclose(weight.float(), stored.float(), atol=1e-5):
-            logger.warning("%s: other positions than Transformers computes; taken as the file has them", name)
-            with torch.no_grad():
-                weight.copy_(stored)
+        if stored.get(name) is not None:
+            weight = model.get_submodule(name.rpartition(".")[0]).weight
+            same = weight.shape == stored[name].shape
+            if not same or not torch.allclose(weight.float(), stored[name].float(), atol=1e-5):
+                raise ValueError(f"{name} is not what Transformers computes: import the original model")
+
+
+def _start_last(model: Any) -> dict[int, int]:
+    """Move the token that Marian's decoder starts with to the end of the embeddings, where the converter
+    expects it; a fine-tuned model may have added tokens behind it.
+
+    Returns the new number of each token. Raises ValueError if the decoder does not start from zeros.
+    """
+    import torch
+
+    start = model.config.decoder_start_token_id
+    embedding = model.get_decoder().embed_tokens.weight
+    if not isinstance(start, int) or not 0 <= start < len(embedding) or bool(embedding[start].any()):
+        raise ValueError(
+            "its decoder does not start from zeros, as Marian's do: import the model that it was made from"
+        )
+    order = [*(number for number in range(len(embedding)) if number != start), start]
+    if order[start] != start:
+        weights = {
+            tensor.data_ptr(): tensor
+            for tensor in (
+                model.get_encoder().embed_tokens.weight,
+                embedding,
+                model.lm_head.weight,
+            )
+        }
+        with torch.no_grad():
+            for tensor in weights.values():
+                tensor.copy_(tensor[order].clone())
+            model.final_logits_bias = model.final_logits_bias[:, order]
+    return {old: new for new, old in enumerate(order)}

@@ -161,6 +161,22 @@ def _fewer_rows(tensors: dict[str, object]) -> None:
     tensors["model.shared.weight"] = tensors["model.shared.weight"][:-5].clone()  # type: ignore[index]
 
 
+def _no_bias(tensors: dict[str, object]) -> None:
+    del tensors["final_logits_bias"]
+
+
+def _not_a_number(tensors: dict[str, object]) -> None:
+    tensors["model.encoder.layers.0.fc1.weight"][0, 0] = float("nan")  # type: ignore[index]
+
+
+def _pointer(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
 def _start_of_its_own(tensors: dict[str, object]) -> None:
     tensors["model.shared.weight"][-1] += 1  # type: ignore[index]
 
@@ -202,15 +218,20 @@ def _foreign_pieces(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        pytest.param(_edit_weights(_fewer_rows), "rows, but config.json says vocab_size", id="fewer rows"),
-        pytest.param(_more_tokens, "but the tokeniser's tokens go up to number", id="more tokens"),
+        pytest.param(_edit_weights(_fewer_rows), "size mismatch|mismatch|shape", id="fewer rows"),
+        pytest.param(_edit_weights(_no_bias), "weights are missing: final_logits_bias", id="no bias"),
+        pytest.param(_edit_weights(_not_a_number), "values that are not numbers", id="NaN"),
+        pytest.param(_pointer, "a Git LFS pointer", id="LFS pointer"),
+        pytest.param(_without("vocab.json"), "there is no vocab.json", id="no vocabulary"),
+        pytest.param(_without("target.spm"), "there is no target.spm", id="no SentencePiece"),
+        pytest.param(_more_tokens, "but the tokenizer's tokens go up to number", id="more tokens"),
         pytest.param(_edit_weights(_no_output_of_attention), "1 weights are missing", id="missing weight"),
         pytest.param(_edit_weights(_start_of_its_own), "does not start from zeros", id="other start"),
         pytest.param(_edit_configuration(decoder_start_token_id=0), "does not start from zeros", id="start"),
         pytest.param(_edit_configuration(model_type="bert"), "cannot", id="no encoder-decoder"),
         pytest.param(_cut, "not weights, or damaged", id="truncated"),
         pytest.param(_malicious, "refused: it holds more than weights", id="malicious pickle"),
-        pytest.param(_no_tokeniser, "its tokeniser cannot be loaded", id="damaged tokeniser"),
+        pytest.param(_no_tokeniser, "tokenizer_config.json:1: not JSON", id="damaged tokeniser"),
         pytest.param(_foreign_pieces, "is not of this vocabulary", id="other SentencePiece"),
     ],
 )
@@ -241,3 +262,38 @@ def test_pickled_weights_without_code_are_taken(marian: Path, tmp_path: Path) ->
     (folder / "model.safetensors").unlink()
     pickled = import_model(folder, tmp_path / "nmt")
     assert pickled["fingerprint"] == import_model(marian, tmp_path / "other")["fingerprint"]
+
+
+@pytest.mark.parametrize(("given", "named"), [(("de", "fr"), "not from de to fr"), (("en", "cs"), "from en")])
+def test_a_model_of_other_languages_is_refused(
+    marian: Path, tmp_path: Path, given: tuple[str, str], named: str
+) -> None:
+    with pytest.raises(InputError, match=f"it translates from cs to en.*{named}"):
+        import_model(marian, tmp_path / "nmt", source_language=given[0], target_language=given[1])
+
+
+def test_the_languages_are_the_models_own(marian: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(marian, tmp_path / "model")
+    values = {"tokenizer_class": "MarianTokenizer", "source_lang": "fi", "target_lang": "ROMANCE"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(values), encoding="utf-8")
+    description = import_model(folder, tmp_path / "nmt")
+    assert (description["source_language"], description["target_language"]) == ("fi", "en")
+
+
+def test_added_tokens_behind_the_start_of_the_decoder(tmp_path: Path) -> None:
+    """A fine-tuned model's padding, from which its decoder starts, is not the last row of its embeddings."""
+    folder = tmp_path / "marian"
+    model = make_marian(folder)
+    import_model(write_marian(tmp_path / "plain"), tmp_path / "before")
+    model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
+    model.save_pretrained(folder)
+    import_model(folder, tmp_path / "after")
+    assert our_tokens(tmp_path / "after", SENTENCES) == our_tokens(tmp_path / "before", SENTENCES)
+
+
+def test_a_language_without_a_token_is_refused(tmp_path: Path) -> None:
+    folder = write_marian(tmp_path / "marian", ">>eng<<", ">>deu<<")
+    values = {"tokenizer_class": "MarianTokenizer", "source_lang": "cs", "target_lang": "gmw"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(InputError, match="no token for the language 'fr'"):
+        import_model(folder, tmp_path / "nmt", target_language="fr")
