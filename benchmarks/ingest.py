@@ -29,8 +29,8 @@ from benchmarks.lexicon import Usage
 from benchmarks.results import append
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.ingested_shards import IngestReport
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.report import IngestReport
 
 _CHUNK = 50_000
 _WORDS = 50_000

@@ -1,51 +1,71 @@
-"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every rejection out."""
+"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every rejection out.
+
+Files are read and cleaned into parts, which later runs reuse; duplicates are found over all parts; then the
+parts are written once more, in the order of the sources, as shards.
+"""
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
-from paraforge.base.shards.libraries import installed, merged, settle_versions
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.libraries import installed, merged
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.shards.work import WorkDirectory
+from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
+from paraforge.base.shards.schema import schema_of
+from paraforge.base.shards.store import ShardDirectory, ShardWriter, open_parquet
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.intake.bitext.cleaning import shorten
 from paraforge.intake.bitext.examination import check_first_rows, check_spread_rows
-from paraforge.intake.bitext.ingested_shards import (
-    IngestReport,
-    Part,
-    ReadSource,
-    ShardPlan,
-    ShardResult,
-    check_report,
-    log_report,
-    make_report,
-    plan_shards,
-    rank_groups,
-    write_shards,
-)
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
-from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, drop_keys, read_parts
-from paraforge.intake.bitext.sources import (
-    SourceFile,
-    SourceFiles,
-    file_key,
-    read_row_numbers,
-    resolve,
-)
+from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, read_parts
+from paraforge.intake.bitext.report import IngestReport, SourceReport, add_up, log_report, report_source
+from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
 
-# Shards a job writes: opening the ranked groups costs as much as writing half a shard.
-_SHARDS_A_JOB = 8
 # Whether other processes are worth their start is measured in rows of steps that take far longer a row than
 # reading does: this many bytes of input cost about as much as one of those.
 _BYTES_A_ROW = 8_000
 # More cannot be kept busy by the one that reads.
 _MOST_THREADS = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a source: a Parquet file of the work directory, whole.
+
+    path: the file. rows: its rows. first_row: number of its first row in the whole corpus.
+    line_offset: added to its line numbers: lines of the source's files before this one.
+    dropped: which of its rows the source's list ``drop_rows`` names.
+    """
+
+    path: Path
+    rows: int
+    first_row: int
+    line_offset: int
+    dropped: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source whose files have been read."""
+
+    files: SourceFiles
+    parts: list[Part]
+    reports: list[FileReport]
+    digests: list[dict[str, str]]
 
 
 def ingest(
@@ -58,8 +78,8 @@ def ingest(
     shard does not mix sources. Rejected rows stay, with their reason. ``line`` counts through all files of a
     source.
 
-    A killed run resumes where it was: files read and shards written are reused. The result does not depend
-    on ``resources``.
+    A killed run resumes where it was: files that were read are not read again, and only the writing of the
+    shards begins anew. The result does not depend on ``resources``.
 
     parameters: section ``ingest``. output: directory to publish, replaced as a whole.
     resources: where to run. languages: what a bitext should be in; not looked at where None.
@@ -81,33 +101,11 @@ def ingest(
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs, resources, languages)
-            rows = read[-1].parts[-1].first_row + read[-1].parts[-1].rows
-            run = _run_key(parameters, read)
-            plans: list[ShardPlan] = []
-            for source in read:
-                plans += plan_shards(
-                    source.files.name, source.parts, parameters.rows_per_shard, len(plans), run
-                )
-            finished = [plan.key for plan in plans if work.find(plan.key) is not None]
-            settle_versions(work, finished, len(plans), installed(), resources)
-            results = _write(plans, read, parameters, work, jobs, run)
-        report = make_report(read, plans, results)
-        check_report(report, rows)
-        description = {
-            "step": "ingest",
-            "version": INGEST,
-            "kind": parameters.kind,
-            "parameters": parameters.model_dump(mode="json", include={"cleaning", "rows_per_shard"}),
-            "counts": {"rows": report.rows, "kept": report.kept, "rejected": report.rejected},
-            "sources": {name: vars(source) for name, source in report.sources.items()},
-            "libraries": merged(work.made_with(plan.key) for plan in plans),
-        }
-        work.publish([plan.key for plan in plans], [result.record for result in results], output, description)
+            rankers = _rank(parameters, read, work, jobs)
+        report = _write(read, parameters, rankers, output)
         for left in work.path.glob("groups-*"):
             remove_directory(left)
-        for directory in {part.path.parent for source in read for part in source.parts}:
-            drop_keys(directory)
-        _remove_others(work, plans, read)
+        _remove_others(work, read)
     report.seconds = round(time.monotonic() - started, 3)
     report.pairs_per_second = round(report.rows / max(report.seconds, 1e-3))
     log_report(report)
@@ -121,7 +119,7 @@ def _read(
     jobs: Jobs,
     resources: Resources,
     languages: Languages | None,
-) -> list[ReadSource]:
+) -> list[_Source]:
     """Read all files, in any order; parts in the order of the sources. Raises as :func:`ingest` does."""
     files = [file for source in sources for file in source.files]
     given = [(file,) for file in files]
@@ -140,50 +138,166 @@ def _read(
     ]
     found = jobs.results(read_parts, arguments, description="read", unit="pairs", sizes=[0] * len(arguments))
     reports = dict(zip(todo, found, strict=True))
-    read: list[ReadSource] = []
+    read: list[_Source] = []
     first_row = at = 0
     for source in sources:
         here = range(at, at + len(source.files))
         at += len(source.files)
-        shards = [ShardDirectory(directories[i]).paths for i in here]
-        check_spread_rows(source, shards, parameters, languages)
-        parts = _join_files(
-            source, [directories[i] for i in here], [reports[directories[i]] for i in here], first_row
-        )
-        first_row = parts[-1].first_row + parts[-1].rows
-        read.append(
-            ReadSource(source, parts, [reports[directories[i]] for i in here], [digests[i] for i in here])
-        )
+        shards = [ShardDirectory(directories[i]) for i in here]
+        check_spread_rows(source, [one.paths for one in shards], parameters, languages)
+        own = [reports[directories[i]] for i in here]
+        parts = _join_files(source, shards, own, first_row)
+        first_row += sum(report.rows for report in own)
+        read.append(_Source(source, parts, own, [digests[i] for i in here]))
     return read
 
 
 def _join_files(
-    source: SourceFiles, directories: Sequence[Path], reports: Sequence[FileReport], first_row: int
+    source: SourceFiles, directories: Sequence[ShardDirectory], reports: Sequence[FileReport], first_row: int
 ) -> list[Part]:
     total = sum(report.rows for report in reports)
-    dropped = np.empty(0, dtype=np.int64)
+    dropped = np.zeros(total, bool)
     if source.drop_rows is not None:
-        dropped = read_row_numbers(source.drop_rows)
-        if dropped.size and dropped[-1] >= total:
+        numbers = read_row_numbers(source.drop_rows)
+        if numbers.size and numbers[-1] >= total:
             raise InputError(
-                f"row {dropped[-1]} is to be dropped, the source {source.name!r} has rows 0 to {total - 1}",
+                f"row {numbers[-1]} is to be dropped, the source {source.name!r} has rows 0 to {total - 1}",
                 source.drop_rows,
             )
-        dropped += first_row
+        dropped[numbers] = True
     parts = []
-    line_offset = 0
+    line_offset = at = 0
     for directory, report in zip(directories, reports, strict=True):
-        shards = ShardDirectory(directory)
-        for path, rows in zip(shards.paths, shards.rows, strict=True):
-            here = dropped[(dropped >= first_row) & (dropped < first_row + rows)]
-            parts.append(Part(path, rows, first_row, line_offset, here))
-            first_row += rows
+        for path, rows in zip(directory.paths, directory.rows, strict=True):
+            parts.append(Part(path, rows, first_row + at, line_offset, dropped[at : at + rows]))
+            at += rows
         line_offset += report.last_line
     return parts
 
 
-def _remove_others(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequence[ReadSource]) -> None:
-    """Keep the shards, the parts that they were made of, and the sample bitext if it was read."""
+def _rank(
+    parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory, jobs: Jobs
+) -> dict[tuple[str, str], GroupRanker]:
+    """Find equal pairs, and equal foreign sides, over all parts; finished rankers by their key."""
+    parts = [part for source in read for part in source.parts]
+    chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
+    chosen += [SOURCE_KEY] if parameters.kind == "bitext" else []
+    run = hash_json(
+        [
+            INGEST,
+            [part.path.parent.name for part in parts],
+            [one.files.drop_rows and sha256_file(one.files.drop_rows) for one in read],
+        ]
+    )[:32]
+    directories = {keys: work.path / f"groups-{run}-{keys[0]}" for keys in chosen}
+    for left in work.path.glob("groups-*"):
+        if left not in directories.values():
+            remove_directory(left)  # of another run that was given up
+    arguments = [(parts, keys, path) for keys, path in directories.items()]
+    sizes = [sum(part.rows for part in parts)] * len(arguments)
+    jobs.results(rank_groups, arguments, description="find duplicates", unit="pairs", sizes=sizes)
+    return {keys: GroupRanker(path) for keys, path in directories.items()}
+
+
+def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
+    """Rank the rows that were not rejected by one of their keys; resumes where a killed run stopped.
+
+    parts: all parts of the corpus, in order. columns: the two halves of the key.
+    directory: the ranker's own, see :class:`paraforge.base.shards.groups.GroupRanker`.
+    """
+    ranker = GroupRanker(directory)
+    for part in parts:
+        check_interrupt()
+        end = part.first_row + part.rows
+        if end <= ranker.rows or ranker.finished:
+            continue  # added before the last run was killed
+        table = _read_part(part.path, ["rejected", *columns])
+        taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
+        keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
+        ranker.add(keys, np.flatnonzero(taken) + part.first_row, next_row=end)
+        report_rows(part.rows)
+    ranker.finish()
+
+
+def _read_part(path: Path, columns: Sequence[str]) -> pa.Table:
+    with open_parquet(path, "Delete it and run the same command again.") as file:
+        return file.read(columns, use_threads=False)
+
+
+def _write(
+    read: Sequence[_Source],
+    parameters: IngestParameters,
+    rankers: dict[tuple[str, str], GroupRanker],
+    output: Path,
+) -> IngestReport:
+    """Stream the parts into shards, and publish them with their counts."""
+    kind = parameters.kind
+    sources: dict[str, SourceReport] = {}
+    rows = sum(report.rows for source in read for report in source.reports)
+    names = ["source", "line", *TEXTS["bitext"], "rejected", "first_row"]
+    if kind == "paraphrases":
+        names += ["translation", "translation_score", "given_score"]
+    with (
+        replaced_directory(output) as directory,
+        progress(total=rows, unit="pairs", description="write") as bar,
+    ):
+        writer = ShardWriter(directory, schema_of(names), parameters.rows_per_shard)
+        for source in read:
+            rejected: Counter[str] = Counter()
+            for table in _tables(source, kind, rankers):
+                rejected.update(table["rejected"].drop_null().to_pylist())
+                writer.write(table)
+                bar.update(table.num_rows)
+            writer.close()  # a shard does not mix sources
+            sources[source.files.name] = report_source(source.files, source.reports, source.digests, rejected)
+        report = add_up(sources, len(writer.records), sum(record.rows for record in writer.records))
+        writer.close(
+            {
+                "step": "ingest",
+                "version": INGEST,
+                "kind": kind,
+                "parameters": parameters.model_dump(mode="json", include={"cleaning", "rows_per_shard"}),
+                "counts": {"rows": report.rows, "kept": report.kept, "rejected": report.rejected},
+                "sources": {name: vars(source) for name, source in sources.items()},
+                "libraries": merged([installed()]),
+            }
+        )
+    return report
+
+
+def _tables(source: _Source, kind: str, rankers: dict[tuple[str, str], GroupRanker]) -> Iterator[pa.Table]:
+    """The rows of a source as they are published."""
+    texts = TEXTS[kind]
+    columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
+    for part in source.parts:
+        check_interrupt()
+        table = _read_part(part.path, columns)
+        start, stop = part.first_row, part.first_row + part.rows
+        reasons = pc.if_else(pa.array(part.dropped), "contaminated", table["rejected"].combine_chunks())
+        if PAIR_KEY in rankers:
+            earlier, _ = rankers[PAIR_KEY].ranks(start, stop)
+            reasons = pc.if_else(pa.array(earlier > 0), "duplicate", reasons)
+        refused = reasons.is_valid().to_numpy(zero_copy_only=False)
+        first = np.arange(start, stop)
+        if SOURCE_KEY in rankers:
+            first = rankers[SOURCE_KEY].ranks(start, stop)[1]
+        arrays = {
+            "source": pa.repeat(source.files.name, part.rows),
+            "line": pc.add(table["line"].combine_chunks(), part.line_offset),
+            **{name: shorten(table[name].combine_chunks(), refused) for name in texts},
+            "rejected": reasons,
+            "first_row": pa.array(first, mask=refused),
+        }
+        if kind == "paraphrases":
+            arrays["source_text"] = pa.nulls(part.rows, pa.string())
+            arrays["translation_score"] = pa.nulls(part.rows, pa.float32())
+            arrays["given_score"] = table["given_score"].combine_chunks()
+        schema = schema_of(arrays)
+        yield pa.table([arrays[name] for name in schema.names], schema=schema)
+
+
+def _remove_others(work: WorkDirectory, read: Sequence[_Source]) -> None:
+    """Keep the parts that were used, and the sample bitext if it was read."""
     parts = {f"files/{part.path.parent.name}" for source in read for part in source.parts}
     inside = {
         path.relative_to(work.path).parts[0]
@@ -192,48 +306,4 @@ def _remove_others(work: WorkDirectory, plans: Sequence[ShardPlan], read: Sequen
         for path in file.paths.values()
         if path.is_relative_to(work.path)
     }
-    work.keep_only({plan.key for plan in plans} | parts | inside)
-
-
-def _run_key(parameters: IngestParameters, read: Sequence[ReadSource]) -> str:
-    described = [
-        [
-            source.files.name,
-            [part.path.parent.name for part in source.parts],
-            None if source.files.drop_rows is None else sha256_file(source.files.drop_rows),
-        ]
-        for source in read
-    ]
-    chosen = [INGEST, parameters.kind, parameters.cleaning.duplicates, parameters.rows_per_shard]
-    return hash_json([chosen, described])[:32]
-
-
-def _write(
-    plans: Sequence[ShardPlan],
-    read: Sequence[ReadSource],
-    parameters: IngestParameters,
-    work: WorkDirectory,
-    jobs: Jobs,
-    run: str,
-) -> list[ShardResult]:
-    parts = [part for source in read for part in source.parts]
-    rows = sum(part.rows for part in parts)
-    pairs = work.path / f"groups-{run}-pairs" if parameters.cleaning.duplicates else None
-    sources = work.path / f"groups-{run}-sources" if parameters.kind == "bitext" else None
-    for left in work.path.glob("groups-*"):
-        if run not in left.name:
-            remove_directory(left)  # of another run that was given up
-    if any(work.find(plan.key) is None for plan in plans):
-        texts = TEXTS[parameters.kind]
-        ranked = [(PAIR_KEY, texts, pairs), (SOURCE_KEY, texts[:1], sources)]
-        arguments = [(parts, keys, of, path) for keys, of, path in ranked if path is not None]
-        jobs.results(
-            rank_groups, arguments, description="find duplicates", unit="pairs", sizes=[rows] * len(arguments)
-        )
-    else:
-        pairs = sources = None  # every shard is there: nothing will be asked of them
-    batches = [plans[at : at + _SHARDS_A_JOB] for at in range(0, len(plans), _SHARDS_A_JOB)]
-    sizes = [sum(plan.rows for plan in batch) for batch in batches]
-    given = [(batch, parameters.kind, pairs, sources, work) for batch in batches]
-    written = jobs.results(write_shards, given, description="write", unit="pairs", sizes=sizes)
-    return [result for batch in written for result in batch]
+    work.keep_only(parts | inside)

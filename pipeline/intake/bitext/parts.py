@@ -1,7 +1,6 @@
 """Reads and cleans one file of a source into parts: shards that later runs reuse while the file is the same.
 
-The keys of the rows are kept next to them until the shards are published, and computed again when they are
-needed: they are a third of the bytes, and much quicker to have than the parts.
+A part also has the keys by which duplicates are found.
 """
 
 import logging
@@ -14,25 +13,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import remove_directory, sha256_file
+from paraforge.base.files import sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.pool import in_window
 from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.schema import COLUMNS, tables_of
-from paraforge.base.shards.step import check_bytes
-from paraforge.base.shards.store import (
-    ShardDirectory,
-    ShardRecord,
-    ShardView,
-    read_parquet,
-    shard_name,
-    write_index,
-    write_shard,
-)
+from paraforge.base.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.cleaning import clean, reason_names
@@ -45,7 +36,6 @@ PART_ROWS = 50_000
 TEXTS = {"bitext": ("source_text", "reference"), "paraphrases": ("reference", "translation")}
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
-_KEYS = "keys"
 # Parts stay, so they are worth a smaller size: a tenth for a twentieth of the time.
 _LEVEL = 3
 
@@ -68,13 +58,8 @@ class FileReport:
 def part_schema(kind: str) -> pa.Schema:
     """Columns of a part."""
     names = ["line", *TEXTS[kind], *(["given_score"] if kind == "paraphrases" else []), "rejected"]
-    return pa.schema([COLUMNS[name] for name in names])
-
-
-def key_schema(kind: str) -> pa.Schema:
-    """Columns of the keys of a part."""
-    names = PAIR_KEY + (SOURCE_KEY if kind == "bitext" else ())
-    return pa.schema([pa.field(name, pa.uint64()) for name in names])
+    keys = PAIR_KEY + (SOURCE_KEY if kind == "bitext" else ())
+    return pa.schema([*(COLUMNS[name] for name in names), *(pa.field(name, pa.uint64()) for name in keys)])
 
 
 def read_parts(
@@ -97,19 +82,15 @@ def read_parts(
         read.
         Interrupted: SIGTERM or Ctrl-C.
     """
-    report = finished_parts(directory)
-    if report is not None:
-        if _unharmed(directory / _KEYS) is None:
-            drop_keys(directory)
+    if (report := _finished(directory)) is not None:
         return report
     before = {name: _state(path) for name, path in file.paths.items()}
     reading = Reading()
     changes: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     paths = {name: file.path_of(name) for name in TEXTS[kind]}
-    schemas = {directory: part_schema(kind), directory / _KEYS: key_schema(kind)}
-    for place in schemas:
-        place.mkdir(parents=True, exist_ok=True)
+    schema = part_schema(kind)
+    directory.mkdir(parents=True, exist_ok=True)
     rows = last_line = 0
 
     def cleaned(block: Block | InputError) -> tuple[pa.Table, Counter[str]]:
@@ -118,8 +99,7 @@ def read_parts(
         found: Counter[str] = Counter()
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
         block = clean(block, cleaning, paths, found)
-        columns = {**_columns(block, kind), **_keys(block, kind)}
-        return pa.table(columns, pa.schema([field for schema in schemas.values() for field in schema])), found
+        return pa.table({**_columns(block, kind), **_keys(block, kind)}, schema), found
 
     def counted(tables: Iterable[tuple[pa.Table, Counter[str]]]) -> Iterator[pa.Table]:
         nonlocal rows, last_line
@@ -132,12 +112,9 @@ def read_parts(
             report_rows(table.num_rows)
             yield table
 
-    def write(part: tuple[int, pa.Table]) -> list[ShardRecord]:
+    def write(part: tuple[int, pa.Table]) -> ShardRecord:
         number, table = part
-        return [
-            write_shard(table.select(schema.names).combine_chunks(), place / shard_name(number), _LEVEL)
-            for place, schema in schemas.items()
-        ]
+        return write_shard(table.combine_chunks(), directory / shard_name(number), _LEVEL)
 
     # One pool for both: as many threads as were given.
     with ThreadPoolExecutor(threads, "clean") as pool:
@@ -151,9 +128,7 @@ def read_parts(
             raise InputError("the file changed while it was read", path, remedy="Run the same command again.")
     changes.update(reading.changes)
     report = FileReport(rows, last_line, dict(sorted(rejected.items())), dict(sorted(changes.items())))
-    parts, keys = (list(records) for records in zip(*written, strict=True))
-    write_index(directory / _KEYS, keys, {})
-    write_index(directory, parts, {"report": asdict(report)})
+    write_index(directory, written, {"report": asdict(report)})
     return report
 
 
@@ -165,38 +140,14 @@ def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
         yield error
 
 
-def finished_parts(directory: Path) -> FileReport | None:
-    """The report of parts that are all there and undamaged, or None."""
-    parts = _unharmed(directory)
+def _finished(directory: Path) -> FileReport | None:
+    """The report of parts that an earlier run finished, or None. The index is written last."""
     try:
-        report = None if parts is None else FileReport(**parts.description["report"])
-    except (KeyError, TypeError):
+        parts = ShardDirectory(directory)
+        rows = [pq.read_metadata(path).num_rows for path in parts.paths]
+        return FileReport(**parts.description["report"]) if rows == parts.rows else None
+    except (InputError, KeyError, TypeError, OSError, pa.ArrowInvalid):
         return None
-    return report if parts is not None and report is not None and report.rows == parts.total_rows else None
-
-
-def _unharmed(directory: Path) -> ShardDirectory | None:
-    """Shards that are all there, with the bytes that their index names."""
-    try:
-        check_bytes(view := ShardView(directory))
-    except InputError:
-        return None
-    return view.directories[0]
-
-
-def keys_of(part: Path, columns: tuple[str, str], texts: tuple[str, ...]) -> NDArray[np.uint64]:
-    """Keys of the rows of a part, n x 2: as they are kept, or of these text columns."""
-    kept = part.parent / _KEYS / part.name
-    if kept.is_file():
-        table = read_parquet(kept, columns)
-        return np.stack([table.column(name).to_numpy() for name in columns], axis=1)
-    table = read_parquet(part, texts)
-    return text_keys(*(table.column(name) for name in texts))
-
-
-def drop_keys(directory: Path) -> None:
-    """Remove the keys of a file's parts."""
-    remove_directory(directory / _KEYS)
 
 
 def _state(path: Path) -> tuple[int, int, int]:

@@ -15,8 +15,8 @@ from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import NAMES, Block
 from paraforge.intake.bitext.ingest import ingest
-from paraforge.intake.bitext.ingested_shards import IngestReport
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.report import IngestReport
 from paraforge.intake.bitext.source import ONLY, ColumnSource, Where
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
@@ -38,7 +39,6 @@ def test_running_again_changes_nothing_and_reads_nothing(
     report, _ = run(tmp_path, *sources)
     before = content(tmp_path / "ingested")
     monkeypatch.setattr("paraforge.intake.bitext.parts.read_file", None)
-    monkeypatch.setattr("paraforge.intake.bitext.ingest.rank_groups", None)
     again, _ = run(tmp_path, *sources)
     assert content(tmp_path / "ingested") == before
     assert (again.rows, again.rejected, again.sources) == (report.rows, report.rejected, report.sources)
@@ -77,24 +77,6 @@ def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_tho
         assert content(base / "ingested") == content(fresh / "ingested")
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"PAR1"])
-def test_keys_that_a_killed_run_left_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
-) -> None:
-    sources = corpus(tmp_path)
-    monkeypatch.setattr("paraforge.intake.bitext.ingest.drop_keys", lambda directory: None)
-    run(tmp_path, sources[0])
-    left = sorted((tmp_path / "work").glob("ingest/files/*/keys/*.parquet"))
-    assert left
-    if damage is not None:
-        left[-1].write_bytes(damage)
-    monkeypatch.undo()
-    run(tmp_path, *sources)
-    assert not list((tmp_path / "work").rglob("keys"))
-    run(tmp_path / "fresh", *sources)
-    assert content(tmp_path / "ingested") == content(tmp_path / "fresh" / "ingested")
-
-
 def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Path) -> None:
     sources = corpus(tmp_path)
     first, _ = run(tmp_path, *sources)
@@ -107,31 +89,24 @@ def test_a_changed_file_or_parameter_is_not_taken_from_the_last_run(tmp_path: Pa
     assert changed.rows == first.rows - 499
 
 
-@pytest.mark.parametrize("damage", ["truncated", "swapped", "flipped"])
-def test_damaged_pieces_in_the_work_directory_are_made_again(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["deleted", "truncated", "flipped"])
+def test_damaged_parts_are_read_again_or_named(tmp_path: Path, damage: str) -> None:
     sources = corpus(tmp_path)
     run(tmp_path, *sources)
     before = content(tmp_path / "ingested")
-    pieces = sorted((tmp_path / "work" / "ingest").rglob("*.parquet"))
-    assert len(pieces) > 15
-    for one, other in zip(pieces[::2], pieces[1::2], strict=False):
-        data = one.read_bytes()
-        if damage == "truncated":
-            one.unlink()  # published shards are the same file by another name
-            one.write_bytes(data[:-20])
-        elif damage == "swapped":
-            kept = other.read_bytes()
-            one.unlink()
-            other.unlink()
-            one.write_bytes(kept)
-            other.write_bytes(data)
-        else:
-            spoilt = bytearray(data)
-            spoilt[len(spoilt) // 3] ^= 1
-            one.unlink()
-            one.write_bytes(bytes(spoilt))
-    run(tmp_path, *sources)
-    assert content(tmp_path / "ingested") == before
+    for part in sorted((tmp_path / "work" / "ingest").rglob("*.parquet")):
+        data = bytearray(part.read_bytes())
+        data[len(data) // 3] ^= 1
+        part.write_bytes({"deleted": b"", "truncated": data[:-20], "flipped": data}[damage])
+        if damage == "deleted":
+            part.unlink()
+        elif damage == "flipped":
+            with pytest.raises(InputError, match=r"files/.*parquet.* Delete it and run") as caught:
+                run(tmp_path, *sources)
+            assert str(part) in str(caught.value)
+            part.unlink()
+        run(tmp_path, *sources)
+        assert content(tmp_path / "ingested") == before
 
 
 @pytest.mark.full
