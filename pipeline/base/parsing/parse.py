@@ -87,7 +87,7 @@ def parse_sentences(
     )
     resources = resources.model_copy(update={"work": resources.work / "parses"})
     work = WorkDirectory(step.name, resources.work)
-    known, finished = _known(work)
+    known = _known(work)
     wanted: dict[bytes, None] = {}
     new: list[str] = []
     for batch in batches:
@@ -102,8 +102,7 @@ def parse_sentences(
     if texts:
         logger.info("%d of %d sentences have to be parsed", len(texts), len(order))
         _parse_new(step, texts, work, resources)
-        known, finished = _known(work)
-    work.note_used(finished)
+        known = _known(work)
     mine = _among(known.keys, np.sort(order))
     return Parses(known.keys[mine], known.trees.filter(pa.array(mine)), fingerprint)
 
@@ -149,15 +148,15 @@ def _keys(sentences: pa.Array | pa.ChunkedArray) -> NDArray[np.bytes_]:
     return np.ascontiguousarray(pairs).view(_KEY).reshape(-1)
 
 
-def _known(work: WorkDirectory) -> tuple[Parses, list[str]]:
-    """What earlier runs parsed, and the keys of their shards; damaged ones are passed over."""
+def _known(work: WorkDirectory) -> Parses:
+    """Read what earlier runs parsed."""
     finished = sorted(path.stem for path in work.path.glob("*.parquet") if work.find(path.stem) is not None)
     tables = [read_parquet(work.file(key)) for key in finished]
     table = pa.concat_tables([_SCHEMA.empty_table(), *(one.cast(_SCHEMA) for one in tables)])
     pairs = np.stack([table["high"].to_numpy(), table["low"].to_numpy()], axis=1).astype(">u8")
     keys = np.ascontiguousarray(pairs).view(_KEY).reshape(-1)
     order = np.argsort(keys, kind="stable")
-    return Parses(keys[order], table["tree"].combine_chunks().take(pa.array(order)), ""), finished
+    return Parses(keys[order], table["tree"].combine_chunks().take(pa.array(order)), "")
 
 
 def _among(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:

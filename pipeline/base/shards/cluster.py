@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import math
-import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from paraforge.base.errors import IncompleteError, InputError, first_line
 from paraforge.base.interrupts import check_interrupt
@@ -34,6 +31,8 @@ _SECONDS_BETWEEN_COUNTS = 10.0
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
 _CONNECTING = "30s"
+# Schedulers without TLS that a warning has named.
+_warned: set[str] = set()
 
 
 def worker_number() -> int:
@@ -176,31 +175,19 @@ def check_address(address: str) -> None:
         ) from error
 
 
-def _is_open(address: str) -> bool:
-    """Whether an address is neither encrypted nor of this host or a private network."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("tcp", "ws", "ucx"):
-        return False
-    host = parts.hostname or ""
-    try:
-        found = ipaddress.ip_address(host if ":" in host else socket.gethostbyname(host))
-    except (OSError, ValueError):
-        return False
-    return found.is_global
-
-
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
     """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
     import dask
-    from distributed import Client
+    from distributed import Client, Security
 
     if resources.scheduler is not None:
         check_address(resources.scheduler)
-        if _is_open(resources.scheduler):
+        if not resources.scheduler.startswith(("tls://", "wss://")) and resources.scheduler not in _warned:
+            _warned.add(resources.scheduler)
             logger.warning(
-                "%s is a public address without encryption: whoever reaches it can run code on its workers. "
-                "Use tls:// (docs/scaling.md), or an address of a private network",
+                "%s has no TLS, so whoever can connect to it runs code as you: use tls:// (docs/scaling.md) "
+                "unless everyone on that network may",
                 resources.scheduler,
             )
         try:
@@ -235,11 +222,16 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
             threads_per_worker=at_once,
             processes=True,
             memory_limit=resources.memory_limit,
+            # Dask runs whatever a client sends: other users of this host must not connect, and cannot without
+            # a certificate that only these processes know.
+            protocol="tls://",
+            host="127.0.0.1",
+            security=Security.temporary(),
             dashboard_address=None,
             resources={"GPU": at_once} if gpu else None,
             silence_logs=logging.ERROR,
-            # No dashboard, but a port for the scheduler's metrics: any, or a second cluster on a host warns.
-            scheduler_kwargs={"dashboard_address": ":0"},
+            # No dashboard, but an HTTP port with the scheduler's metrics, at any number.
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -316,9 +308,9 @@ class Workers:
 
     def _none_left(self) -> IncompleteError:
         refused = "".join(f"\n  - the worker at {name}: {reason}" for name, reason in self._refused.items())
+        why = "every worker was refused" if refused else f"no worker for {_PATIENCE_SECONDS / 60:.0f} minutes"
         return IncompleteError(
-            f"no worker that can be used has been there for {time.monotonic() - self._last_seen:,.0f} "
-            "seconds. What is finished is safe: start workers with this host's versions of libraries and run "
+            f"{why}. What is finished is safe: start workers with this host's versions of libraries and run "
             f"the same command again.{refused}"
         )
 

@@ -3,14 +3,17 @@ computes, no or another one is refused in words."""
 
 import logging
 import shutil
+import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
+import psutil
 import pytest
-from distributed import CancelledError, Status
+from distributed import CancelledError, Security, Status
 from distributed.comm import CommClosedError
 from distributed.nanny import WorkerProcess
 from pydantic import ValidationError
@@ -184,31 +187,37 @@ def test_an_encrypted_scheduler_needs_certificates() -> None:
         assert cluster.certificates(resources) == {}
 
 
-@pytest.mark.parametrize(
-    ("address", "is_open"),
-    [
-        ("tcp://127.0.0.1:8786", False),
-        ("tcp://10.1.2.3:8786", False),
-        ("tcp://192.168.0.7:8786", False),
-        ("tcp://8.8.8.8:8786", True),
-        ("ws://8.8.8.8:8786", True),
-        ("tcp://[2001:4860:4860::8888]:8786", True),
-        ("tcp://[::1]:8786", False),
-        ("tls://8.8.8.8:8786", False),
-        ("wss://8.8.8.8:8786", False),
-        ("tcp://no.such.host.invalid:8786", False),
-    ],
-)
-def test_public_addresses_without_encryption(address: str, is_open: bool) -> None:
-    assert cluster._is_open(address) is is_open
-
-
-def test_a_public_scheduler_is_warned_of(
+def test_a_scheduler_without_tls_is_warned_of_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(cluster, "_CONNECTING", "0.1s")
-    monkeypatch.setattr(cluster, "_is_open", lambda address: True)
+    monkeypatch.setattr(cluster, "_warned", set())
     resources = Resources(scheduler="tcp://127.0.0.1:9")
-    with caplog.at_level(logging.WARNING), pytest.raises(IncompleteError), connect(resources, 1):
-        pass
-    assert "can run code on its workers" in caplog.text
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING), pytest.raises(IncompleteError), connect(resources, 1):
+            pass
+    warnings = [one.getMessage() for one in caplog.records if "runs code as you" in one.getMessage()]
+    assert len(warnings) == 1 and "use tls://" in warnings[0]
+
+
+def test_other_users_of_this_host_cannot_use_a_local_cluster() -> None:
+    """Every port of its processes is on the loopback address, and none runs code without the certificate."""
+    with connect(Resources(), 2) as client:
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        ports = {
+            (one.laddr.ip, one.laddr.port)
+            for process in processes
+            for one in process.net_connections("inet")
+            if one.status == psutil.CONN_LISTEN
+        }
+        assert len(ports) > 3 and {ip for ip, _ in ports} == {"127.0.0.1"}
+        info = client.scheduler_info()
+        nannies = [worker["nanny"] for worker in info["workers"].values()]
+        for address in [info["address"], *info["workers"], *nannies]:
+            assert address.startswith("tls://127.0.0.1:")
+            context = Security.temporary().get_connection_args("client")["ssl_context"]
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            port = int(address.rpartition(":")[2])
+            with pytest.raises(ssl.SSLError), socket.create_connection(("127.0.0.1", port), 5) as plain:
+                context.wrap_socket(plain).recv(1)
+        assert client.submit(sum, [1, 2]).result() == 3

@@ -108,7 +108,7 @@ def test_a_worker_with_other_versions_is_named_and_the_others_continue(
         ]
         shutil.rmtree(there.work)
         client.run(pretend_on_worker, library, workers=[good])
-        with pytest.raises(IncompleteError, match="no worker that can be used") as raised:
+        with pytest.raises(IncompleteError, match="every worker was refused") as raised:
             run_step(STEP, [tmp_path / "in"], tmp_path / "out", there)
         assert all(f"{one}: it has {library} 0.1, not {number}" in str(raised.value) for one in (good, bad))
 
