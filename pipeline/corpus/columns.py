@@ -1,6 +1,7 @@
 """Every column of the project in the order of the published corpus, scores included, and its label."""
 
 from collections.abc import Iterable
+from math import inf
 
 import pyarrow as pa
 
@@ -8,16 +9,16 @@ from paraforge.base.shards import schema
 from paraforge.corpus.scorer import Column, Scale, scorer_types
 
 
-def _given(name: str, scale: Scale | None = None) -> Column:
+def _given(name: str, scale: Scale | None = None, limits: tuple[float, float] | None = None) -> Column:
     field = schema.COLUMNS[name]
-    return Column(name, field.type, field.metadata[b"description"].decode(), scale=scale)
+    return Column(name, field.type, field.metadata[b"description"].decode(), scale=scale, limits=limits)
 
 
 # A score's column is declared where it is computed, so that adding one is adding a file.
 SCORES: dict[str, Column] = {
     column.name: column
     for column in (
-        _given("translation_score", Scale(-4, 0, 40)),
+        _given("translation_score", Scale(-4, 0, 40), (-inf, 0)),
         _given("given_score"),
         *(column for scorer in scorer_types() for column in scorer.columns),
     )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,33 @@ class Scale:
 
 SHARES = Scale(0, 1, 20)
 
+Closed = Literal["both", "left", "right", "neither"]
+
+
+def inside(
+    values: npt.NDArray[Any],
+    minimum: float | None = None,
+    maximum: float | None = None,
+    closed: Closed = "both",
+) -> npt.NDArray[np.bool_]:
+    """Compare scores with bounds: the one comparison of filters, groups and verdicts. NaN is never inside.
+
+    A bound is rounded to the precision of the scores, so that 0.7 as a 32-bit score reaches a minimum of 0.7
+    and is not below a maximum of 0.7, as a reader expects. closed: which bounds belong to the interval.
+    """
+    found = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+    if minimum is not None:
+        low = _at_precision(values, minimum)
+        found &= values >= low if closed in ("both", "left") else values > low
+    if maximum is not None:
+        high = _at_precision(values, maximum)
+        found &= values <= high if closed in ("both", "right") else values < high
+    return found
+
+
+def _at_precision(values: npt.NDArray[Any], bound: float) -> Any:
+    return values.dtype.type(bound) if values.dtype.kind == "f" else bound
+
 
 @dataclass(frozen=True)
 class Column:
@@ -87,6 +114,7 @@ class Column:
         description: what the column has, in the shards' schema and the reference.
         label: what people call it; its name with blanks where nothing is said.
         scale: bins of its histogram; None: it has no histogram.
+        limits: the least and the greatest value that it can have; by default those of shares, otherwise none.
     """
 
     name: str
@@ -94,6 +122,11 @@ class Column:
     description: str
     label: str | None = None
     scale: Scale | None = None
+    limits: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.limits is None and self.scale is SHARES:
+            object.__setattr__(self, "limits", (0.0, 1.0))
 
     @property
     def field(self) -> pa.Field:
@@ -106,6 +139,10 @@ class Column:
         return bool(pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind))
 
 
+Worse = Literal["larger", "smaller", "farther"]
+"""Which of two scores is the worse one: the larger, the smaller, or the one farther from zero."""
+
+
 class Scorer(ABC):
     """Gives one or more columns of scores.
 
@@ -113,11 +150,14 @@ class Scorer(ABC):
         columns: what it gives.
         is_sign: the columns show how a translation fails, not whether it is another sentence's: no verdict on
             wrong pairs judges them.
+        worse: a pair of two translations gets the worse one of the scores that each of them has with the
+            reference that both were made from; None for a score that compares the two sides.
         place: columns come in the order of their scorers' places.
     """
 
     columns: ClassVar[tuple[Column, ...]]
     is_sign: ClassVar[bool] = False
+    worse: ClassVar[Worse | None] = None
     place: ClassVar[int] = 1000
 
     @classmethod

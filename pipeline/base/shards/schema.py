@@ -32,6 +32,8 @@ _DECLARED = [
         "`line` and `source_text` are of A, `translation_score` of B, marks of either",
     ),
     column("translation_line", pa.int64(), "of cs+de: line in B"),
+    column("original", pa.string(), "of cs+de: the reference that both sides are translations of"),
+    column("translation_source_text", pa.string(), "of cs+de: foreign-language side of B"),
     # text
     column("source_text", pa.string(), "foreign-language side of the bitext, in any language"),
     column("reference", pa.string(), "English side of the bitext"),
@@ -85,6 +87,15 @@ def alive_rows(table: pa.Table) -> Any:
 def usable_rows(table: pa.Table) -> Any:
     """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
     return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
+
+
+def original_rows(table: pa.Table) -> Any:
+    """Find the usable rows whose reference is one of the bitext, and not a translation as in a pair of two
+    translations: a pyarrow boolean array."""
+    usable = usable_rows(table)
+    if "translation_line" in table.column_names:
+        usable = pc.and_(usable, pc.is_null(table["translation_line"]))
+    return usable
 
 
 def schema_of(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
@@ -20,7 +19,9 @@ from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
 from paraforge.base.shards.store import ShardView
 from paraforge.corpus.publication.manifest import TRAIN
 from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.fate import kept_mask
+from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
 
 logger = logging.getLogger(__name__)
@@ -108,7 +109,8 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
         groups = connected("groups", TEXT_COLUMNS, parameters.group_score)
     if not parameters.splits:
         return Grouping(starts, groups)
-    clusters = connected("clusters", [*TEXT_COLUMNS, *_present(view, ["source_text"])], None)
+    shared = _present(view, ["source_text", "original", "translation_source_text"])
+    clusters = connected("clusters", [*TEXT_COLUMNS, *shared], None)
     keys = np.memmap(directory / "draws", np.uint64, "w+", shape=(total,))
     lineage = _present(view, LINEAGE)
     drawn = each(lambda shard: sampling_keys(_kept(view, shard, lineage), parameters.seed))
@@ -215,6 +217,7 @@ def joining_keys(rows: pa.Table, columns: Sequence[str], score: float | None) ->
     of a row whose paraphrase score is below ``score``."""
     keys = sentence_keys([rows[name] for name in columns])
     if score is not None and _SCORE in rows.column_names:
-        good = pc.fill_null(pc.greater_equal(rows[_SCORE], score), False).to_numpy(zero_copy_only=False)
+        values, missing = numbers(rows[_SCORE])
+        good = inside(values, score) & ~missing
         keys[~good, 1:] = 0
     return keys

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,8 +16,10 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json, remove_directory, sha256_file
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
+from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardRecord, ShardView, ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directories
@@ -31,7 +33,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
 from paraforge.corpus.publication.signature import signature
 from paraforge.corpus.publication.statistics import Statistics, describe, merge
-from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.passes import inputs_digest
@@ -308,10 +310,19 @@ class _Publication:
         write_description(directory, manifest, statistics, self.parameters)
         return manifest
 
+    def _training_rows(self) -> Iterator[pa.Table]:
+        """Lineage and translation of the kept pairs of each shard that are in no split."""
+        lineage = [name for name in LINEAGE if name in self.view.column_names]
+        fate = [name for name in FATE_COLUMNS if name in self.view.column_names]
+        for index in range(len(self.view)):
+            rows = self.view.read(index, [*lineage, "translation", *fate])
+            kept = rows.filter(pa.array(kept_mask(rows))).select([*lineage, "translation"])
+            yield kept.filter(pa.array(self.grouping.split(index) == 0))
+
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
-        """Publish the wrong pairs that the scores were judged by, too."""
+        """Publish the mismatched pairs behind the verdict, with the texts of training pairs alone."""
         pairs = find_wrong_pairs([stage.path for stage in self.view.directories])
         if pairs is None:
             return None
-        path = store_wrong_pairs(pairs, directory)
+        path = store_wrong_pairs(with_texts_of(pairs, self._training_rows()), directory)
         return PublishedFile(path.name, pairs.num_rows, path.stat().st_size, sha256_file(path))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
+from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, original_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory, shard_key
 from paraforge.base.text.tokens import tokenize_column
@@ -25,7 +25,7 @@ from paraforge.corpus.scoring.pairs import LETTER, by_source, log_length_ratios
 from paraforge.versions import SCORE
 
 STEP: Final = "score-counts"
-COUNTED_COLUMNS: Final = (*TEXT_COLUMNS, *FATE_COLUMNS, "source")
+COUNTED_COLUMNS: Final = (*TEXT_COLUMNS, *FATE_COLUMNS, "source", "translation_line")
 MOST_ROWS: Final = 2_000_000
 """Rows that are all counted; of a longer corpus, shards at equal distances and one or more of each source."""
 MOST_SOURCES: Final = 10_000
@@ -95,10 +95,11 @@ class ShardCounts:
 
 
 def count_shard(table: Any) -> ShardCounts:
-    """Count the rows that can be scored, of a table with `reference`, `translation` and perhaps `source`."""
+    """Count the rows that can be scored, of a table with `reference`, `translation` and perhaps `source`; not
+    pairs of two translations, whose references a machine made."""
     # Other columns may be of a type that Arrow cannot filter.
     counted = table.select([name for name in COUNTED_COLUMNS if name in table.column_names])
-    rows = counted.filter(usable_rows(table))
+    rows = counted.filter(original_rows(table))
     tokens = tokenize_column(rows["reference"])
     counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
     words = pa.table({"word": pa.array(tokens.vocabulary, pa.string()), "count": counts.astype(np.int64)})
@@ -170,7 +171,7 @@ def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int
 def source_rows(table: Any) -> Mapping[str, int]:
     """How many rows of each source :func:`count_shard` would count; sources with none are left out."""
     sources = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
-    usable = pa.chunked_array(sources).filter(usable_rows(table))
+    usable = pa.chunked_array(sources).filter(original_rows(table))
     return {source: len(rows) for source, rows in by_source(usable) if len(rows)}
 
 

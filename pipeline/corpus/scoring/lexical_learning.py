@@ -87,6 +87,8 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
     for name in SIDES:
         length = pc.utf8_length(table[name])
         usable = pc.and_(usable, pc.and_(pc.greater(length, 0), pc.less_equal(length, MOST_CHARACTERS)))
+    if "translation_line" in table.column_names:  # of a pair of two translations no side is a reference
+        usable = pc.and_(usable, pc.is_null(table["translation_line"]))
     if "rank" in table.column_names:
         usable = pc.and_(usable, pc.equal(pc.fill_null(table["rank"], 0), 0))
     nothing = pa.nulls(table.num_rows, pa.string())
@@ -152,7 +154,11 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
 def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
     """The tables of a corpus for :func:`drawn_rows`."""
-    columns = [name for name in (*SIDES, *FATE_COLUMNS, "source", "rank") if name in view.column_names]
+    columns = [
+        name
+        for name in (*SIDES, *FATE_COLUMNS, "source", "rank", "translation_line")
+        if name in view.column_names
+    ]
     shards = len(view) if {*SIDES} <= {*columns} else 0
     read = in_order(partial(view.read, columns=columns), shards, threads_for(resources, view.total_rows))
     with progress(total=view.total_rows, unit="rows", description=STEP) as bar:

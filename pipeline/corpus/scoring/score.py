@@ -4,6 +4,8 @@ What a model gives is a step of its own, with a directory next to the other scor
 that costs little runs no model again, and to add a model computes nothing else again.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections import Counter
@@ -12,6 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,6 +47,7 @@ from paraforge.versions import SCORE
 logger = logging.getLogger(__name__)
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
+_OF_TRANSLATIONS = ("original", "translation_source_text")
 # Directories that `score` may name, what their models are, and the column that each gives.
 _MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]] = {
     "sentence_transformer": ("SentenceTransformer", "cosine"),
@@ -130,17 +135,65 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     null where a side is null, or where an earlier step rejected it or failed on it.
     """
     usable = usable_rows(table)
-    present = [name for name in PAIR_COLUMNS if name in table.column_names]
-    pairs = Pairs.of(**dict(zip(present, table.select(present).filter(usable).columns, strict=True)))
+    present = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS) if name in table.column_names]
+    rows = table.select(present).filter(usable)
+    pairs = Pairs.of(**{name: rows[name] for name in present if name in PAIR_COLUMNS})
+    of_two = _PairsOfTranslations.of(rows)
     # Row of each usable pair among the pairs, null for the other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
     schema = schema_of(name for scorer in scorers for name in scorer.names)
     columns: dict[str, Any] = {}
     for scorer in scorers:
-        columns.update(scorer(pairs))
+        columns.update(scorer(pairs) if of_two is None else of_two.scores(scorer, scorer(pairs)))
     return pa.table(
         [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
     )
+
+
+@dataclass(frozen=True)
+class _PairsOfTranslations:
+    """The pairs of two translations among others: their places, and each translation with the reference."""
+
+    places: npt.NDArray[np.int64]
+    first: Pairs
+    second: Pairs
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> _PairsOfTranslations | None:
+        """Find them; None where there are none."""
+        if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
+            return None
+        places = np.flatnonzero(rows["original"].is_valid().to_numpy())
+        found = rows.take(pa.array(places))
+        names = [name.partition("/") for name in found["source"].to_pylist()]
+        sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
+        first, second = (
+            Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
+            for part, text, foreign in sides
+        )
+        return cls(places, first, second)
+
+    def scores(self, scorer: Scorer, found: dict[str, Any]) -> dict[str, Any]:
+        """Replace the scores of these pairs by the worse one of both translations where the scorer asks for
+        it."""
+        if scorer.worse is None:
+            return found
+        replaced = {}
+        first, second = scorer(self.first), scorer(self.second)
+        for name, column in found.items():
+            one, other, values = (
+                array.to_numpy(zero_copy_only=False).astype(np.float32)
+                for array in (first[name], second[name], column)
+            )
+            worse = {
+                "larger": np.fmax(one, other),
+                "smaller": np.fmin(one, other),
+                "farther": np.where(np.isnan(other) | (np.abs(one) >= np.abs(other)), one, other),
+            }[scorer.worse]
+            values = values.copy()
+            values[self.places] = worse
+            replaced[name] = pa.array(values, from_pandas=True)
+        return replaced
 
 
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
@@ -277,7 +330,7 @@ def score(
     counted, learnt = count_corpus(translated, resources), learn_corpus(translated, resources)
     steps = score_steps(parameters, vectors, resources, open_model, counted, learnt)
     present = ShardView(translated).column_names
-    columns = [name for name in (*PAIR_COLUMNS, *FATE_COLUMNS) if name in present]
+    columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
     steps[0] = replace(steps[0], columns=columns, notes=aligned_with(_column_of(one) for one in steps[1:]))
     report = run_step(steps[0], [translated], output, resources)
     for one in steps[1:]:

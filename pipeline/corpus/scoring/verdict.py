@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
 from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.corpus.scoring.wrong_pairs import FEW, RIGHT
@@ -75,8 +76,7 @@ class Minimum:
 
     def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Whether each score reaches it, at the scores' precision; NaN does not."""
-        value = scores.dtype.type(self.value)
-        return scores >= value if self.included else scores > value
+        return inside(scores, self.value, closed="both" if self.included else "neither")
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,13 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
         "pairs": made.num_rows,
         "separation": asdict(separation),
         "maximum": maximum,
-        "found": _share(wrong > wrong.dtype.type(maximum), weights),
+        "found": _share(Minimum(maximum, included=False).reached(wrong), weights),
     }
     if chosen is not None:
         found["chosen"] = chosen
-        found["chosen_found"] = _share(wrong > wrong.dtype.type(chosen), weights)
-        found["chosen_lost"] = _share(own > own.dtype.type(chosen), own_weights)
+        above = Minimum(chosen, included=False)
+        found["chosen_found"] = _share(above.reached(wrong), weights)
+        found["chosen_lost"] = _share(above.reached(own), own_weights)
     return found
 
 

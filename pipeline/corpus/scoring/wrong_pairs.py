@@ -6,7 +6,7 @@ paired with translations of other rows of the same source and of similar length,
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -146,6 +146,33 @@ def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
     with atomic_path(path) as temporary:
         feather.write_feather(wrong_pairs, str(temporary), compression="zstd")
     return path
+
+
+def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
+    """Keep the texts of mismatched pairs whose two sides come from the given rows, and the scores of all.
+
+    A corpus must not publish sentences that selection rejected or that a split holds out; what the scores are
+    worth is known from all pairs.
+
+    rows: lineage and ``translation`` of the rows, in pieces.
+    """
+    lineage = [name for name in LINEAGE if name in wrong_pairs.column_names]
+    own = pa.table({**{name: wrong_pairs[name] for name in lineage}, "place": np.arange(len(wrong_pairs))})
+    reference_there, translation_there = np.zeros((2, len(wrong_pairs)), np.bool_)
+    for some in rows:
+        there = own.join(some.select(lineage), lineage, join_type="left semi", use_threads=False)
+        reference_there[there["place"].to_numpy()] = True
+        texts = some["translation"].combine_chunks()
+        translation_there |= pc.is_in(wrong_pairs["translation"], value_set=texts).to_numpy()
+    if RULE in wrong_pairs.column_names:  # what a rule made belongs to the row itself
+        translation_there |= pc.is_valid(wrong_pairs[RULE]).to_numpy()
+    shown = pa.array(reference_there & translation_there)
+    for name in TEXT_COLUMNS:
+        texts = pc.if_else(shown, wrong_pairs[name], None)
+        wrong_pairs = wrong_pairs.set_column(
+            wrong_pairs.column_names.index(name), wrong_pairs.schema.field(name), texts
+        )
+    return wrong_pairs
 
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:

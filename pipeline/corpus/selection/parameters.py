@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,8 +65,11 @@ class SelectParameters(Section):
         settings = {name: one for name, one in filters.items() if one is not None}
         for name, one in settings.items():
             if isinstance(one, Mapping) and "kind" not in one:
-                known = ", ".join(other for other in settings if other != name)
-                raise ValueError(f"there is no filter '{name}' but {known}; a new one needs its kind")
+                others = [other for other in settings if other != name]
+                close = get_close_matches(name, others, n=1)
+                meant = f" (did you mean '{close[0]}'?)" if close else ""
+                listed = f"the filters are {', '.join(others)}, and a new one needs its kind"
+                raise ValueError(f"there is no filter '{name}'{meant}: {listed}")
         found: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)
         if named := [name for name, one in found.items() if one.name]:
             raise ValueError(f"{', '.join(named)}: the key is the filter's name; leave 'name' out")

@@ -256,7 +256,8 @@ class Browser:
         """Wrong pairs that would pass, those with the highest paraphrase score first."""
         if self.wrong is None:
             return []
-        rows = np.flatnonzero(self.wrong.passing(counted.rules))
+        shown = self.wrong.table["reference"].is_valid().to_numpy()  # selection keeps them, and no split
+        rows = np.flatnonzero(self.wrong.passing(counted.rules) & shown)
         if "paraphrase_score" in self.scales and "paraphrase_score" in self.wrong.table.column_names:
             score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
             rows = rows[np.argsort(-score[rows], kind="stable")]

@@ -84,6 +84,10 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now."""
         if cmd_name not in COMMANDS:
+            from paraforge.interface.configuration.places import suggestion
+
+            if ctx is not None and not ctx.resilient_parsing:
+                ctx.fail(f"there is no command '{cmd_name}'{suggestion(cmd_name, COMMANDS)}")
             return None
         name = cmd_name.replace("-", "_")
         module = importlib.import_module(f"paraforge.interface.cli.{MODULES.get(cmd_name, name)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,9 @@ def score(
     wrong_pairs: float | None = typer.Option(
         None, help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01"
     ),
+    maximum: list[str] = typer.Option(
+        [], metavar="SCORE=X", help="reject pairs above this, e.g. contradiction=0.9; may be repeated"
+    ),
     by: str = typer.Option("paraphrase_score", help="the score that pairs are rejected by"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
@@ -77,7 +80,7 @@ def score(
     \b
     Examples:
       paraforge score pairs.tsv.gz scored.parquet
-      paraforge score pairs.tsv.gz scored.csv --wrong-pairs 0.01
+      paraforge score pairs.tsv.gz scored.csv --wrong-pairs 0.01 --maximum contradiction=0.9
       paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
@@ -95,7 +98,9 @@ def score(
     from paraforge.interface.query.output import TABLE, chosen_format, parquet_as
     from paraforge.products.loading import load_fixed
 
-    bounds = _bounds(by, minimum, wrong_pairs)
+    bounds = [*_bounds(by, minimum, wrong_pairs), *map(_maximum, maximum)]
+    if len({one.score for one in bounds}) < len(bounds):
+        raise ConfigurationError(["two bounds on one score: use each score once"])
     require_regular(input_path)
     kind = chosen_format(form, output)
     if kind == TABLE:
@@ -158,20 +163,54 @@ def _bounds(score: str, minimum: float | None, share: float | None) -> list[Boun
     """The filter that is asked for, if one is. Raises ConfigurationError: no such filter."""
     from paraforge.corpus.scoring.wrong_pairs import judged_scores
     from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
+    from paraforge.interface.configuration.places import suggestion
 
     if score not in (judged := judged_scores()):
-        raise ConfigurationError([f"--by {score}: one of {', '.join(judged)}"])
+        close = suggestion(score, judged)
+        raise ConfigurationError([f"--by {score}: one of {', '.join(judged)}{close}"])
     if minimum is not None and share is not None:
         raise ConfigurationError(["give --minimum or --wrong-pairs, not both"])
     if minimum is not None:
         if not isfinite(minimum):
             raise ConfigurationError([f"--minimum {minimum}: a number is expected"])
-        return [BoundsParameters(kind="bounds", score=score, minimum=minimum)]
+        return [_checked("--minimum", score, {"minimum": minimum})]
     if share is None:
         return []
     if not 0 <= share < 1:
         raise ConfigurationError([f"--wrong-pairs {share}: a share of 0 to less than 1 is expected"])
     return [BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=share))]
+
+
+def _maximum(given: str) -> BoundsParameters:
+    """Read one ``--maximum SCORE=X``. Raises ConfigurationError if it is not a bound on a score."""
+    score, separator, number = given.partition("=")
+    try:
+        bound = float(number)
+    except ValueError:
+        bound = nan
+    if not separator or not isfinite(bound):
+        raise ConfigurationError([f"--maximum {given}: use SCORE=NUMBER, e.g. contradiction=0.9"])
+    return _checked("--maximum", score, {"maximum": bound})
+
+
+def _checked(option: str, score: str, bounds: dict[str, float]) -> BoundsParameters:
+    """The filter. Raises ConfigurationError if the score is unknown or a bound is outside its scale."""
+    from pydantic import ValidationError
+
+    from paraforge.corpus.selection.filters import SCORES
+    from paraforge.corpus.selection.filters.bounds import BoundsParameters
+    from paraforge.interface.configuration.places import suggestion
+
+    if score not in SCORES:
+        raise ConfigurationError([f"{option}: there is no score '{score}'{suggestion(score, SCORES)}"])
+    missing = "accept" if "maximum" in bounds else "refuse"
+    try:
+        return BoundsParameters.model_validate(
+            {"kind": "bounds", "score": score, "missing": missing, **bounds}
+        )
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigurationError([f"{option} {score}: {message}"]) from error
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:

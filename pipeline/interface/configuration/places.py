@@ -54,7 +54,9 @@ def has(content: Any, location: Location) -> bool:
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean 'beam'?` where something known is similar, otherwise nothing."""
     # Of two letters one is half: 'mi' is meant to be 'my'.
-    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
+    names = sorted(known)
+    begun = [name for name in names if len(wrong) > 2 and name.startswith(wrong)]
+    close = begun or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

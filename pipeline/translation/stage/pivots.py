@@ -30,6 +30,7 @@ from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_dir
 logger = logging.getLogger(__name__)
 
 STEP, _TRANSLATED = "pivots", "translated"
+_OF_PAIRS = ("translation_line", "original", "translation_source_text")
 _FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 # The first row of each reference that has a translation with text.
 _FIRST = """
@@ -84,7 +85,7 @@ def translated_of(pivot: str, resources: Resources) -> Path:
 
 def lineage_of(pivot: str, pairs: str) -> dict[str, str | None]:
     """The columns that rows of a pivot have beside others, where there are several pivots."""
-    return {"pivot": pivot, **({"translation_line": None} if pairs == "all" else {})}
+    return {"pivot": pivot, **(dict.fromkeys(_OF_PAIRS) if pairs == "all" else {})}
 
 
 def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources: Resources) -> dict[str, int]:
@@ -92,8 +93,8 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
 
     With pairs of all translations, rows follow whose two sides are translations of one reference: for each
     two pivots, of the first row with it in either. ``source`` names both bitexts, A/B; ``line`` and
-    ``source_text`` are of the first, ``translation_line`` and the score of the second, marks of both. A pair
-    of equal texts is rejected as ``identical``.
+    ``source_text`` are of the first, ``translation_line``, ``translation_source_text`` and the score of the
+    second, marks of both; ``original`` is the reference. A pair of equal texts is rejected as ``identical``.
 
     pivots: translated shards of each, by name, with the columns of :func:`lineage_of`.
     pairs: ``reference`` or ``all``. output: replaced as a whole. resources: the work directory.
@@ -148,6 +149,8 @@ def _write_pairs(
         "source": "a.source || '/' || b.source",
         "pivot": "a.pivot || '+' || b.pivot",
         "translation_line": "b.line",
+        "original": "a.reference",
+        "translation_source_text": "b.source_text",
         "reference": "a.translation",
         "translation": "b.translation",
         "translation_score": "b.translation_score",

@@ -28,6 +28,7 @@ from paraforge.corpus.scoring.wrong_pairs import (
     judged_scores,
     sample_sizes,
     trained_on_corpus,
+    with_texts_of,
 )
 from paraforge.embeddings.trainer.paragram import TRAINED_ON_NAME
 from tests.corpus.scoring.test_score import WITHOUT_LANGUAGE
@@ -247,3 +248,28 @@ def test_a_wrong_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, ve
     assert pairs["right_source_similarity"].to_pylist() == [
         by_line[line] for line in pairs["line"].to_pylist()
     ]
+
+
+def test_only_sentences_of_given_rows_are_kept() -> None:
+    """A corpus must not publish what selection rejected: scores stay, texts go."""
+    wrong = pa.table(
+        {
+            "source": ["a", "a", "b", "b"],
+            "line": [1, 2, 1, 2],
+            "reference": ["r1", "r2", "r3", "r4"],
+            "translation": ["t2", "t1", "t4", "made of t4"],
+            "rule": pa.array([None, None, None, "number"], pa.string()),
+            "paraphrase_score": [0.1, 0.2, 0.3, 0.4],
+        }
+    )
+    rows = [
+        pa.table({"source": ["a"], "line": [1], "translation": ["t1"]}),
+        pa.table({"source": ["a", "b"], "line": [2, 2], "translation": ["t2", "t4"]}),
+    ]
+    shown = with_texts_of(wrong, rows)
+    assert shown["reference"].to_pylist() == ["r1", "r2", None, "r4"]
+    assert shown["translation"].to_pylist() == ["t2", "t1", None, "made of t4"]
+    assert shown.drop_columns(["reference", "translation"]).equals(
+        wrong.drop_columns(["reference", "translation"])
+    )
+    assert with_texts_of(wrong, rows[:1])["translation"].to_pylist() == [None] * 4

@@ -38,6 +38,7 @@ class CharacterScore(CorpusScorer):
             scale=Scale(-4, 2, 30),
         ),
     )
+    worse = "smaller"
     place = 54
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:

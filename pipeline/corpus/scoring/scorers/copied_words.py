@@ -31,6 +31,7 @@ class CopiedWords(CorpusScorer):
             scale=SHARES,
         ),
     )
+    worse = "larger"
     place = 55
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

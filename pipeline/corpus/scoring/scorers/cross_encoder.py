@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ class CrossEncoderScore(Scorer):
             pa.float32(),
             "similarity under a cross-encoder, or the probability of entailment both ways",
             scale=SHARES,
+            limits=(-inf, inf),
         ),
     )
     place = 71

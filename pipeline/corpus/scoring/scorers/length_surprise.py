@@ -31,6 +31,7 @@ class LengthSurprise(CorpusScorer):
             scale=Scale(-10, 10, 40),
         ),
     )
+    worse = "farther"
     place = 53
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

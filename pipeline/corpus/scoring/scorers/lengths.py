@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Lengths(Scorer):
             "Moses tokens of the reference",
             label="tokens of the reference",
             scale=Scale(0, 101, 101),
+            limits=(0, inf),
         ),
         Column(
             "translation_tokens",
@@ -30,6 +32,7 @@ class Lengths(Scorer):
             "Moses tokens of the translation",
             label="tokens of the translation",
             scale=Scale(0, 101, 101),
+            limits=(0, inf),
         ),
     )
     place = 10

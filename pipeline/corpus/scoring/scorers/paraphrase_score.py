@@ -37,6 +37,7 @@ class ParaphraseScore(Scorer):
             "averaged word vectors + 0.65 F-score of aligned words, less for repetitions and other lengths; "
             "or the cosine of averaged word vectors, or of a model's",
             scale=Scale(-1, 1, 40),
+            limits=(-1, 1),
         ),
     )
     place = 20

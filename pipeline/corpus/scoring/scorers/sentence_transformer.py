@@ -25,7 +25,13 @@ class SentenceTransformerCosine(Scorer):
     """Cosine of the embeddings of the reference and of the translation."""
 
     columns = (
-        Column("cosine", pa.float32(), "cosine under a sentence-transformers model", scale=Scale(-1, 1, 40)),
+        Column(
+            "cosine",
+            pa.float32(),
+            "cosine under a sentence-transformers model",
+            scale=Scale(-1, 1, 40),
+            limits=(-1, 1),
+        ),
     )
     place = 70
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,8 +26,10 @@ class SourceSimilarity(Scorer):
             "share of the information in the words of reference and foreign side that the other side gives",
             label="similarity to the source",
             scale=Scale(-0.4, 1, 28),
+            limits=(-inf, 1),
         ),
     )
+    worse = "smaller"
     place = 57
 
     def __init__(self, lexical: LexicalTable) -> None:

@@ -30,6 +30,7 @@ class UnknownWords(CorpusScorer):
             scale=SHARES,
         ),
     )
+    worse = "larger"
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

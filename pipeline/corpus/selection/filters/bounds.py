@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from paraforge.base.section import Section
-from paraforge.corpus.columns import LABELS
+from paraforge.corpus.columns import LABELS, SCORES
+from paraforge.corpus.scorer import Closed, inside
 from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.scoring.wrong_pairs import compared_scores, judged_scores
 from paraforge.corpus.selection.filters import (
@@ -29,16 +29,11 @@ from paraforge.corpus.selection.filters import (
     short_name,
 )
 
-Closed = Literal["both", "left", "right", "neither"]
-
 
 @dataclass(frozen=True)
 class Bounds:
-    """An interval that may be open on either side; None is no bound.
-
-    Bounds are rounded to the precision of the score, so that 0.7 as a 32-bit score is inside [0.4, 0.7]
-    and outside [0.4, 0.7), as a reader expects.
-    """
+    """An interval that may be open on either side; None is no bound. :func:`paraforge.corpus.scorer.inside`
+    compares."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -46,14 +41,7 @@ class Bounds:
 
     def accept(self, values: npt.NDArray[Any]) -> Mask:
         """Whether each value is inside."""
-        inside = np.ones(len(values), bool)
-        if self.minimum is not None:
-            minimum = _as_type_of(values, self.minimum)
-            inside &= values >= minimum if self.closed in ("both", "left") else values > minimum
-        if self.maximum is not None:
-            maximum = _as_type_of(values, self.maximum)
-            inside &= values <= maximum if self.closed in ("both", "right") else values < maximum
-        return inside
+        return inside(values, self.minimum, self.maximum, self.closed)
 
     def signature(self) -> str:
         """``1-30``, ``5-`` or ``-0.7`` where both bounds belong to it; otherwise as ``(0.4-1]``."""
@@ -65,10 +53,6 @@ class Bounds:
         left = "[" if self.closed == "left" else "("
         right = "]" if self.closed == "right" else ")"
         return f"{left}{low}{dash}{high}{right}"
-
-
-def _as_type_of(values: npt.NDArray[Any], bound: float) -> Any:
-    return values.dtype.type(bound) if values.dtype.kind == "f" else bound
 
 
 @dataclass(frozen=True)
@@ -163,6 +147,15 @@ class BoundsParameters(IntervalParameters):
             )
         if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
             raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
+        column = SCORES.get(self.score)
+        for name, bound in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if column is None or column.limits is None or not isinstance(bound, float):
+                continue
+            low, high = column.limits
+            if not low <= bound <= high:
+                scale = f"from {low:g} to {high:g}" if math.isfinite(low) else f"at most {high:g}"
+                scale = scale if math.isfinite(high) else f"at least {low:g}"
+                raise ValueError(f"{name} is {bound:g}, but {self.score} is {scale}")
         return self
 
     def default_name(self) -> str:

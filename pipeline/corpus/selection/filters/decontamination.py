@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from paraforge.corpus.selection.filters import (
 from paraforge.corpus.selection.held_out import read_test_sentences
 
 SIDES = ("reference", "translation")
+ORIGINAL = "original"
 
 
 class WordNgrams:
@@ -126,9 +127,10 @@ def _lengths(words: Any) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Decontamination(NamedFilter):
-    """Refuses a pair of which either side is a test sentence, or shares an n-gram with one.
+    """Refuses a pair of which either side is a test sentence, or shares an n-gram with one; a pair of two
+    translations also where that is true of the reference that both were made from.
 
-    name: the reason.
+    name: the reason. has_original: whether the corpus has pairs of two translations.
     sentences: distinct normalised test sentences, sorted; the look-up of whole sentences.
     exact: whether whole sentences are looked up. ngrams: the test sentences' n-grams, or None.
     """
@@ -136,11 +138,12 @@ class Decontamination(NamedFilter):
     sentences: pa.Array
     exact: bool = True
     ngrams: WordNgrams | None = None
+    has_original: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Both sides of the pair."""
-        return SIDES
+        """Both sides of the pair, and of two translations what they are translations of."""
+        return SIDES + ((ORIGINAL,) if self.has_original else ())
 
     @property
     def fingerprint(self) -> str:
@@ -153,11 +156,11 @@ class Decontamination(NamedFilter):
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
         refused = np.zeros(rows.num_rows, bool)
-        for side in SIDES:
+        for side in self.columns:
             texts = rows.column(side).combine_chunks()
             if isinstance(texts, pa.ChunkedArray):
                 texts = pa.concat_arrays(texts.chunks)
-            normalised = normalise(texts)
+            normalised = normalise(texts if side in SIDES else pc.fill_null(texts, ""))
             if self.exact:
                 refused |= pc.is_in(normalised, value_set=self.sentences).to_numpy(zero_copy_only=False)
             if self.ngrams is not None:
@@ -244,4 +247,5 @@ class DecontaminationParameters(FilterParameters):
             for file in self.files
             for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
         )
-        return build_decontamination(self.reason, sentences, exact=self.exact, ngram=self.ngram)
+        built = build_decontamination(self.reason, sentences, exact=self.exact, ngram=self.ngram)
+        return replace(built, has_original=ORIGINAL in pairs.column_names)
