@@ -1,0 +1,14 @@
+"""The finished project is made once for all processes of the tests."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.guarantees.stages import make_finished
+from tests.project import made_once
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, every stage of which has run; it is only read or copied."""
+    return made_once(tmp_path_factory, "guarantees", make_finished)

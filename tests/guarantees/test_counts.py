@@ -1,0 +1,220 @@
+"""Nothing is lost: rows in = kept + rejected + failed, from the bitext to the corpus, which verifies. What
+has been translated once is never translated again."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.files import read_json
+from paraforge.translation.engines.fake import FakeTranslator
+from tests.damage import apply, flip, truncate
+from tests.guarantees.stages import FAILING, SOURCES, change, copy, make, result
+from tests.here import inside, run_command, run_stage
+
+CHAIN = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, run to the corpus without a model and with the built-in scorer."""
+    project = make(tmp_path_factory.mktemp("counts") / "project")
+    change(project, {"nmt": {"model": "none"}, "paragram": {"built_in": "general"}})
+    with inside(project):
+        for stage in CHAIN:
+            assert run_stage(stage)
+    return project
+
+
+def rows(directory: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for path in sorted(directory.glob("shard-*.parquet"))
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+    ]
+
+
+def lines_of(project: Path) -> dict[tuple[str, int], str]:
+    """All lines of the bitext, by source and number."""
+    return {
+        (name, number): line
+        for name in SOURCES
+        for number, line in enumerate((project / f"{name}.tsv").read_text("utf-8").splitlines(), 1)
+    }
+
+
+def test_every_line_is_kept_or_rejected_or_failed(published: Path) -> None:
+    lines = lines_of(published)
+    kept, others = (rows(published / "data" / name) for name in ("corpus", "rejected"))
+    found = Counter((row["source"], row["line"]) for row in (*kept, *others))
+    assert found == Counter(lines.keys())
+    for row in kept:
+        assert lines[row["source"], row["line"]] == f"{row['source_text']}\t{row['reference']}"
+        assert row["translation"] and row["rejected"] is None and row["failed"] is None
+    for row in others:
+        assert (row["rejected"] is None) != (row["failed"] is None)
+    failed = {(row["source"], row["line"]) for row in others if row["failed"]}
+    assert failed == {place for place, line in lines.items() if FAILING in line.split("\t")[0]} and failed
+    reasons = {row["line"]: row["rejected"] for row in others if row["source"] == "dirty"}
+    assert {line: reasons[line] for line in (2, 4, 5, 6, 7)} == {
+        2: "duplicate",
+        4: "identical",
+        5: "blank_source",
+        6: "blank_reference",
+        7: "malformed",
+    }
+
+
+def test_every_stage_counts_the_same_rows(published: Path) -> None:
+    total = len(lines_of(published))
+    for name in ("ingested", "translated", "scored", "selected"):
+        assert len(rows(published / "data" / name)) == total, name
+    metrics = {name: read_json(published / f"metrics/{name}.json") for name in CHAIN}
+    found = metrics["ingest"]
+    assert found["rows"] == total == found["kept"] + sum(found["rejected"].values())
+    per_source = found["sources"].values()
+    assert sum(one["rows"] for one in per_source) == total
+    assert all(one["rows"] == one["kept"] + sum(one["rejected"].values()) for one in per_source)
+    found = metrics["translate"]
+    failed = sum(found["failed"].values())
+    assert found["rows"] == total == found["translated"] + found["rejected"] + failed
+    assert metrics["score"]["rows"] == total == metrics["score"]["scored"] + metrics["score"]["unscored"]
+    counts = read_json(published / "data/corpus/_manifest.json")["counts"]
+    for found in (metrics["select"], counts):
+        assert (
+            found["rows_in"]
+            == total
+            == found["kept"] + sum(found["rejected"].values()) + sum(found["failed"].values())
+        )
+        assert sum(found["failed"].values()) == failed
+    kept, others = (rows(published / "data" / name) for name in ("corpus", "rejected"))
+    assert len(kept) == counts["kept"] == metrics["select"]["kept"] == metrics["publish"]["pairs"]
+    reasons = Counter(row["rejected"] or row["failed"] for row in others)
+    assert reasons == Counter({**counts["rejected"], **counts["failed"]})
+    assert reasons == Counter({**metrics["select"]["rejected"], **metrics["select"]["failed"]})
+
+
+def test_filters_reject_what_their_rules_say(published: Path, tmp_path: Path) -> None:
+    """The rules are applied here once more, row by row; the bounds are values that occur."""
+    everything = [row for name in ("corpus", "rejected") for row in rows(published / "data" / name)]
+    scores = sorted(row["paraphrase_score"] for row in everything if row["paraphrase_score"] is not None)
+    low, high = scores[30], scores[-30]
+    project = copy(published, tmp_path / "project")
+    rules = {
+        "short": {"kind": "length", "minimum": 5, "maximum": 9},
+        "score": {"kind": "bounds", "score": "paraphrase_score", "minimum": low, "maximum": high},
+    }
+    change(project, {"select.filters": rules, "select.order": ["short", "score"], "select.required": []})
+    with inside(project):
+        assert run_stage("select") and run_stage("publish")
+
+    def reason(row: dict[str, Any]) -> str | None:
+        if row["failed"] or row["translation"] is None:  # before the filters
+            return str(row["failed"] or row["rejected"])
+        if not all(5 <= row[side] <= 9 for side in ("reference_tokens", "translation_tokens")):
+            return "short"
+        score = row["paraphrase_score"]
+        return None if score is not None and low <= score <= high else "score"
+
+    wanted = {(row["source"], row["line"]): reason(row) for row in everything}
+    found = {
+        (row["source"], row["line"]): row["rejected"] or row["failed"]
+        for name in ("corpus", "rejected")
+        for row in rows(project / "data" / name)
+    }
+    assert found == wanted
+    assert {"short", "score", None} < set(found.values())
+
+
+@pytest.mark.parametrize("damage", [flip, truncate])
+def test_damaged_corpora_do_not_verify(published: Path, tmp_path: Path, damage: Any) -> None:
+    project = copy(published, tmp_path / "project", work=False)
+    with inside(project):
+        for name in ("corpus", "rejected"):
+            directory = project / "data" / name
+            run_command("verify", directory)
+            for path in sorted(directory.iterdir()):
+                before = path.read_bytes()
+                apply(damage, path)
+                result = run_command("verify", directory, expect=None)
+                assert result.exit_code != 0, f"{path.name} is damaged"
+                assert path.name in result.output
+                path.write_bytes(before)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """How often the fake engine has translated each sentence, but for "1", which shows that it works."""
+    found: Counter[str] = Counter()
+    translate = FakeTranslator._hypotheses
+
+    def counted(self: FakeTranslator, source: Any) -> Any:
+        found.update([source.sentence] * (source.sentence != "1"))
+        return translate(self, source)
+
+    monkeypatch.setattr(FakeTranslator, "_hypotheses", counted)
+    yield found
+
+
+def test_a_known_sentence_is_never_translated_again(
+    published: Path, tmp_path: Path, asked: Counter[str]
+) -> None:
+    project = copy(published, tmp_path / "project", work=False)
+    wanted = result(project, "translate")
+    usable = [row["source_text"] for row in rows(project / "data/ingested") if row["rejected"] is None]
+    distinct = {sentence for sentence in usable if FAILING not in sentence}
+    assert len(distinct) < len(usable)
+
+    def translated() -> Counter[str]:
+        asked.clear()
+        with inside(project):
+            assert run_stage("ingest") and run_stage("translate")
+        return asked
+
+    assert translated() == Counter(distinct)
+    assert result(project, "translate") == wanted
+    assert not translated()
+    for name in (project / "work").iterdir():  # all but the memory
+        if name.name != "memory":
+            shutil.rmtree(name)
+    assert not translated()
+    assert result(project, "translate") == wanted
+    change(project, {"translate.sentences_per_task": 20, "ingest.rows_per_shard": 150})
+    assert not translated()
+    with (project / "dirty.tsv").open("a", encoding="utf-8") as file:
+        file.write("Tohle nikdo neřekl.\tNobody said this.\nPes běží.\tA dog is running.\n")
+    assert translated() == Counter(["Tohle nikdo neřekl."])
+    change(project, {"translate.fake.seed": 2})
+    assert translated() == Counter([*distinct, "Tohle nikdo neřekl."])
+    change(project, {"translate.fake.seed": 1})
+    assert not translated()
+
+
+def test_what_was_translated_before_the_process_died_is_kept(
+    published: Path, tmp_path: Path, asked: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most the task in hand, of 30 sentences, is lost."""
+    project = copy(published, tmp_path / "project", work=False)
+    wanted = result(project, "translate")
+    translate = FakeTranslator._hypotheses
+
+    def dies(self: FakeTranslator, source: Any) -> Any:
+        if asked.total() >= 130:
+            raise Died
+        return translate(self, source)
+
+    with inside(project):
+        with monkeypatch.context() as patch, pytest.raises(Died):
+            patch.setattr(FakeTranslator, "_hypotheses", dies)
+            run_stage("translate")
+        assert run_stage("translate")
+    assert asked.total() <= len(asked) + 30
+    assert result(project, "translate") == wanted
+
+
+class Died(BaseException):
+    """No handler of the product's catches it."""

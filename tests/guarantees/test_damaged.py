@@ -1,0 +1,69 @@
+"""A damaged input is an error in words that names the file, or it changes nothing; what was there stays."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import ParaforgeError
+from tests.damage import Damage, apply, remove, truncate
+from tests.guarantees.stages import STAGES, copy, result
+from tests.here import inside, run_stage
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+
+
+def inputs(stage: str) -> list[str]:
+    """What a stage reads that other stages made."""
+    return [name for name in STAGES[stage]["deps"] if name.startswith(("data/", "models/"))]
+
+
+CASES = [(stage, name) for stage in STAGES for name in inputs(stage)]
+
+
+def check(project: Path, stage: str, damaged: Path, wanted: dict[str, dict[str, str]]) -> None:
+    """Check that the stage stops with an error that names the file, or gives what it gave."""
+    try:
+        with inside(project):
+            assert run_stage(stage)
+    except ParaforgeError as error:
+        assert damaged.name in str(error) or damaged.parent.name in str(error), error
+    assert result(project, stage) == wanted
+
+
+def last_of_each_kind(directory: Path) -> list[Path]:
+    """The last file of each kind, such as the last of numbered shards."""
+    if directory.is_file():
+        return [directory]
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return [*{path.name.split("-")[0] + path.suffix: path for path in files}.values()]
+
+
+@pytest.mark.parametrize("damage", [truncate, remove])
+@pytest.mark.parametrize(("stage", "name"), CASES)
+def test_one_damaged_input(finished: Path, tmp_path: Path, stage: str, name: str, damage: Damage) -> None:
+    wanted = result(finished, stage)
+    for number, original in enumerate(last_of_each_kind(finished / name)):
+        project = copy(finished, tmp_path / str(number), work=False)
+        path = project / original.relative_to(finished)
+        apply(damage, path)
+        check(project, stage, path, wanted)
+
+
+@pytest.mark.parametrize(("stage", "name"), [case for case in CASES if case[1].startswith("data/")])
+def test_a_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str, name: str) -> None:
+    wanted = result(finished, stage)
+    project = copy(finished, tmp_path / "project", work=False)
+    found = sorted((project / name).glob("*.parquet"))
+    if not found:
+        pytest.skip("it has no tables")
+    content = found[-1].read_bytes()
+    found[-1].unlink()  # it may be a link
+    group = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0)
+    for number in range(group.num_columns):
+        column = group.column(number)
+        damaged = bytearray(content)
+        damaged[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+        found[-1].write_bytes(damaged)
+        check(project, stage, found[-1], wanted)

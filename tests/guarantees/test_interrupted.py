@@ -1,0 +1,97 @@
+"""A stage that is killed, or that cannot write, leaves nothing unfinished under a final name, and the next
+run gives the same bytes. Stages are started as DVC starts them, and killed by a real SIGKILL."""
+
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.guarantees.stages import STAGES, copy, outputs, remove, result
+from tests.project import ROOT, project_environment, stage_names
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+RENAMES = "renames"
+HOOK = Path(__file__).parent / "hook"
+
+
+def run(
+    project: Path, stage: str, kill_after: int | None = None, start: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a stage to its end, which may be a kill before the rename after so many."""
+    (project / RENAMES).unlink(missing_ok=True)
+    environment = project_environment(project)
+    environment["PYTHONPATH"] = f"{HOOK}:{environment['PYTHONPATH']}:{ROOT}"
+    environment["COUNT_RENAMES_IN"] = str(project / RENAMES)
+    if kill_after is not None:
+        environment["KILL_AFTER_RENAMES"] = str(kill_after)
+    command = [sys.executable, "-m", f"paraforge.stages.{stage}", *stage_names()[stage]]
+    return subprocess.run(
+        command,
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        preexec_fn=start,
+    )
+
+
+def check_whole_or_missing(project: Path, stage: str, wanted: dict[str, dict[str, str]]) -> None:
+    """Check that each output has all of its files or does not exist."""
+    for name, files in result(project, stage).items():
+        assert files in ({}, wanted[name]), f"{name} is half written"
+
+
+def check_resumed(project: Path, stage: str, wanted: dict[str, dict[str, str]]) -> None:
+    """Check that a further run gives the same files, and leaves nothing else beside them."""
+    check_whole_or_missing(project, stage, wanted)
+    again = run(project, stage)
+    assert again.returncode == 0, again.stderr
+    assert result(project, stage) == wanted
+    for name in outputs(stage):
+        beside = {path.name for path in (project / name).parent.iterdir()}
+        assert not [found for found in beside if found.startswith(".")], f"left beside {name}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_once_in_the_middle(finished: Path, tmp_path: Path, stage: str) -> None:
+    project = copy(finished, tmp_path / "project", work=False)
+    wanted = result(finished, stage)
+    remove(project, stage)
+    whole = run(project, stage)
+    assert whole.returncode == 0, whole.stderr
+    assert result(project, stage) == wanted
+    renames = (project / RENAMES).stat().st_size
+    for kill_after in {renames // 2, renames - 1}:
+        project = copy(finished, tmp_path / str(kill_after), work=False)
+        remove(project, stage)
+        killed = run(project, stage, kill_after)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        check_resumed(project, stage, wanted)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_disk_that_is_full_in_the_middle(finished: Path, tmp_path: Path, stage: str) -> None:
+    """No file may become longer than half of the longest that the stage writes."""
+    project = copy(finished, tmp_path / "project", work=False)
+    wanted = result(finished, stage)
+    remove(project, stage)
+    files = [path for name in outputs(stage) for path in _files(finished / name)]
+    limit = max(path.stat().st_size for path in files) // 2
+
+    def start() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+    failed = run(project, stage, start=start)
+    assert failed.returncode in (1, 2, 3), failed.stderr
+    assert "Traceback" not in failed.stderr
+    check_resumed(project, stage, wanted)
+
+
+def _files(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]

@@ -1,0 +1,101 @@
+"""The whole product once, with the fake engine, as users run it: set up a project, run it with DVC, change
+it, kill it. Every command is a process of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.files import read_json
+from paraforge.intake.sample_bitext import write_sample
+from tests.project import digests, environment
+
+pytestmark = pytest.mark.timeout(600)
+STAGES = ["ingest", "nmt", "translate", "paragram", "score", "select", "publish"]
+PAIRS = 300
+
+
+def run(project: Path, *command: str) -> str:
+    """Run a command in the project and return what it says."""
+    done = subprocess.run(
+        command, cwd=project, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def repro(project: Path) -> list[str]:
+    """Run the pipeline to the corpus, and return the names of the stages that ran."""
+    said = run(project, "dvc", "repro", "publish")
+    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")]
+
+
+def kill_during(project: Path, stage: str) -> None:
+    """Run the pipeline, and kill it with all of its processes soon after a stage has begun."""
+    process = subprocess.Popen(
+        ["dvc", "repro", "publish"],
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert any(line.startswith(f"Running stage '{stage}'") for line in process.stdout)
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a bitext of 300 pairs, run to the corpus by one worker."""
+    place = tmp_path_factory.mktemp("end")
+    texts = [path.read_text(encoding="utf-8") for path in write_sample(place / "bitext", pairs=PAIRS)]
+    (place / "pairs.tsv").write_text("".join(texts), encoding="utf-8")
+    run(place, "paraforge", "init", "project", "--table", "pairs.tsv")
+    project = place / "project"
+    run(
+        project, "paraforge", "configure", "translation=fake", "translate.sentences_per_task=50",
+        "select.filters.paraphrase_score.minimum=0", "resources.workers=1",
+    )  # fmt: skip
+    assert repro(project) == STAGES
+    return project
+
+
+def test_the_corpus_has_every_pair_and_verifies(project: Path) -> None:
+    counts = read_json(project / "data/corpus/_manifest.json")["counts"]
+    assert counts["rows_in"] == PAIRS
+    assert counts["kept"] + sum(counts["rejected"].values()) + sum(counts["failed"].values()) == PAIRS
+    assert counts["kept"] > PAIRS / 2
+    run(project, "paraforge", "verify", "data/corpus", "data/rejected")
+    assert f"{counts['kept']}" in run(project, "paraforge", "summary")
+
+
+def test_nothing_runs_again_and_a_threshold_runs_two_stages(project: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
+    assert repro(copied) == []
+    threshold = "select.filters.paraphrase_score.minimum=0.2"
+    run(copied, "paraforge", "configure", threshold, "resources.threads=2")
+    assert repro(copied) == ["select", "publish"]
+    one, other = (read_json(place / "data/corpus/_manifest.json")["counts"] for place in (project, copied))
+    assert one["rows_in"] == other["rows_in"] and one["kept"] > other["kept"] > 0
+
+
+def test_two_workers_killed_once_give_the_same_bytes(project: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "project"
+    shutil.copytree(project, copied, symlinks=True, ignore=shutil.ignore_patterns("work", "dvc.lock"))
+    for name in ("data", "models"):
+        for path in (copied / name).iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+    run(copied, "paraforge", "configure", "resources.workers=2", "resources.in_process_rows=0")
+    kill_during(copied, "score")
+    repro(copied)
+    for name in ("data", "models"):
+        assert digests(copied / name) == digests(project / name)
