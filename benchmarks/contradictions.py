@@ -22,9 +22,9 @@ import pyarrow as pa
 import typer
 
 from benchmarks.distinct_pairs import rows_of
-from benchmarks.hardware import hardware
+from benchmarks.hardware import data_directory, hardware
 from benchmarks.results import append
-from experiments.pairs import data_directory, paraphrases
+from experiments.pairs import paraphrases
 from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.scorer import Scorer
 from paraforge.corpus.scoring.general import DIRECTORY

@@ -27,10 +27,9 @@ import typer
 
 from benchmarks.bitext import read_bitext, write_ingested
 from benchmarks.device import Watch, ceilings, name_of
-from benchmarks.hardware import hardware
+from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import ROOT, append, directory, latest, read
 from benchmarks.training import sample, trained
-from benchmarks.ways import answer_of
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory

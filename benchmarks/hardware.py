@@ -1,8 +1,17 @@
-"""What a benchmark prints about the machine, and the memory that it needed."""
+"""The machine, the memory that a benchmark needed, its data, and processes of its own."""
 
+import json
+import os
 import platform
 import resource
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from paraforge.base.shards.resources import available_cores
 
@@ -26,3 +35,41 @@ def peak_memory(children: bool = False) -> float:
     who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
     peak = resource.getrusage(who).ru_maxrss
     return peak / 2**20 if platform.system() == "Darwin" else peak / 2**10
+
+
+def data_directory() -> Path:
+    """PARAFORGE_DATA, or a message and the end."""
+    directory = os.environ.get("PARAFORGE_DATA")
+    if not directory or not Path(directory).is_dir():
+        raise typer.BadParameter("set the environment variable PARAFORGE_DATA to the directory of real data")
+    return Path(directory)
+
+
+def answer_of(module: str, given: Any, limit: float | None = None) -> dict[str, Any]:
+    """Give JSON to a module's ``worker`` in a fresh interpreter, and return what it prints last.
+
+    The answer is ``failed`` and why if it fails or takes more than ``limit`` seconds. What it started ends
+    with it.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import worker; worker()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(json.dumps(given), timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not finished after {limit:.0f} s"}
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        reason = (errors.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
+        return {"failed": reason[-300:]}
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found

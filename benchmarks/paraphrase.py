@@ -18,16 +18,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.hardware import hardware
+from benchmarks.hardware import data_directory, hardware
 from benchmarks.results import append, over_seeds
-from benchmarks.scorers import compare
-from experiments.pairs import data_directory
 from paraforge.base.errors import InputError
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize
-from paraforge.embeddings.evaluation.similarity.comparing import Comparable
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.comparing import Comparable, similarities
 from paraforge.products.loading import open_model
 from paraforge.products.paraphrasing.controls import untagged
 from paraforge.products.paraphrasing.paraphraser import Paraphraser
@@ -52,6 +51,12 @@ class Texts:
     def first(self, count: int) -> Texts:
         """The first ``count`` of them."""
         return Texts(self.sources[:count], self.references[:count], self.foreign[:count])
+
+
+def compare(model: Comparable, references: Sequence[str], translations: Sequence[str]) -> np.ndarray:
+    """The score of each pair."""
+    unjudged = np.zeros(len(references))
+    return similarities(model, SentencePairs("pairs", "pairs", references, translations, unjudged))
 
 
 def captions(directory: Path) -> Texts:

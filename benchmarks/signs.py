@@ -17,10 +17,9 @@ import typer
 import yaml
 
 from benchmarks.distinct_pairs import rows_of
-from benchmarks.hardware import hardware
+from benchmarks.hardware import data_directory, hardware
 from benchmarks.results import ROOT, append
 from benchmarks.spoiling import SPOILINGS
-from experiments.pairs import data_directory
 from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.corpus.scoring.general import DIRECTORY

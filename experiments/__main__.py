@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.results import Paper, append, directory, latest, read
-from experiments import commands, search, training
+from experiments import commands, training
 from experiments.pairs import data_directory, teacher_directory
 from experiments.pool import Pool, alone
 from experiments.tables import Cell, Row, Table, cells, names, read_table
@@ -71,8 +71,6 @@ def run(
                 typer.echo(f"{name}, {one.name}: passed over, {missing}", err=True)
                 continue
             try:
-                if one.search is not None:
-                    one = bench.best(name, one, table.seeds[0])
                 found = [
                     bench.figures(cell, rows)
                     for cell in cells(name, [one], (one.seeds or table.seeds) if seed is None else [seed])
@@ -134,16 +132,6 @@ class Bench:
                 data = hash_json([data, _fingerprint(teacher)])
         data = hash_json([data, versions.EMBEDDINGS, versions.DECODERS, versions.LEXICON])
         return self.work / "cells" / cell.key(data, needed)
-
-    def best(self, table: str, row: Row, seed: int) -> Row:
-        """The row with what its search found; each trial is a cell."""
-
-        def figures_of(tried: Row) -> dict[str, Any]:
-            typer.echo(f"{table}: {row.name}: {tried.note}", err=True)
-            return self.figures(Cell(table, tried, seed, ()), [])[""]
-
-        assert row.search is not None
-        return search.best_of(row, row.search, seed, figures_of)
 
     def figures(self, cell: Cell, rows: list[Row]) -> dict[str, dict[str, Any]]:
         """Figures of a cell by label ('' of a trained model), from its directory or by running it."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import typer
 
+from benchmarks.hardware import data_directory
 from paraforge.base.errors import InputError
 from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
 from paraforge.embeddings.evaluation.sets.finding import read_sets
@@ -32,14 +32,6 @@ PAIRS_A_TRANSLATION = 6
 DROPPED_SHARE = 0.3
 DROPPED_SENTENCES = 150_000
 _BLOCK = 20_000
-
-
-def data_directory() -> Path:
-    """PARAFORGE_DATA, or a message and the end."""
-    directory = os.environ.get("PARAFORGE_DATA")
-    if not directory or not Path(directory).is_dir():
-        raise typer.BadParameter("set the environment variable PARAFORGE_DATA to the directory of real data")
-    return Path(directory)
 
 
 def teacher_directory() -> Path | None:

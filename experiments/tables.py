@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -40,29 +40,6 @@ class Pairs(_Section):
     by: Literal["paraphrase_score", "overlap_3", "translation_score"] = "paraphrase_score"
 
 
-class Span(_Section):
-    """Numbers between two, both included; log: by their logarithms; whole: whole numbers alone."""
-
-    low: float
-    high: float
-    log: bool = False
-    whole: bool = False
-
-
-class Search(_Section):
-    """What a row's settings are chosen from, by STS-B dev and STS 2017.
-
-    Attributes:
-        trials: how many are trained, with the table's first seed; only the best is recorded, for all seeds.
-        space: `training.KEY` or `encoder.KEY` -> a list of values, or a span.
-    """
-
-    trials: int = Field(ge=1)
-    space: dict[Annotated[str, Field(pattern=r"^(training|encoder)\.\w+$")], list[Any] | Span] = Field(
-        min_length=1
-    )
-
-
 class Row(_Section):
     """What one line of a table is of. Strings may hold `{key}` of `each`, `{seed}`, and in commands more.
 
@@ -80,7 +57,6 @@ class Row(_Section):
             they are of, or of {"labels": {what they are of: {...}}}; none: other rows use what the commands
             made, and nothing is recorded.
         seeds: where they are not the table's.
-        search: how settings of a trained row are searched for.
         note: what a reader has to know to use the figures.
         paper: the papers' figures, by the names of ours.
     """
@@ -94,7 +70,6 @@ class Row(_Section):
     commands: list[list[str | int | float]] = []
     scores: dict[str, str] = {}
     seeds: list[int] | None = Field(None, min_length=1)
-    search: Search | None = None
     note: str | None = None
     paper: dict[str, float] = {}
 
@@ -114,8 +89,6 @@ class Row(_Section):
     def _one_of_both(self) -> Row:
         if (self.encoder is None) == (not self.commands):
             raise ValueError(f"row {self.name!r}: give an encoder or commands")
-        if self.search is not None and self.encoder is None:
-            raise ValueError(f"row {self.name!r}: a search is of an encoder")
         if self.scores and not self.commands:
             raise ValueError(f"row {self.name!r}: scores are of commands")
         return self
@@ -151,7 +124,7 @@ class Cell:
 
     def key(self, data: str, needed: list[str]) -> str:
         """Hash of all that the figures depend on: the row, the seed, the data, the cells before it."""
-        what = self.row.model_dump(exclude={"name", "each", "seeds", "search", "note", "paper"})
+        what = self.row.model_dump(exclude={"name", "each", "seeds", "note", "paper"})
         return hash_json([what, self.seed, data, needed])[:16]
 
 

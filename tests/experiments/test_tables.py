@@ -246,31 +246,6 @@ def test_rows_with_a_teacher_are_passed_over_without_one(data: Path, monkeypatch
         assert read(data / "results" / "small.jsonl")[-1].figures == {"stsb_dev": number}
 
 
-def test_rows_of_a_corpus_are_passed_over_without_one(data: Path) -> None:
-    command = ["python", "-m", "experiments.statistics", "corpus/x", "{out}/figures.json", "{corpus}"]
-    row = {"name": "x", "commands": [command], "scores": {"": "{out}/figures.json"}}
-    (data / "tables" / "small.yaml").write_text(yaml.safe_dump({**SMALL, "rows": [row]}))
-    assert "no pairs of corpus: see --corpus" in run(data / "work")
-    frequencies = data / "data" / "wordfreq" / "enwiki_vocab_min200.txt.gz"
-    frequencies.parent.mkdir()
-    frequencies.write_bytes(gzip.compress(b"the 100\ndog 5\n"))
-    corpus = data / "own" / "corpus"
-    pairs = pa.table(
-        {
-            "source": ["x"] * 3 + ["y"],
-            "reference": ["the dog", "the cat", "a cat", "the end"],
-            "translation": ["a dog", None, "the cat", "an end"],
-        }
-    )
-    writer = ShardWriter(corpus, pairs.schema, 10)
-    writer.write(pairs)
-    writer.close({})
-    run(data / "work", "--corpus", str(corpus))
-    (line,) = read(data / "results" / "small.jsonl")
-    assert line.figures["pairs"] == 2
-    assert line.command is not None and line.command.endswith("--corpus own/corpus")
-
-
 def test_tenths_are_of_the_ranking_by_a_score(data: Path) -> None:
     """Pairs whose sides share a growing number of words."""
     words = [f"w{number}" for number in range(30)]
