@@ -18,8 +18,11 @@ from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import link_inputs
 from paraforge.interface.project.files import check_versions
+from paraforge.stages.watched import Watch
 
 logger = logging.getLogger(__name__)
+# What the stage of this process began with.
+_watch: Watch | None = None
 
 
 def plain(value: Any) -> Any:
@@ -34,11 +37,15 @@ def plain(value: Any) -> Any:
 def parameters_of(stage: str) -> Parameters:
     """What params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises InputError: the
     project is of another version, or a value is not allowed."""
+    global _watch
     check_versions()
+    watch = Watch(stage)
     if stale := stale_words(Path()):
         logger.warning("%s", stale)
     parameters = load_parameters()
     link_inputs(parameters, [stage])
+    watch.note_files(parameters)
+    _watch = watch
     return parameters
 
 
@@ -50,12 +57,20 @@ def check_inputs(*directories: Path) -> None:
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:
-    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md)."""
+    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md).
+
+    A stage whose parameters or input files change while it runs fails: DVC would note the new ones beside
+    output that was made with the old ones.
+    """
+    global _watch
+    _watch = None
     with last_words():
         configure_logging(name, brief=True)
         try:
             with graceful_interrupts(), names_in_utf8():
                 main()
+                if _watch is not None:
+                    _watch.check()
         except ParaforgeError as error:
             logger.error("%s", error)
             sys.exit(error.exit_code)

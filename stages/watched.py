@@ -1,0 +1,112 @@
+"""What a stage began with: DVC notes parameters and files at its end, so none may change while it runs."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import sha256_file
+from paraforge.interface.configuration import PARAMETERS, Parameters, read_yaml
+from paraforge.interface.configuration.inputs import INPUTS, named_files, stages_with_files
+
+# Up to this size a file is read again at the end even if its size and times are the same.
+_SMALL = 16 << 20
+_REMEDY = "What is finished is kept: run the same command again."
+
+
+@dataclass(frozen=True)
+class _File:
+    """size, times: what the file system says. digest: SHA-256; a file that cannot be read has none."""
+
+    size: int
+    times: tuple[int, int]
+    digest: str
+
+
+class Watch:
+    """The parameters and the user's files of a stage as they were when the watch began."""
+
+    def __init__(self, stage: str) -> None:
+        """Note the parameters; called before anything reads them."""
+        self._stage = stage
+        self._values = _sections(stage)
+        self._files: dict[Path, _File] = {}
+
+    def note_files(self, parameters: Parameters) -> None:
+        """Note the files; called when ``inputs/STAGE`` has its links, before anything reads the files."""
+        paths = sorted(_files_of(self._stage, parameters))
+        with ThreadPoolExecutor() as pool:
+            self._files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
+
+    def check(self) -> None:
+        """Raise InputError if a parameter of the stage or one of the files has changed since."""
+        now = _sections(self._stage)
+        changed = sorted(name for name, value in self._values.items() if now[name] != value)
+        if changed:
+            raise InputError(
+                f"{', '.join(changed)} changed while the stage '{self._stage}' was running",
+                PARAMETERS,
+                remedy=_REMEDY,
+            )
+        for path, before in self._files.items():
+            if _has_changed(path, before):
+                raise InputError(f"changed while the stage '{self._stage}' was running", path, remedy=_REMEDY)
+
+
+def _sections(stage: str) -> dict[str, Any]:
+    """The stage's values in params.yaml, by the names that dvc.yaml lists."""
+    content = read_yaml(PARAMETERS)[1] if PARAMETERS.is_file() else {}
+    return {name: _value_at(content, name) for name in _names_of(stage)}
+
+
+def _names_of(stage: str) -> Iterable[str]:
+    dvc = Path("dvc.yaml")
+    stages = (read_yaml(dvc)[1] or {}).get("stages", {}) if dvc.is_file() else {}
+    # A stage for each of several models is told which by its argument.
+    item = sys.argv[1] if len(sys.argv) > 1 else ""
+    named = stages.get(stage, {}).get("params", [stage])
+    return [name.replace("${item.name}", item) for name in named if isinstance(name, str)]
+
+
+def _value_at(content: Any, name: str) -> Any:
+    for key in name.split("."):
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content
+
+
+def _files_of(stage: str, parameters: Parameters) -> set[Path]:
+    found = {link.resolve() for link in (INPUTS / stage).glob("*") if link.is_symlink()}
+    for named in named_files(parameters, stage) if stage in stages_with_files() else ():
+        try:
+            found.update(path.resolve() for path in named.files())
+        except InputError:
+            pass  # the stage says what is missing
+    return found
+
+
+def _look_at(path: Path) -> _File:
+    try:
+        status = path.stat()
+        return _File(status.st_size, _times(status), sha256_file(path))
+    except OSError:
+        return _File(-1, (0, 0), "")
+
+
+def _times(status: os.stat_result) -> tuple[int, int]:
+    # The second one changes with the content even where somebody sets the first one back.
+    return status.st_mtime_ns, status.st_ctime_ns
+
+
+def _has_changed(path: Path, before: _File) -> bool:
+    try:
+        status = path.stat()
+        if status.st_size != before.size:
+            return True
+        same_times = _times(status) == before.times
+        return not (same_times and status.st_size > _SMALL) and sha256_file(path) != before.digest
+    except OSError:
+        return before.size >= 0

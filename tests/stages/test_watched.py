@@ -1,0 +1,122 @@
+"""A stage whose parameters or input files change while it runs fails, whichever stage it is."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paraforge.stages import common, ingest
+from tests.project import make_project, read_parameters, write_parameters
+
+ROOT = Path(__file__).parents[2]
+STAGES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+WITH_FILES = [name for name, stage in STAGES.items() if f"inputs/{name}" in stage["deps"]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_project(tmp_path_factory.mktemp("made") / "project", pairs=100)
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project, with one file that the user names for each stage."""
+    shutil.copytree(made, tmp_path / "project", symlinks=True)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setattr(sys, "argv", ["stage", "word"])
+
+    def link(_: object, stages: list[str]) -> None:
+        for name in stages:
+            Path("inputs", name).mkdir(parents=True, exist_ok=True)
+            link = Path("inputs", name, "000-named.txt")
+            link.unlink(missing_ok=True)
+            link.symlink_to(tmp_path / "named.txt")
+
+    monkeypatch.setattr(common, "link_inputs", link)
+    (tmp_path / "named.txt").write_text("one\n")
+    return tmp_path / "project"
+
+
+def run(stage: str, edit: Callable[[], object]) -> int:
+    """Run a stage that reads its parameters, does nothing, and is edited meanwhile; its exit code."""
+
+    def main() -> None:
+        common.parameters_of(stage)
+        edit()
+
+    try:
+        common.run_stage(stage, main)
+    except SystemExit as end:
+        return int(str(end.code))
+    return 0
+
+
+def set_value(name: str) -> None:
+    """Change whatever a dotted name of params.yaml stands for."""
+    content = read_parameters(Path())
+    *above, last = name.split(".")
+    inner = content
+    for key in above:
+        inner = inner.setdefault(key, {})
+    inner[last] = "changed"
+    write_parameters(Path(), content)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_parameter_that_changes(stage: str, project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [name for name in STAGES[stage]["params"] if isinstance(name, str)]
+    assert run(stage, lambda: None) == 0
+    text = Path("params.yaml").read_text()
+    for name in (one.replace("${item.name}", "word") for one in names):
+        assert run(stage, lambda name=name: set_value(name)) == 2  # type: ignore[misc]
+        assert f"params.yaml: {name} changed while the stage '{stage}' was running" in capfd.readouterr().err
+        Path("params.yaml").write_text(text)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_parameters_of_other_stages_may_change(stage: str, project: Path) -> None:
+    mine = {name.partition(".")[0] for name in STAGES[stage]["params"] if isinstance(name, str)}
+    for section in read_parameters(Path()).keys() - mine:
+        assert run(stage, lambda section=section: set_value(section)) == 0, section  # type: ignore[misc]
+        break
+
+
+def rewritten(path: Path) -> None:
+    """Other content of the same size, with the time that the file had."""
+    before = path.stat()
+    path.write_text("two\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("edit", [rewritten, Path.unlink, lambda path: path.write_text("longer\n")])
+@pytest.mark.parametrize("stage", WITH_FILES)
+def test_a_file_that_changes(
+    stage: str, edit: Callable[[Path], object], project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = project.parent / "named.txt"
+    assert run(stage, named.touch) == 0  # the same content
+    assert run(stage, lambda: edit(named)) == 2
+    said = capfd.readouterr().err
+    assert f"named.txt: changed while the stage '{stage}' was running" in said
+    assert "run the same command again" in said
+
+
+def test_what_a_failed_stage_has_finished_is_kept(project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def main() -> None:
+        ingest.main()
+        set_value("ingest.rows_per_shard")
+
+    text = Path("params.yaml").read_text()
+    with pytest.raises(SystemExit, match="2"):
+        common.run_stage("ingest", main)
+    finished = sorted(Path("work").rglob("*.parquet"))
+    assert finished, list(Path().rglob("*"))
+    Path("params.yaml").write_text(text)
+    before = [path.stat().st_mtime_ns for path in finished]
+    common.run_stage("ingest", ingest.main)
+    assert [path.stat().st_mtime_ns for path in finished] == before
