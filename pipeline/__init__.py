@@ -6,10 +6,7 @@ vectors = model.encode(["A dog runs.", "It is raining."])
 scores = model.similarity(["A dog runs."], ["It is raining."])
 """
 
-import importlib
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from paraforge.versions import __version__
@@ -32,17 +29,3 @@ def load(name: str | Path, device: str = "cpu") -> Any:
     from paraforge.products.loading import load_any
 
     return load_any(name, device)
-
-
-class _FormerModule(ModuleType):
-    """The module of exported models, under the name that it had before the package was called `paraforge`."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "ParaforgeEncoder":
-            raise AttributeError(name)  # others look at every module that there is
-        return importlib.import_module("paraforge.embeddings.sentence_transformers_module").ParaforgeEncoder
-
-
-# There is no package `pipeline` for it: a user may have one.
-_FORMER = "pipeline.embeddings.sentence_transformers_module"
-sys.modules.setdefault(_FORMER, _FormerModule(_FORMER))

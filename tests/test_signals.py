@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.interface.cli import COMMANDS
@@ -38,35 +40,23 @@ WORK = {
     "plan": ["--json"],
     "model": ["import", TABLE, "out"],
     "translate": [SENTENCES, "out", "--engine", "fake"],
-    "memory": ["export", "translations.parquet", "--memory", "memory"],
+    "memory": ["import", "translations.parquet", "--name", "mine"],
     "paraphrase": [SENTENCES, "out", "--model", MODEL],
     "score": [PAIRS, "out.parquet", "--vectors", TABLE],
     "verify": ["data/corpus"],
     "summary": [],
     "query": ["data/corpus", QUERY],
     "sample": ["data/corpus", "-n", "1000"],
-    "export-corpus": ["data/corpus", "out.tsv.gz"],
-    "diff": ["data/corpus", "data/corpus"],
-    "merge": ["data/corpus", "data/corpus", "-o", "out"],
     "push": ["data/corpus", "me/corpus", "--dry-run"],
     "annotate": ["data/corpus", "-n", "10", "--port", "0"],
     "browse": ["data/corpus", "--port", "0"],
     "lexicon": ["extract", PAIRS, "out", "--all-scores"],
     "train": [PAIRS, "out", "--set", "training.epochs=50"],
-    "train-decoders": [SENTENCES, "out", "--word-dimension", "20", "--vocabulary", "200"],
-    "expand": ["missing", TABLE, "out"],
     "embed": [MODEL, SENTENCES, "out.npy", "--workers", "1"],
-    "similarity": [MODEL, PAIRS],
-    "neighbours": [MODEL, "house", "--among", SENTENCES],
-    "negatives": [MODEL, PAIRS],
     "triplets": ["data/corpus", "out", "--encoder", MODEL],
     "evaluate": [MODEL, "--sts", "sts.tsv"],
-    "sif": [TABLE, "out", "-c", "data/corpus"],
-    "fit-words": [TABLE, "out.txt", "--synonyms", "synonyms.txt"],
     "export": [MODEL, "out", "--format", "safetensors"],
     "init": ["new"],
-    "work": ["list"],
-    "workers": ["slurm", "--scheduler", "tcp://127.0.0.1:8786"],
     "doctor": [],
 }
 CASES = [
@@ -91,13 +81,13 @@ def make_finished(project: Path) -> None:
     with inside(project):
         for name in STAGES:
             assert run_stage(name)
-    (project / "work/memory").rename(project / "memory")
     shutil.rmtree(project / "work")
     lines = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]
     (project / SENTENCES).write_text("\n".join(lines) + "\n")
     pairs = [f"{one}\t{other}" for one, other in itertools.pairwise(lines)]
     (project / PAIRS).write_text("\n".join(pairs) + "\n")
-    (project / "synonyms.txt").write_text("man person\nhouse building\n", encoding="utf-8")
+    table = pa.table({"sentence": lines, "hypotheses": lines})
+    pq.write_table(table, project / "translations.parquet")
     (project / "sts.tsv").write_text("".join(f"{n % 6}\t{pair}\n" for n, pair in enumerate(pairs)))
 
 
@@ -151,8 +141,6 @@ def test_a_signal_at_a_random_time(
 @pytest.mark.parametrize("arguments", [
     ["query", "data/corpus", "SELECT a.* FROM corpus a, corpus b", "-f", "csv"],
     ["sample", "data/corpus", "-n", "1000"],
-    ["export-corpus", "data/corpus", "-"],
-    ["similarity", MODEL, PAIRS],
     ["--help"],
 ], ids=lambda arguments: arguments[0])  # fmt: skip
 def test_a_closed_pipe_is_quiet(finished: Path, arguments: list[str]) -> None:

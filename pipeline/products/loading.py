@@ -78,7 +78,7 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
     """
     model = load(name, device)
     if isinstance(model, Adaptive):
-        remedy = "Give it a component of its own: paraforge sif ... --fit SENTENCES."
+        remedy = "Fit one with --fit SENTENCES."
         raise InputError("SIF whose common component is that of each evaluated set", name, remedy=remedy)
     return model
 

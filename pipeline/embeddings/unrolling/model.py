@@ -184,7 +184,7 @@ class DecoderModel:
         check_device(device)
         directory, representation = split_name(name)
         if not (directory / DESCRIPTION).is_file():
-            remedy = "Train one with 'paraforge train-decoders'; pickles (.pt, .bin) are never loaded."
+            remedy = "Train one: 'paraforge configure decoders=small'; pickles (.pt, .bin) are never loaded."
             raise InputError("not a directory of trained decoders", directory, remedy=remedy)
         path = directory / DESCRIPTION
         content = read_json(path)

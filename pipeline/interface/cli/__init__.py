@@ -4,6 +4,7 @@ from paraforge.interface.cli import startup as _startup  # noqa: F401  first: fr
 
 # isort: split
 import codecs
+import difflib
 import importlib
 import sys
 from io import TextIOWrapper
@@ -12,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
+from paraforge.base.errors import InputError, ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
 from paraforge.interface.cli.settings import name_values
 from paraforge.versions import __version__
@@ -20,57 +21,59 @@ from paraforge.versions import __version__
 # By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
 # `a_b`, or of that in MODULES; a group has its typer.Typer there, ``app``.
 SECTIONS = {
-    "Corpus": {
-        "summary": "Show what a run gave: counts, scores, examples.",
-        "sample": "Show pairs drawn at random from a published corpus.",
-        "query": "Ask a published corpus in SQL.",
-        "browse": "Choose thresholds in the browser, by looking at what they keep.",
-        "export-corpus": "Write a published corpus, or part of it, for other programs.",
-        "merge": "Write several published corpora as one.",
-        "diff": "Show what differs between two published corpora.",
-        "push": "Upload a published corpus to the Hugging Face Hub.",
-        "verify": "Check a published corpus: checksums, rows, counts, schema.",
-        "annotate": "Grade pairs in the browser, and report the grades.",
-        "score": "Score pairs of reference and translation.",
-    },
-    "Translation": {
-        "plan": "Forecast what a translation will take: time, cost, disk, memory.",
-        "memory": "Show, export and import remembered translations.",
-        "model": "Import a ready translation model, check one, show any model.",
-        "translate": "Translate a file of sentences, one per line.",
-        "paraphrase": "Paraphrase a file of sentences, one per line.",
-    },
-    "Embeddings": {
-        "train": "Train sentence embeddings on paraphrase pairs.",
-        "train-decoders": "Train sentence embeddings on running text, to predict a sentence's neighbours.",
-        "expand": "Give trained decoders more words, from word vectors.",
-        "sif": "Fit SIF sentence embeddings over word vectors.",
-        "fit-words": "Move word vectors by synonyms and antonyms.",
-        "embed": "Embed a file of sentences into .npy or Parquet.",
-        "similarity": "Similarity of the sentences of pairs under a trained model.",
-        "neighbours": "Nearest neighbours of words and sentences.",
-        "negatives": "Show the negatives that mega-batch training would pick.",
-        "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
-        "evaluate": "Evaluate a model on similarity and transfer tasks.",
-        "export": "Export a trained model for other programs.",
-    },
-    "Lexicon": {"lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon."},
     "Project": {
         "init": "Make a project, or bring one up to date.",
         "configure": "Choose what a run does: write params.yaml from configs/.",
-        "workers": "Start the workers of a cluster: SLURM, ssh, Kubernetes.",
+        "plan": "Forecast what a translation will take: time, cost, disk, memory.",
         "doctor": "Check the installation, its engines and this project.",
     },
+    "Corpus": {
+        "summary": "Show what a run gave: counts, scores, examples.",
+        "sample": "Show random pairs from a published corpus.",
+        "query": "Query a published corpus in SQL.",
+        "browse": "Choose thresholds in the browser, by looking at what they keep.",
+        "score": "Score pairs of reference and translation.",
+        "verify": "Check a published corpus: checksums, rows, counts, schema.",
+        "push": "Upload a published corpus to the Hugging Face Hub.",
+        "annotate": "Grade pairs in the browser, and report the grades.",
+    },
+    "Translation": {
+        "model": "Import a ready translation model, check one, show any model.",
+        "translate": "Translate a file of sentences, one per line.",
+        "paraphrase": "Paraphrase a file of sentences, one per line.",
+        "memory": "Import translations made elsewhere.",
+    },
+    "Embeddings": {
+        "train": "Train sentence embeddings on paraphrase pairs.",
+        "embed": "Embed a file of sentences into .npy or Parquet.",
+        "evaluate": "Evaluate a model on similarity and transfer tasks.",
+        "export": "Export a trained model for other programs.",
+        "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
+    },
+    "Lexicon": {"lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon."},
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
     **dict.fromkeys(("sample", "browse"), "query"),
-    **dict.fromkeys(("export-corpus", "merge", "push", "verify"), "corpora"),
-    **dict.fromkeys(("embed", "similarity", "neighbours", "negatives", "export"), "vectors"),
-    **dict.fromkeys(("sif", "fit-words", "expand"), "words"),
+    **dict.fromkeys(("push", "verify"), "corpora"),
+    **dict.fromkeys(("embed", "export"), "vectors"),
     **dict.fromkeys(("init", "configure", "doctor"), "project"),
     "paraphrase": "translate",
-    "train-decoders": "train",
+}
+# Commands of 0.1.0, and what does their work now. To go in 0.3.0.
+REMOVED = {
+    "export-corpus": "use 'paraforge query CORPUS SQL -o FILE'",
+    "merge": "list the corpora as sources of kind 'paraphrases' in one project (own-bitext.md)",
+    "diff": "use 'dvc exp diff', 'dvc params diff' and 'dvc metrics diff'; query.md compares pairs in SQL",
+    "workers": "start them with 'srun dask worker' or dask-jobqueue (scaling.md)",
+    "work": "'du -sh work/*' shows what is kept, 'rm -r work/STEP' removes it while nothing runs",
+    "sif": "use 'python -m experiments.programs sif' in a clone",
+    "fit-words": "use 'python -m experiments.programs fit-words' in a clone",
+    "expand": "use 'python -m experiments.programs expand' in a clone",
+    "train-decoders": "use the stage: 'paraforge configure decoders=small'",
+    "similarity": "use paraforge.load(MODEL).similarity(first, second) in Python",
+    "neighbours": "export the model with '--format word2vec' and use gensim's most_similar",
+    "negatives": "use paraforge.embeddings.inference.neighbours.chosen_negatives in Python",
 }
 
 
@@ -83,6 +86,10 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now."""
+        if cmd_name in REMOVED:
+            instead = REMOVED[cmd_name]
+            remedy = f"{instead[0].upper()}{instead[1:]}."
+            raise InputError(f"the command '{cmd_name}' was removed in 0.2.0", remedy=remedy)
         if cmd_name not in COMMANDS:
             from paraforge.interface.configuration.places import suggestion
 
@@ -100,6 +107,15 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         name_values(command)
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments begin with; for a misspelt one, the error suggests the nearest."""
+        name = args[0]
+        if name not in COMMANDS and name not in REMOVED and not name.startswith("-"):
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"Did you mean '{close[0]}'?" if close else "'paraforge --help' lists the commands."
+            raise InputError(f"no command '{name}'", remedy=hint)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The overview, without importing any command."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,25 +176,18 @@ def _what_runs(stages: tuple[list[str], list[str]] | None) -> str:
 
 
 def doctor(
-    as_json: bool = typer.Option(False, "--json", help="print JSON instead of lines"),
     repair: bool = typer.Option(
-        False,
-        "--repair",
-        help="only remove a .dvc/tmp/rwlock that a killed DVC left unreadable and links in inputs/ to "
-        "missing files, so that 'dvc repro' continues",
+        False, "--repair", help="remove what a killed DVC left, and links in inputs/ to files that are gone"
     ),
     install_fairseq: bool = typer.Option(
-        False, "--install-fairseq", help="only build and install fairseq, which trains translation models"
+        False, "--install-fairseq", help="build and install fairseq, which trains translation models"
     ),
 ) -> None:
-    """Check what is installed, which engines work, and whether this project's files are sound.
+    """Check the installation, its engines and this project.
 
-    In a project of another version it shows which stages run again and why.
-
-    Exits with 1 if something that every corpus needs is broken; optional things that are missing are
-    only named.
+    In a project of another version it shows which stages run again and why. Exits with 1 if something that
+    every corpus needs is broken.
     """
-
     if install_fairseq:
         from paraforge.translation.models.fairseq_installation import install_fairseq as install
 
@@ -215,16 +206,13 @@ def doctor(
     from paraforge.interface.project.upgrade import project_findings
 
     findings = [*diagnose(), *project_findings(Path())]
-    if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
-    else:
-        section = ""
-        for finding in findings:
-            if finding.section != section:
-                section = finding.section
-                typer.echo(f"{section}")
-            typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
-            if finding.remedy:
-                typer.echo(f"           -> {finding.remedy}")
+    section = ""
+    for finding in findings:
+        if finding.section != section:
+            section = finding.section
+            typer.echo(f"{section}")
+        typer.echo(f"  {_MARKS[finding.state]}  {finding.name}: {finding.detail}")
+        if finding.remedy:
+            typer.echo(f"           -> {finding.remedy}")
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(1)

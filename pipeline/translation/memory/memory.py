@@ -235,8 +235,7 @@ class MemorySet:
             raise InputError(
                 f"nothing can be added to this translation memory: {error.strerror}",
                 self.path.parent,
-                remedy="Name another one in resources.translation_memory, and import what this one knows "
-                "with 'paraforge memory export' and 'import'.",
+                remedy="Set another one in resources.translation_memory.",
             ) from error
 
     def _enter(self, temporary: Path) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, fit_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.evaluate import evaluate
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.interface import cli
 from paraforge.products.loading import open_model, open_word_vectors
 from tests.embeddings.evaluation.baselines.test_word_average import COUNTS, table
 from tests.here import run_command
@@ -43,7 +45,8 @@ def place(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> str:
-    return str(run_command(*arguments).output)
+    program = app if arguments[0] == "sif" else cli.app
+    return str(run_command(*arguments, app=program).output)
 
 
 def test_everything_at_once(place: Path) -> None:
@@ -106,9 +109,9 @@ def test_errors(place: Path) -> None:
 def test_sif_of_each_set_and_fitted(place: Path) -> None:
     said = run("sif", place / "vectors", place / "each", "--counts", place / "counts.txt")
     assert "1 component(s) of each set removed" in said
-    run("sif", place / "vectors", place / "fit", "-c", place / "counts.txt", "--fit", place / "sts")
+    run("sif", place / "vectors", place / "fit", "--counts", place / "counts.txt", "--fit", place / "sts")
     run("sif", place / "model", place / "idf", "--weights", "idf", "--fit", place / "sts")
-    run("sif", place / "vectors", place / "w", "-c", place / "counts.txt", "--components", "0")
+    run("sif", place / "vectors", place / "w", "--counts", place / "counts.txt", "--components", "0")
     run("sif", place / "vectors", place / "r", "--weights", "none")
     sets = read_sets([place / "sts"])
     figures = {
@@ -116,8 +119,6 @@ def test_sif_of_each_set_and_fitted(place: Path) -> None:
         for name in ("each", "fit", "idf", "w", "r", "vectors")
     }
     assert len({tuple(values) for values in figures.values()}) == 6
-    with pytest.raises(InputError, match="--force"):
-        run("sif", place / "vectors", place / "each", "-c", place / "counts.txt")
     description = json.loads((place / "fit" / "sif.json").read_text())
     assert description["about"]["sentences"] == 20
     assert description["about"]["vectors_fingerprint"] == table(True).fingerprint

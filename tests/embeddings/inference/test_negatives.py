@@ -1,9 +1,6 @@
-"""`paraforge negatives`: the hardest allowed negative of each size of mega-batch, for random pairs."""
+"""The hardest allowed negative of each size of mega-batch, for random pairs."""
 
-import itertools
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import InputError
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.embeddings.inference.neighbours import _drawn, chosen_negatives
-from tests.embeddings.inference.test_neighbours import WORDS, make
-from tests.here import run_command
 
 
 class Letters:
@@ -77,22 +72,3 @@ def test_every_pair_is_drawn_as_often() -> None:
         for pair in _drawn(parts, 4, np.random.default_rng(seed)):
             counts[pair] += 1
     assert min(counts.values()) > 130 and max(counts.values()) < 280  # 200 on average
-
-
-def test_the_command_shows_pairs_and_negatives(tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    make().save(model, {})
-    words = WORDS[:12]
-    lines = [f"{one} {other}\t{other} {one}" for one, other in itertools.permutations(words, 2)]
-    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\n" for line in lines))
-    arguments = ("negatives", model, tmp_path / "pairs.tsv", "--batch-size", 4, "-n", 2)
-    found = json.loads(run_command(*arguments, "--mega-batch", "1,10", "--json").output)
-    assert len(found) == 2
-    for one in found:
-        assert f"{one['left']}\t{one['right']}" in lines
-        assert one["negatives"]["10"][1] >= one["negatives"]["1"][1]
-    said = run_command(*arguments, "--mega-batch", 10).output
-    assert found[0]["left"] in said and "M = 10" in said and found[0]["negatives"]["10"][0] in said
-    for wrong in ("0", "1,,2", "x", "-1"):
-        with pytest.raises(ConfigurationError):
-            run_command(*arguments, f"--mega-batch={wrong}")

@@ -23,7 +23,6 @@ from paraforge.embeddings.unrolling.triples import END
 from paraforge.products.loading import load_fixed
 from tests.embeddings.trainer.test_model import make_model
 from tests.embeddings.unrolling.corpus import make_model as make_decoders
-from tests.here import run_command
 
 WORDS = [f"word{number}" for number in range(50)]
 
@@ -108,23 +107,6 @@ def test_both_forms_give_the_models_cosines(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_allclose(np.concatenate([*cosines_of_table(model, table, (2, 1))]), expected, atol=1e-6)
     np.testing.assert_allclose(np.concatenate([*cosines_of_files(model, left, right)]), expected, atol=1e-6)
     assert expected[2] == 0
-
-
-def test_only_a_file_of_similarities_is_replaced(tmp_path: Path) -> None:
-    make_model().save(tmp_path / "model")
-    pairs, output = tmp_path / "pairs.tsv", tmp_path / "cosines.txt"
-    pairs.write_text("a\tdog\n" * 3)
-    arguments = ("similarity", tmp_path / "model", pairs, "-o", output)
-    run_command(*arguments)
-    written = output.read_text()
-    assert len(written.splitlines()) == 3
-    with pytest.raises(InputError, match="already there"):
-        run_command(*arguments)
-    run_command(*arguments, "--force")
-    output.write_text("3.14\n")
-    with pytest.raises(InputError, match="not numbers, one per line, so --force does not replace it"):
-        run_command(*arguments, "--force")
-    assert output.read_text() == "3.14\n" and written
 
 
 def test_unequal_files_are_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.damage import DAMAGES, apply, flip
 from tests.embeddings.trainer.test_train_model import data_of, model_parameters
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs
 from tests.here import Countdown
-from tests.interface.cli.test_work import problems_of
+from tests.interface.cli.test_verify import problems_of
 from tests.project import digests
 
 TENSORS = {"table": torch.arange(6.0).reshape(2, 3), "bias": torch.zeros(3, dtype=torch.float64)}

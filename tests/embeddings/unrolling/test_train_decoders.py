@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.programs import app
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.trainer.data import TrainingData
@@ -22,7 +24,13 @@ from paraforge.embeddings.unrolling.train_decoders import DecodersReport, train_
 from tests.embeddings.trainer.training import write_sts
 from tests.embeddings.unrolling.corpus import random_documents
 from tests.here import run_command
-from tests.project import start
+from tests.project import ROOT, start
+
+PROGRAM = [
+    sys.executable,
+    "-c",
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from experiments.programs import main; main()",
+]
 
 SMALL: dict[str, Any] = {
     "network": {"word_dimension": 6, "state_dimension": 5},
@@ -123,8 +131,8 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
     def arguments(name: str) -> list[str]:
         return [
             "train-decoders", str(path), str(tmp_path / name), "--work", str(tmp_path / f"work-{name}"),
-            "--threads", "1", "--word-dimension", "6", "--batch-size", "2",
-            "--epochs", "3",
+            "--threads", "1", "--set", "network.word_dimension=6", "--set", "training.batch_size=2",
+            "--set", "training.epochs=3",
         ]  # fmt: skip
 
     def updates() -> int:
@@ -133,7 +141,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
 
     for number in (signal.SIGKILL, signal.SIGTERM):
         reached = updates()
-        process = start("paraforge", *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
+        process = start(*PROGRAM, *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
         while process.poll() is None and updates() < reached + 10:
             time.sleep(0.002)
         assert process.poll() is None
@@ -141,7 +149,7 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
         process.communicate()
         assert process.returncode == (130 if number == signal.SIGTERM else -number)
     for name in ("killed", "whole"):
-        run_command(*arguments(name))
+        run_command(*arguments(name), app=app)
     assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
     vectors = [DecoderModel.open(tmp_path / name).encode(["w1 w2", "w3"]) for name in ("killed", "whole")]
     assert np.array_equal(*vectors)

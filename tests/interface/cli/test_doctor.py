@@ -1,6 +1,5 @@
 """``paraforge doctor``: a mistake in params.yaml is named with its line, and no advice undoes choices."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -86,18 +85,10 @@ def test_repair(project: Path) -> None:
     assert (links / "002-here.yaml").is_symlink()
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("project")
-def test_everything_as_json() -> None:
-    found = json.loads(run_command("doctor", "--json").stdout)
-    assert {one["section"] for one in found} >= {"machine", "packages", "engines", "devices"}
-
-
 @pytest.mark.parametrize("missing", [["dvc.yaml", "params.yaml"], ["params.yaml"]])
 def test_outside_a_project_everything_else_is_said(project: Path, missing: list[str]) -> None:
     for name in missing:
         Path(name).unlink()
-    told = run_command("doctor", "--json", expect=None)
-    assert "Errno" not in told.output
-    found = [one for one in json.loads(told.output) if one["section"] == "project"]
-    assert found and ("paraforge init DIR" in found[0]["remedy"]) == (len(missing) == 2)
+    told = run_command("doctor", expect=None).output
+    assert "Errno" not in told and {"machine", "packages", "engines", "devices"} <= {*told.split("\n")}
+    assert ("paraforge init DIR" in told) == (len(missing) == 2)

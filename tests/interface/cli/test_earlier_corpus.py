@@ -44,8 +44,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["query", "CORPUS", "SELECT source, count(*) AS pairs FROM corpus GROUP BY source"],
         ["sample", "CORPUS", "-n", "5"],
         ["sample", "CORPUS", "--band", "0.2-0.9"],
-        ["diff", "CORPUS", "CORPUS"],
-        ["export-corpus", "CORPUS", "-o", "OUT.tsv"],
         ["verify", "CORPUS"],
         ["triplets", "CORPUS", "OUT"],
         ["triplets", "CORPUS", "OUT", "--contradictions"],
@@ -78,7 +76,6 @@ def test_browse_report_and_lexicon_open_it(root: Path, tmp_path: Path) -> None:
     [
         ["query", "CORPUS", "SELECT contradiction FROM corpus"],
         ["sample", "CORPUS", "--where", "contradiction < 0.5"],
-        ["export-corpus", "CORPUS", "--where", "contradiction < 0.5", "-o", "OUT.tsv"],
     ],
     ids=" ".join,
 )

@@ -1,4 +1,4 @@
-"""Pairs of several pivots: what manifest, card, metrics, report, summary and parts count is what there is."""
+"""Pairs of several pivots: what manifest, card, metrics, report and summary count is what there is."""
 
 import re
 from collections import Counter
@@ -17,7 +17,6 @@ from paraforge.corpus.selection.fate import Counts
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.publication.test_groups import related_pairs, rows_of
-from tests.corpus.selection.corpora import with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 
@@ -92,49 +91,6 @@ def test_every_place_counts_the_same(project: Path) -> None:
         assert re.search(rf"<bdi>{re.escape(name)}</bdi></th>\D*" + r"\D+".join(cells), page)
 
 
-def test_a_part_counts_what_it_leaves_out(project: Path, tmp_path: Path) -> None:
-    corpus = project / "data" / "corpus"
-    where = "\"pivot\" != 'de' AND overlap_1 < 0.5"
-    run_command("export-corpus", corpus, "--where", where, "-o", tmp_path / "part")
-    manifest, whole = read_manifest(tmp_path / "part"), read_manifest(corpus)
-    check_card(tmp_path / "part", manifest)
-    assert verify(tmp_path / "part").problems == []
-    found = counted(tmp_path / "part")
-    assert manifest.pivots["de"].kept == 0 and set(found) == {"cs", "cs+de"}
-    for name, counts in manifest.pivots.items():
-        kept = found.get(name, Counts()).kept
-        before = whole.pivots[name]
-        assert (counts.rows_in, counts.kept) == (before.rows_in, kept)
-        assert counts.rejected["where"] == before.kept - kept
-        counts.check(name)
-
-
-@pytest.mark.parametrize("column", sorted({*related_pairs(1).column_names, "pivot"} - {"first_row"}))
-def test_a_part_with_any_column_is_sound(project: Path, tmp_path: Path, column: str) -> None:
-    run_command("export-corpus", project / "data" / "corpus", "--columns", column, "-o", tmp_path / "part")
-    assert verify(tmp_path / "part").problems == []
-    assert set(read_manifest(tmp_path / "part").pivots) == (set(PIVOTS) if column == "pivot" else set())
-    card = (tmp_path / "part" / CARD_NAME).read_text(encoding="utf-8")
-    assert "- de\n" in card and ("column pivot" in card) == (column == "pivot")
-
-
-def test_a_merged_corpus_counts_the_rows_that_have_one(project: Path, tmp_path: Path) -> None:
-    table = of_pivots(related_pairs(900))
-    publish_pairs(tmp_path / "same", table=with_columns(table, source=["films"] * len(table)).slice(300))
-    publish_pairs(tmp_path / "none", table=with_columns(related_pairs(200, 9), source=["wiki"] * 200))
-    parts = [project / "data" / "corpus", tmp_path / "same" / "corpus", tmp_path / "none" / "corpus"]
-    run_command("merge", *parts, "-o", tmp_path / "merged")
-    manifest = read_manifest(tmp_path / "merged")
-    check_card(tmp_path / "merged", manifest)
-    assert verify(tmp_path / "merged").problems == []
-    earlier = [read_manifest(part) for part in parts[:2]]
-    for name, counts in manifest.pivots.items():
-        counts.check(name)
-        assert counts.rows_in == sum(one.pivots[name].rows_in for one in earlier)
-        assert counts.kept == counted(tmp_path / "merged")[name].kept == earlier[0].pivots[name].kept
-        assert counts.rejected["in_earlier_corpus"] == earlier[1].pivots[name].kept
-
-
 def problems_with(directory: Path, pivots: dict[str, Counts]) -> str:
     """What verification says where the manifest has these pivots."""
     replace(read_manifest(directory), pivots=pivots).write(directory)
@@ -165,5 +121,3 @@ def test_a_corpus_from_before_pivots_were_counted_opens(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=of_pivots(related_pairs(300)))
     corpus = tmp_path / "corpus"
     assert problems_with(corpus, {}) == ""
-    run_command("export-corpus", corpus, "--where", "overlap_1 < 0.5", "-o", tmp_path / "part")
-    assert verify(tmp_path / "part").problems == [] and not read_manifest(tmp_path / "part").pivots

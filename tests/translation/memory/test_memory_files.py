@@ -32,7 +32,8 @@ def test_what_is_exported_is_known_where_it_is_imported(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "in", TEXTS)
     _, expected = run(tmp_path / "here", corpus, CHOSEN)
     exported = tmp_path / "out" / "exported.parquet"
-    invoke("export", exported, "--memory", tmp_path / "here" / "work" / "memory")
+    (memory,) = sets_of(tmp_path / "here" / "work" / "memory")
+    export_set(memory, exported)
     table = pq.read_table(exported)
     assert table.num_rows == 31  # without the failed one
     assert table.column_names[:3] == ["sentence", "hypotheses", "scores"]
@@ -61,7 +62,7 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows), tmp_path / "marian.parquet")
     root = tmp_path / "work" / "memory"
     invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
-    assert "4 sentences" in invoke("list", "--memory", root)
+    assert [one.sentences for one in contents(root)] == [4]
     chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
     corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
     report, published = run(tmp_path, corpus, chosen)
@@ -207,13 +208,11 @@ def test_what_no_corpus_uses_is_pruned_on_request(tmp_path: Path, monkeypatch: p
     stray = large.memory.path / "stray.parquet"
     stray.write_bytes(b"of a killed process")
     os.utime(stray, (time.time() - 1e6,) * 2)
-    listed = run_command("work", "list", tmp_path).output
-    assert "used by no corpus" in listed and "beam 7" in listed
     before = {path for path in root.rglob("*") if path.is_file()}
     for arguments in ([], ["--all"], ["--memory", "--dry-run"]):
-        run_command("work", "prune", tmp_path, *arguments)
+        run_command("prune", tmp_path, *arguments)
         assert {path for path in root.rglob("*") if path.is_file()} == before
-    assert "memory " in run_command("work", "prune", tmp_path, "--memory").output
+    assert "memory " in run_command("prune", tmp_path, "--memory").output
     (large,) = (one for one in contents(root) if "beam 5" in one.title)
     assert not large.unused and 5 <= large.sentences < 15 and not stray.exists()
     # What is left is whole, and what is gone is translated again.
@@ -233,12 +232,11 @@ def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pyt
     files = sorted(shared.glob("*/*.parquet"))
     (content,) = contents(shared)
     assert files and content.busy and not content.unused
-    pruning = ["work", "prune", str(tmp_path), "--memory", "--work", str(tmp_path / "none")]
+    pruning = ["prune", str(tmp_path), "--memory", "--work", str(tmp_path / "none")]
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "memory").symlink_to(shared)
     said = run_command(*pruning).output
     assert "left alone, a run of" in said and "has not finished" in said
-    assert "has not finished" in invoke("list", "--memory", shared)
     assert sorted(shared.glob("*/*.parquet")) == files
     report, _ = run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
     assert report.reused_tasks == report.tasks
@@ -256,15 +254,3 @@ def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pyt
 
 def interrupted(*arguments: object) -> None:
     raise Interrupted
-
-
-def test_which_set_is_exported_has_to_be_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no translations"):
-        invoke("export", tmp_path / "x.parquet", "--memory", tmp_path)
-    for beam in (3, 4):
-        run(tmp_path, corpus_of(tmp_path / str(beam), TEXTS[:5]), parameters(beam=beam))
-    root = tmp_path / "work" / "memory"
-    with pytest.raises(InputError, match=r"2 sets are there.*--name"):
-        invoke("export", tmp_path / "x.parquet", "--memory", root)
-    name = sets_of(root)[1].path.name[:8]
-    assert "5 sentences" in invoke("export", tmp_path / "x.parquet", "--memory", root, "--name", name)

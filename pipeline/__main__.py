@@ -1,0 +1,10 @@
+"""``python -m paraforge``: the command line."""
+
+from paraforge.base.interrupts import end_on_signals
+
+end_on_signals()
+
+# isort: split
+from paraforge.interface.cli import main  # noqa: E402
+
+main()
