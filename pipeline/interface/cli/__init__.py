@@ -66,7 +66,7 @@ REMOVED = {
     "merge": "list the corpora as sources of kind 'paraphrases' in one project (own-bitext.md)",
     "diff": "use 'dvc exp diff', 'dvc params diff' and 'dvc metrics diff'; query.md compares pairs in SQL",
     "workers": "start them with 'srun dask worker' or dask-jobqueue (scaling.md)",
-    "work": "'du -sh work/*' shows what is kept, 'rm -r work/STEP' removes it while nothing runs",
+    "work": "use 'du -sh work/*' to see what is kept, and 'rm -r work/STEP' while nothing runs",
     "sif": "use 'python -m experiments.programs sif' in a clone",
     "fit-words": "use 'python -m experiments.programs fit-words' in a clone",
     "expand": "use 'python -m experiments.programs expand' in a clone",

@@ -24,6 +24,11 @@ _MEMORY = typer.Option(
 )
 
 
+@app.callback()
+def _memory() -> None:
+    """Keep this a group, though it has one command."""
+
+
 @app.command("import")
 def import_command(
     paths: list[Path] = typer.Argument(metavar="FILE...", help="Parquet files"),
