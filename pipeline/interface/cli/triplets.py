@@ -15,7 +15,7 @@ from paraforge.interface.cli.settings import DEVICE_HELP, checked, options_of
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
 
-@options_of(TripletsParameters, "negatives", "margin", "contradictions", "candidates", "same_lines", "seed")
+@options_of(TripletsParameters, "negatives", "margin", "same_lines", "seed")
 def triplets(
     values: dict[str, Any],
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
@@ -26,7 +26,6 @@ def triplets(
         help="general (words of the built-in scorer), a trained model, SIF, a vector file, or a directory of "
         "sentence-transformers",
     ),
-    random: bool = typer.Option(False, "--random", help="any allowed negatives, not the most similar ones"),
     workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
     device: str = typer.Option("auto", help=DEVICE_HELP),
     work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
@@ -52,8 +51,7 @@ def triplets(
         raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
     if device != "auto":
         check_device(device)
-    values |= {"encoder": encoder, "strategy": "random" if random else "hardest"}
-    parameters = checked(TripletsParameters, values)
+    parameters = checked(TripletsParameters, {**values, "encoder": encoder})
     with graceful_interrupts():
         resources = Resources(workers=workers, devices=[device], work=work)
         report = mine_triplets(parameters, corpus, output, resources)

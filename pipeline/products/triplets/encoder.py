@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_directory, sha256_file
+from paraforge.base.text.paths import expand
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -66,6 +67,12 @@ def fingerprint(name: str) -> str:
         )
     found = sha256_directory(path) if path.is_dir() else sha256_file(path)
     return found if path == directory else f"{found}@{name.rpartition('@')[2]}"
+
+
+def expanded(encoder: str) -> str:
+    """Fill environment variables into an encoder's name, so that it means the same in every process."""
+    path = expand(encoder)
+    return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path
 
 
 def unit_vectors(encoder: Model, texts: pa.ChunkedArray) -> Vectors:

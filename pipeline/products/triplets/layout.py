@@ -1,7 +1,6 @@
-"""What triplets are on disk: `_triplets.json`, files of triplets, lineage and clusters, and the card.
+"""Files of triplets: `_triplets.json`, triplets, lineage, clusters, and the card.
 
-Readers of a directory of Parquet files pass over names that begin with an underscore: they find triplets
-alone.
+Readers of a directory of Parquet files skip names that begin with an underscore: they find only triplets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,13 +37,12 @@ def _field(name: str, kind: pa.DataType, description: str, nullable: bool = Fals
     return pa.field(name, kind, nullable=nullable, metadata={"description": description})
 
 
-def schemas(negatives: int, lineage: Sequence[str], contradictions: bool = False) -> dict[str, pa.Schema]:
-    """The schema of each of :data:`PARTS`.
+def schemas(negatives: int, lineage: Sequence[str]) -> dict[str, pa.Schema]:
+    """Give the schema of each of :data:`PARTS`.
 
     Trainers read the columns of triplets by their position: nothing may be added to them.
 
-    negatives: of each anchor. lineage: columns of the corpus that say where a pair comes from.
-    contradictions: whether the last negative may be the positive with a changed meaning.
+    negatives: for each anchor. lineage: columns of the corpus that say where a pair comes from.
     """
     origin = [COLUMNS[name] for name in lineage]
     cluster = _field("cluster", pa.int64(), "number of the first row of the corpus that it is connected with")
@@ -70,9 +68,6 @@ def schemas(negatives: int, lineage: Sequence[str], contradictions: bool = False
             for name in numbered("negative_cosine", negatives)
         ),
     ]
-    if contradictions:
-        said = "by which the last negative was made of the positive, instead of its row; null if it was not"
-        of_triplets.append(_field("rule", pa.string(), said, nullable=True))
     of_rows = [
         *origin,
         cluster,
@@ -136,15 +131,11 @@ def _of_corpus(directory: Path) -> dict[str, Any]:
 def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
     parameters = manifest["parameters"]
     signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
-    made = (
-        " Where a rule applies, the last one is the paraphrase with a changed meaning instead."
-        if parameters.get("contradictions")
-        else ""
-    )
     return (
         f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
-        f"other clusters of paraphrases ({parameters['strategy']}, cosine below {1 - parameters['margin']:g} "
-        f"times that of the paraphrase), by {code(manifest['encoder'])}.{made}{signature}"
+        f"other clusters of paraphrases (the most similar ones with a cosine below "
+        f"{1 - parameters['margin']:g} times that of the paraphrase), by {code(manifest['encoder'])}."
+        f"{signature}"
     )
 
 

@@ -1,59 +1,61 @@
-"""Mines triplets: a pair's reference and translation, and similar translations that are no paraphrases."""
+"""Mines triplets: a pair's reference and translation, and similar translations that are not paraphrases."""
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json_or_none, remove_directory, sha256_file, write_json
-from paraforge.base.sealed import can_resume, write_sealed_json
-from paraforge.base.shards.clusters import find_clusters
+from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file, write_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
+from paraforge.base.shards.scheduler import open_jobs, report_rows
+from paraforge.base.shards.store import parquet_writer
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.datasets import Dataset, open_published
-from paraforge.corpus.publication.manifest import KEPT
+from paraforge.corpus.publication.manifest import KEPT as KEPT_PAIRS
 from paraforge.corpus.scoring import general
-from paraforge.products.lexicon.encoding import write_npy
-from paraforge.products.triplets.encoder import fingerprint, open_encoder
-from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, schemas, write_card
+from paraforge.products.triplets.encoder import expanded, fingerprint
+from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, file_name, schemas, write_card
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
-from paraforge.products.triplets.pieces import LINKS, Piece, cut_corpus, part, read_array
-from paraforge.products.triplets.preparation import (
-    Preparation,
-    cells_for,
-    find_centroids,
+from paraforge.products.triplets.pieces import LINKS, SIDES, Piece, cut_corpus, load, part
+from paraforge.products.triplets.search import (
+    KEPT,
+    REASONS,
+    Search,
+    jobs_of,
     prepare_piece,
-    sample_piece,
-    sampled_share,
+    search_cells,
+    write_centroids,
 )
-from paraforge.products.triplets.search import ANCHORS_PER_JOB, NeighbourSearch, search_anchors
-from paraforge.products.triplets.triplet_files import PIECES_PER_FILE, Assembly, gather, write_files
 
 logger = logging.getLogger(__name__)
 
 STEP = "triplets"
-FILES = "files"
-"""Directory of the files that are published."""
+PIECES_PER_FILE = 20
+CANDIDATES = 8192
+ROWS_PER_CELL = 1000
+ANCHORS_PER_JOB = 16_384
 
 
 @dataclass(frozen=True)
 class TripletsReport:
-    """What mining gave: ``rows`` = ``triplets`` + all of ``left_out``.
+    """Report what mining gave: ``rows`` = ``triplets`` + all of ``left_out``.
 
-    clusters: of all rows; largest_cluster: rows of the largest one.
-    positive_cosine, negative_cosine: means, of the anchor with the positive and with the negatives; None
-        without a triplet.
+    clusters: of all rows; largest_cluster: rows of the largest one. positive_cosine, negative_cosine: means,
+    of the anchor with the positive and with the negatives; None without a triplet.
     """
 
     encoder: str
@@ -74,39 +76,39 @@ def mine_triplets(
     resources: Resources,
     allow_empty: bool = False,
 ) -> TripletsReport:
-    """Mine triplets over a whole published corpus and put them in place of the directory ``output``.
+    """Mine triplets over a whole published corpus and put them in the place of the directory ``output``.
 
-    A negative is a translation that neither anchor nor positive comes near, nor the reference that it is
-    paired with: their cosines are below (1 - margin) times the positive's. It is never of the anchor's own
-    cluster: what is connected by a text (whatever its case, punctuation and spaces), a foreign side or an
-    image. Memory does not grow with the corpus; the work directory takes about 8 bytes per pair for each
-    dimension, and 500.
+    A negative is a translation to which neither anchor nor positive is too similar, and neither is the
+    reference that it is paired with: these cosines are below (1 - margin) times the positive's. It is never
+    from the anchor's own cluster: pairs that are connected by a text (whatever its case, punctuation and
+    spaces), a foreign side or an image. Memory does not grow with the corpus; the work directory takes about
+    4 bytes per pair for each dimension, and 300.
 
     parameters: encoder and what is allowed. corpus: a published corpus. output: directory to make.
-    resources: where to run. allow_empty: whether it is no error, but a warning, if no triplet is found.
+    resources: where to run. allow_empty: warn, instead of raising, if no triplet is found.
 
     Raises:
-        InputError: no published corpus, no such encoder, or no triplet is found.
-        MissingPackageError: a package that the encoder needs is not installed.
-        WorkLockedError: another process mines triplets in the same work directory.
-        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call continues from there.
+        InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
+        MissingPackageError: if a package that the encoder needs is not installed.
+        WorkLockedError: if another process mines triplets in the same work directory.
+        Interrupted: on SIGTERM or Ctrl-C; finished work is kept, and the same call continues from there.
     """
     started = time.monotonic()
     if parameters.encoder == NO_ENCODER:
         with replaced_directory(output) as temporary:
-            nothing = {"format": FORMAT, "encoder": NO_ENCODER, "triplets": 0, "files": []}
-            write_json(temporary / MANIFEST, nothing)
+            write_json(
+                temporary / MANIFEST, {"format": FORMAT, "encoder": NO_ENCODER, "triplets": 0, "files": []}
+            )
         return TripletsReport(NO_ENCODER)
     dataset = open_published(corpus).training
-    if dataset.name != KEPT:
-        raise InputError("these are rejected pairs", corpus, remedy="Name the corpus, e.g. data/corpus.")
+    if dataset.name != KEPT_PAIRS:
+        raise InputError("this directory holds rejected pairs", corpus, remedy="Use the corpus, data/corpus.")
+    encoder = expanded(parameters.encoder)
     made_of = {
         "version": versions.TRIPLETS,
         "corpus": [sha256_file(path) for path in dataset.files],
-        "encoder_sha256": fingerprint(expanded(parameters.encoder)),
-        "parameters": parameters.model_dump(
-            mode="json", exclude={"encoder"} if parameters.contradictions else {"encoder", "contradictions"}
-        ),
+        "encoder_sha256": fingerprint(encoder),
+        "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
     }
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
@@ -115,169 +117,215 @@ def mine_triplets(
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:
                 remove_directory(left)
-        resumed = can_resume(directory, FILES)
-        try:
-            report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
-        except (ValueError, KeyError, EOFError, FileNotFoundError) as error:
-            if not resumed:
-                raise
-            logger.warning("%s is damaged (%s): mining anew", directory, error)
-            remove_directory(directory)
-            report = _Mining(parameters, dataset, directory, resources).run(output, made_of, allow_empty)
+        directory.mkdir(exist_ok=True)
+        search = Search(
+            directory=directory,
+            pieces=tuple(cut_corpus(dataset)),
+            parameters=parameters,
+            encoder=encoder,
+            device="cpu" if encoder == general.NAME else chosen_device(resources.devices[0]),
+            threads=resources.thread_count(),
+            candidates=CANDIDATES,
+            rows_per_cell=ROWS_PER_CELL,
+            anchors_per_job=ANCHORS_PER_JOB,
+        )
+        with replaced_directory(output.resolve()) as temporary:
+            report = _mine(search, dataset, temporary, resources, made_of, allow_empty)
         remove_directory(directory)
     return TripletsReport(**{**report, "seconds": round(time.monotonic() - started, 3)})
 
 
-def expanded(encoder: str) -> str:
-    """An encoder's name with environment variables filled in, so that it means the same in every process."""
-    from paraforge.base.text.paths import expand
-
-    path = expand(encoder)
-    return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path
-
-
-class _Mining:
-    """One run: each pass over the corpus leaves files in the directory, and is not done again."""
-
-    def __init__(
-        self, parameters: TripletsParameters, dataset: Dataset, directory: Path, resources: Resources
-    ) -> None:
-        self.parameters = parameters
-        self.dataset = dataset
-        self.directory = directory
-        self.resources = resources
-        self.pieces = cut_corpus(dataset)
-        self.rows = sum(piece.rows for piece in self.pieces)
-        directory.mkdir(parents=True, exist_ok=True)
-
-    def run(self, output: Path, made_of: dict[str, Any], allow_empty: bool) -> dict[str, Any]:
-        """All passes; gives what the report says."""
-        anchors, dimension = self._prepare()
-        clusters, largest = self._clusters()
-        search = NeighbourSearch(
-            directory=self.directory,
-            pieces=len(self.pieces),
-            rows=self.rows,
-            dimension=dimension,
-            parameters=self.parameters,
+def _mine(
+    search: Search,
+    dataset: Dataset,
+    output: Path,
+    resources: Resources,
+    made_of: Mapping[str, Any],
+    allow_empty: bool,
+) -> dict[str, Any]:
+    """Run all passes and write the output's files; give what the report says. What an earlier run has
+    finished is not done again."""
+    write_centroids(search)
+    sizes = [piece.rows for piece in search.pieces]
+    with open_jobs(resources, search.rows, workers=1 if search.device != "cpu" else None) as jobs:
+        arguments = [(piece, search) for piece in search.pieces]
+        jobs.results(prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes)
+    clusters, largest = _clusters(search)
+    with open_jobs(resources, search.rows) as jobs:
+        spans = jobs_of(search)
+        jobs.results(
+            search_cells,
+            [(first, last, number, search) for number, (first, last, _) in enumerate(spans)],
+            description="triplets: search",
+            unit="anchors",
+            sizes=[anchors for *_, anchors in spans],
         )
-        with self._jobs(self.rows) as jobs:
-            self._search(jobs, anchors, search)
-            written = self._write(jobs, search)
-        left_out: Counter[str] = Counter()
-        for one in written:
-            left_out.update(one["left_out"])
-        files = [file for one in written for file in one["files"]]
-        triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
-        if triplets + left_out.total() != self.rows:
-            raise IncompleteError(f"{self.rows} rows in, {triplets} triplets, left out: {dict(left_out)}")
-        if not triplets:
-            listed = ", ".join(f"{reason} {number:,}" for reason, number in left_out.items())
-            message = f"none of {self.rows:,} pairs gives a triplet" + (f": {listed}" if listed else "")
-            if not allow_empty:
-                raise InputError(message, self.dataset.directory)
-            logger.warning("%s", message)
-        sums = np.sum([one["cosines"] for one in written], axis=0) if triplets else np.zeros(2)
-        report = {
-            "encoder": self.parameters.encoder,
-            "rows": self.rows,
-            "triplets": triplets,
-            "left_out": dict(sorted(left_out.items())),
-            "clusters": clusters,
-            "largest_cluster": largest,
-            "positive_cosine": round(float(sums[0]) / triplets, 4) if triplets else None,
-            "negative_cosine": round(float(sums[1]) / triplets / self.parameters.negatives, 4)
-            if triplets
-            else None,
+        _gather(len(spans), search)
+        parts = [
+            search.pieces[first : first + PIECES_PER_FILE]
+            for first in range(0, len(search.pieces), PIECES_PER_FILE)
+        ]
+        written = jobs.results(
+            write_files,
+            [(number, pieces, output, search) for number, pieces in enumerate(parts)],
+            description="triplets: write",
+            unit="pairs",
+            sizes=[sum(piece.rows for piece in pieces) for pieces in parts],
+        )
+    left_out: Counter[str] = Counter()
+    sums = np.zeros(2)
+    for one in written:
+        left_out.update(one["left_out"])
+        sums += one["cosines"]
+    files = [file for one in written for file in one["files"]]
+    triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
+    if triplets + left_out.total() != search.rows:
+        raise IncompleteError(f"{search.rows} rows in, {triplets} triplets, left out: {dict(left_out)}")
+    if not triplets:
+        listed = ", ".join(f"{reason} {number:,}" for reason, number in left_out.items())
+        message = f"none of {search.rows:,} pairs gives a triplet" + (f": {listed}" if listed else "")
+        if not allow_empty:
+            raise InputError(message, dataset.directory)
+        logger.warning("%s", message)
+    negatives = triplets * search.parameters.negatives
+    report = {
+        "encoder": search.parameters.encoder,
+        "rows": search.rows,
+        "triplets": triplets,
+        "left_out": dict(sorted(left_out.items())),
+        "clusters": clusters,
+        "largest_cluster": largest,
+        "positive_cosine": round(float(sums[0]) / triplets, 4) if triplets else None,
+        "negative_cosine": round(float(sums[1]) / negatives, 4) if triplets else None,
+    }
+    content = {"format": FORMAT, "paraforge": versions.__version__, **report, **made_of, "files": files}
+    write_json(output / MANIFEST, content)
+    lineage = [name for name in LINEAGE if name in dataset.schema.names]
+    write_card(output, content, dataset, schemas(search.parameters.negatives, lineage))
+    return report
+
+
+def _clusters(search: Search) -> tuple[int, int]:
+    """Find the clusters, unless an earlier run has; give their number and the rows of the largest one."""
+    report = search.directory / "clusters.json"
+    if report.is_file():
+        found = read_json(report)
+    else:
+        ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
+        numbers = find_clusters(_keys(search), search.rows, LINKS, ranking, output, "triplets: clusters")
+        found = [int(number) for number in numbers]
+        write_json(report, found)
+    return found[0], found[1]
+
+
+def _keys(search: Search) -> Iterator[NDArray[np.uint64]]:
+    for piece in search.pieces:
+        yield load(part(search.directory, "keys", piece.number))
+
+
+_RESULTS = {"negatives": np.int64, "cosines": np.float32, "reasons": np.uint8}
+
+
+def _gather(jobs: int, search: Search) -> None:
+    """Write what the jobs found cell by cell in the order of the corpus: ``negatives.npy``, (rows, n);
+    ``cosines.npy``, (rows, 1 + n); ``reasons.npy``, (rows,)."""
+    rows, number = search.rows, search.parameters.negatives
+    shapes = {"negatives": (rows, number), "cosines": (rows, 1 + number), "reasons": (rows,)}
+    arrays = {
+        name: np.lib.format.open_memmap(search.directory / f"{name}.npy", "w+", kind, shapes[name])
+        for name, kind in _RESULTS.items()
+    }
+    for piece in search.pieces:
+        reasons = load(part(search.directory, "reasons", piece.number))
+        arrays["reasons"][piece.first : piece.first + piece.rows] = reasons
+    for job in range(jobs):
+        check_interrupt()
+        with np.load(part(search.directory, "found", job, "npz"), allow_pickle=False) as found:
+            for name, array in arrays.items():
+                array[found["rows"]] = found[name]
+    for array in arrays.values():
+        array.flush()
+
+
+def write_files(number: int, pieces: Sequence[Piece], output: Path, search: Search) -> dict[str, Any]:
+    """Write the files of some pieces.
+
+    Returns ``files`` (name, rows and SHA-256 of each), ``left_out`` by reason, and ``cosines``: the sums over
+    the positives and over all negatives.
+    """
+    lineage = [name for name in LINEAGE if name in pieces[0].columns]
+    kinds = schemas(search.parameters.negatives, lineage)
+    paths = {name: output / file_name(name, number) for name in PARTS}
+    left_out: Counter[str] = Counter()
+    sums = np.zeros(2)
+    rows = dict.fromkeys(PARTS, 0)
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(parquet_writer(path, kinds[name])) for name, path in paths.items()
         }
-        self._publish(output, files, {**report, **made_of})
-        return report
+        for piece in pieces:
+            check_interrupt()
+            tables, reasons, cosines = _tables(piece, lineage, search, kinds)
+            left_out.update(reasons)
+            sums += cosines
+            for name, table in tables.items():
+                writers[name].write_table(table)
+                rows[name] += table.num_rows
+            report_rows(piece.rows)
+    if rows["triplets"] + left_out.total() != sum(piece.rows for piece in pieces):
+        raise IncompleteError(f"{rows['triplets']} triplets and {left_out} of {rows['_clusters']} rows")
+    return {
+        "files": [
+            {"file": path.name, "rows": rows[name], "sha256": sha256_file(path)}
+            for name, path in paths.items()
+        ],
+        "left_out": dict(sorted(left_out.items())),
+        "cosines": sums.tolist(),
+    }
 
-    def _jobs(self, rows: int, on_gpu: bool = False) -> Any:
-        return open_jobs(self.resources, rows, workers=1 if on_gpu else None)
 
-    def _prepare(self) -> tuple[int, int]:
-        """Vectors of all pieces; gives the number of anchors and the vectors' dimension."""
-        name = expanded(self.parameters.encoder)
-        device = "cpu" if name == general.NAME else chosen_device(self.resources.devices[0])
-        dimension = open_encoder(name, device).dimension
-        setup = Preparation(
-            encoder=name,
-            device=device,
-            threads=self.resources.thread_count(),
-            same_lines=tuple(self.parameters.same_lines),
-            seed=self.parameters.seed,
-            directory=self.directory,
-        )
-        sizes = [piece.rows for piece in self.pieces]
-        with self._jobs(self.rows, on_gpu=device != "cpu") as jobs:
-            self._cells(jobs, setup, dimension)
-            arguments = [(piece, index, setup) for index, piece in enumerate(self.pieces)]
-            found = jobs.results(
-                prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes
-            )
-            return sum(found), dimension
+def _tables(
+    piece: Piece, lineage: Sequence[str], search: Search, kinds: Mapping[str, pa.Schema]
+) -> tuple[dict[str, pa.Table], Counter[str], NDArray[np.float64]]:
+    """Give the rows of a piece in each file, how many are left out by reason, and sums of cosines."""
+    span = slice(piece.first, piece.first + piece.rows)
+    arrays = {name: np.asarray(load(search.directory / f"{name}.npy", True)[span]) for name in _RESULTS}
+    clusters = np.asarray(read_clusters(search.directory / "clusters.bin", search.rows)[span])
+    rows = piece.read([*SIDES, *lineage])
+    kept = np.flatnonzero(arrays["reasons"] == KEPT)
+    negatives, cosines = arrays["negatives"][kept], arrays["cosines"][kept]
+    own = rows.take(pa.array(kept))
+    names = np.array([*REASONS, *[None] * (KEPT + 1 - len(REASONS))], dtype=object)[arrays["reasons"]]
+    columns = {
+        "triplets": [*(own[name] for name in SIDES), *(_texts(column, search) for column in negatives.T)],
+        "_lineage": [
+            piece.first + kept,
+            *(own[name] for name in lineage),
+            clusters[kept],
+            cosines[:, 0],
+            *np.ascontiguousarray(negatives.T),
+            *np.ascontiguousarray(cosines[:, 1:].T),
+        ],
+        "_clusters": [*(rows[name] for name in lineage), clusters, pa.array(names, pa.string())],
+    }
+    tables = {name: pa.table(values, schema=kinds[name]) for name, values in columns.items()}
+    counts = Counter(name for name in names.tolist() if name is not None)
+    sums = [one.sum(dtype=np.float64) for one in (cosines[:, 0], cosines[:, 1:])]
+    return tables, counts, np.array(sums)
 
-    def _cells(self, jobs: Jobs, setup: Preparation, dimension: int) -> None:
-        path = self.directory / "centroids.npy"
-        if path.is_file():
-            return
-        cells = cells_for(self.rows, self.parameters.candidates)
-        centroids = np.zeros((1, dimension), np.float32)
-        if cells > 1:
-            share = sampled_share(self.rows, cells)
-            arguments = [(piece, index, share, setup) for index, piece in enumerate(self.pieces)]
-            jobs.results(sample_piece, arguments, description="triplets: sample")
-            parts = [
-                np.load(part(self.directory, "sample", index, "npy"), allow_pickle=False)
-                for index in range(len(self.pieces))
-            ]
-            sample = np.concatenate(parts)
-            centroids = find_centroids(sample, cells, self.parameters.seed) if len(sample) else centroids
-        write_npy(centroids, path)
 
-    def _clusters(self) -> tuple[int, int]:
-        report = self.directory / "clusters.json"
-        if done := read_json_or_none(report):
-            return done["clusters"], done["largest"]
-        ranking, output = self.directory / "ranking", self.directory / "clusters.bin"
-        clusters, largest = find_clusters(
-            self._keys(), self.rows, LINKS, ranking, output, "triplets: clusters"
-        )
-        write_sealed_json(report, {"clusters": int(clusters), "largest": int(largest)})
-        return int(clusters), int(largest)
-
-    def _keys(self) -> Iterator[NDArray[np.uint64]]:
-        for index in range(len(self.pieces)):
-            yield read_array(part(self.directory, "keys", index), np.uint64, width=2 * LINKS)
-
-    def _search(self, jobs: Jobs, anchors: int, search: NeighbourSearch) -> None:
-        spans = [
-            (first, min(first + ANCHORS_PER_JOB, anchors)) for first in range(0, anchors, ANCHORS_PER_JOB)
-        ]
-        arguments = [(*span, number, search) for number, span in enumerate(spans)]
-        sizes = [last - first for first, last in spans]
-        jobs.results(search_anchors, arguments, description="triplets: search", unit="anchors", sizes=sizes)
-        gather(len(spans), self.pieces, search)
-
-    def _write(self, jobs: Jobs, search: NeighbourSearch) -> list[dict[str, Any]]:
-        starts = tuple(piece.first for piece in self.pieces)
-        assembly = Assembly(self.directory / FILES, search, starts)
-        assembly.output.mkdir(exist_ok=True)
-        parts: list[Sequence[Piece]] = [
-            self.pieces[first : first + PIECES_PER_FILE]
-            for first in range(0, len(self.pieces), PIECES_PER_FILE)
-        ]
-        arguments = [(number, pieces, assembly) for number, pieces in enumerate(parts)]
-        sizes = [sum(piece.rows for piece in pieces) for pieces in parts]
-        return jobs.results(write_files, arguments, description="triplets: write", unit="pairs", sizes=sizes)
-
-    def _publish(self, output: Path, files: list[dict[str, Any]], content: dict[str, Any]) -> None:
-        with replaced_directory(output.resolve()) as temporary:
-            for file in files:
-                link_or_copy(self.directory / FILES / file["file"], temporary / file["file"])
-            manifest = {"format": FORMAT, "paraforge": versions.__version__, **content, "files": files}
-            write_json(temporary / MANIFEST, manifest)
-            lineage = [name for name in LINEAGE if name in self.dataset.schema.names]
-            kinds = schemas(self.parameters.negatives, lineage, self.parameters.contradictions)
-            write_card(temporary, manifest, self.dataset, kinds)
+def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
+    """Give the translations of rows anywhere in the corpus, in the order of ``wanted``."""
+    order = np.argsort(wanted, kind="stable")
+    borders = np.searchsorted(wanted[order], [*(piece.first for piece in search.pieces), search.rows])
+    parts = [pa.array([], pa.large_string())]
+    for piece in search.pieces:
+        places = wanted[order][borders[piece.number] : borders[piece.number + 1]] - piece.first
+        if len(places):
+            path = part(search.directory, "texts", piece.number, "arrow")
+            with pa.memory_map(str(path)) as source:
+                texts = pa.ipc.open_file(source).read_all()["text"]
+                parts.append(texts.combine_chunks().take(pa.array(places)))
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_arrays(parts).take(pa.array(back)).cast(pa.string())

@@ -1,315 +1,342 @@
-"""Finds negatives: each anchor against the texts of the nearest cells, and some from everywhere."""
+"""Finds negatives: embeds each piece, sorts it into cells, and compares anchors with the nearest cells.
 
-from collections.abc import Iterator, Sequence
+Cells hold similar vectors (spherical k-means on a sample), so that an anchor is compared with some thousand
+translations that are near it and not with the whole corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.compiled import compiled
 from paraforge.base.devices import torch_threads
-from paraforge.base.sealed import sealed_path
+from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import mixed
+from paraforge.corpus.selection.filters.near_duplicates import blank
+from paraforge.products.triplets.encoder import Vectors, has_vector, open_encoder, unit_vectors
 from paraforge.products.triplets.parameters import TripletsParameters
-from paraforge.products.triplets.pieces import KEPT, REASONS, part, read_array
-from paraforge.products.triplets.preparation import POSITIONS
+from paraforge.products.triplets.pieces import SIDES, Piece, link_keys, load, part, save
 
-ANCHORS_PER_JOB = 16_384
-# Where nothing near is allowed, something from afar is: so many texts, in runs of so many neighbours.
-_FAR = 1024
-_RUN = 32
-# Anchors and candidates whose cosines are computed at once: some megabytes.
-_ANCHORS, _CANDIDATES = 512, 2048
-Floats = NDArray[np.float32]
-Numbers = NDArray[np.int64]
-Similar = tuple[Floats, Floats, Numbers]
-"""Of anchors (rows) and candidates (columns) the cosines, and the highest of either side of an anchor's pair
-with either of a candidate's; the candidates' clusters."""
-Found = tuple[NDArray[np.float64], Numbers, Floats, Numbers, Numbers, NDArray[np.bool_]]
-"""Of anchors what candidates have to be below, and their clusters; cosines, places and clusters of what was
-found, (anchors, negatives), sorted by cosine; whether something was too similar."""
+if TYPE_CHECKING:
+    from torch import Tensor
 
-
-@dataclass(frozen=True)
-class NeighbourSearch:
-    """What is searched for, and where. dimension: of the vectors. rows: of the corpus."""
-
-    directory: Path
-    pieces: int
-    rows: int
-    dimension: int
-    parameters: TripletsParameters
+REASONS = ("blank", "same", "no_vector", "cluster", "margin")
+"""Why a pair gives no triplet: a side is blank; both sides are the same but for case, punctuation and spaces;
+a side has no vector; the candidates are from its own cluster, or from too few others; the others are too
+similar."""
+KEPT = 255
+# Allowed candidates that are looked at, the most similar first, until each negative has a cluster of its own.
+_NEAREST = 64
+_MOST_CELLS = 4096  # so that finding the nearest cell stays cheap
+_SAMPLED_PER_CELL = 32
+_ROUNDS = 8
+# Anchors whose cosines are computed at once, and vectors whose nearest cells are.
+_ANCHORS, _VECTORS = 256, 4096
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Where the vectors of each cell are in each piece's file.
+class Search:
+    """Describe a search to its jobs.
 
-    centroids: (cells, dimension). ends: of anchors and of candidates, (pieces, cells + 1), running counts.
+    directory: of the work files. pieces: of the corpus. encoder, device, threads: what makes vectors.
+    candidates: translations that an anchor is compared with; all of a smaller corpus.
+    rows_per_cell, anchors_per_job: about so many.
     """
 
-    centroids: Floats
-    ends: dict[str, Numbers]
+    directory: Path
+    pieces: tuple[Piece, ...]
+    parameters: TripletsParameters
+    encoder: str
+    device: str
+    threads: int
+    candidates: int
+    rows_per_cell: int
+    anchors_per_job: int
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the corpus."""
+        return sum(piece.rows for piece in self.pieces)
+
+    @cached_property
+    def cells(self) -> int:
+        """Wanted number of cells; 1 where an anchor is compared with everything."""
+        if self.rows <= self.candidates:
+            return 1
+        return max(2, min(_MOST_CELLS, self.rows // self.rows_per_cell))
+
+    def embed(self, texts: pa.ChunkedArray) -> Vectors:
+        """Embed texts without nulls: vectors of length 1, float16; zeros for a text without a vector."""
+        encoder = open_encoder(self.encoder, self.device)
+        with torch_threads(self.threads if encoder.uses_threads else 1):
+            return unit_vectors(encoder, texts)
+
+    def centroids(self) -> NDArray[np.float32]:
+        """Read what :func:`write_centroids` wrote, (cells, dimension)."""
+        return load(self.directory / "centroids.npy")
+
+
+def write_centroids(search: Search) -> None:
+    """Write the centroids of the cells, found on translations that are drawn by row."""
+    path = search.directory / "centroids.npy"
+    if path.is_file():
+        return
+    cells, seed = search.cells, search.parameters.seed
+    share = min(1.0, _SAMPLED_PER_CELL * cells / max(1, search.rows)) if cells > 1 else 0.0
+    texts = [pa.array([], pa.string())]
+    for piece in search.pieces if cells > 1 else ():
+        numbers = np.arange(piece.first, piece.first + piece.rows, dtype=np.uint64)
+        drawn = mixed(numbers, f"triplets {seed}").astype(np.float64) / 2.0**64 < share
+        column = piece.read(SIDES)["translation"].filter(pa.array(drawn))
+        texts += [chunk.cast(pa.string()) for chunk in pc.fill_null(column, "").chunks]
+    sample = search.embed(pa.chunked_array(texts))
+    save(path, find_centroids(sample[has_vector(sample)], cells, seed))
+
+
+def find_centroids(sample: Vectors, cells: int, seed: int) -> NDArray[np.float32]:
+    """Give centroids, (cells, dimension) float32 of length 1; fewer where the sample is smaller.
+
+    Computed with one thread, so that they do not depend on the number of threads.
+
+    sample: (n, dimension), of length 1. seed: of the first centroids.
+    """
+    import torch
+
+    if cells <= 1 or len(sample) == 0:
+        return np.zeros((1, sample.shape[1]), np.float32)
+    vectors = torch.from_numpy(sample.astype(np.float32))
+    generator = np.random.default_rng(seed)
+    cells = min(cells, len(vectors))
+    chosen = np.sort(generator.permutation(len(vectors))[:cells])
+    centroids = vectors[torch.from_numpy(chosen)].clone()
+    with torch_threads(1):
+        for _ in range(_ROUNDS):
+            nearest = _nearest(vectors, centroids)
+            sums = torch.zeros_like(centroids).index_add_(0, nearest, vectors)
+            # A cell to which nothing is nearest begins again somewhere else.
+            empty = torch.bincount(nearest, minlength=cells) == 0
+            sums[empty] = vectors[torch.from_numpy(generator.integers(0, len(vectors), int(empty.sum())))]
+            centroids = torch.nn.functional.normalize(sums, dim=1)
+    return np.asarray(centroids.numpy(), np.float32)
+
+
+def nearest_cells(vectors: Vectors, centroids: NDArray[np.float32]) -> NDArray[np.int16]:
+    """Give the cell of each vector, (n,)."""
+    if len(centroids) <= 1 or not len(vectors):
+        return np.zeros(len(vectors), np.int16)
+    import torch
+
+    found = _nearest(torch.from_numpy(np.ascontiguousarray(vectors)), torch.from_numpy(centroids))
+    return np.asarray(found.numpy(), np.int16)
+
+
+def _nearest(vectors: Tensor, centroids: Tensor) -> Tensor:
+    import torch
+
+    columns = centroids.T.contiguous()
+    return torch.cat([(block.float() @ columns).argmax(1) for block in vectors.split(_VECTORS)])
+
+
+def prepare_piece(piece: Piece, search: Search) -> None:
+    """Write a piece's files, the reasons last.
+
+    ``keys``: what connects its pairs. ``texts``: its translations. ``candidates``: rows whose translation has
+    a vector, sorted by its cell, with ``vectors``, (candidates, 2, dimension) of both sides. ``anchors``:
+    places of candidates sorted by the cell of their reference. ``ends``: where each cell begins among
+    anchors and candidates. ``reasons``: why rows give no triplet.
+    """
+    reasons_file = part(search.directory, "reasons", piece.number)
+    if reasons_file.is_file():
+        return
+    rows = piece.read([*SIDES, "source_text", "source", "line"])
+    keys = link_keys(rows, search.parameters.same_lines)
+    texts = [pc.fill_null(rows[name], "") for name in SIDES]
+    empty = [blank(column) for column in texts]
+    vectors = np.stack([search.embed(column) for column in texts], axis=1)
+    usable = [has_vector(vectors[:, side]) & ~empty[side] for side in (0, 1)]
+    same = (keys[:, 0] == keys[:, 1]).all(1)
+    reasons = np.select(
+        [empty[0] | empty[1], same, ~(usable[0] & usable[1])], range(len(REASONS[:3])), KEPT
+    ).astype(np.uint8)
+    centroids = search.centroids()
+    cells = np.stack([nearest_cells(vectors[:, side], centroids) for side in (0, 1)], axis=1)
+    cells[reasons != KEPT, 0] = -1
+    candidates = np.flatnonzero(usable[1])
+    order = candidates[np.argsort(cells[candidates, 1], kind="stable")]
+    borders = np.arange(len(centroids) + 1)
+    ends = [np.searchsorted(np.sort(cells[order, side]), borders) for side in (0, 1)]
+    save(part(search.directory, "keys", piece.number), keys)
+    save(part(search.directory, "vectors", piece.number), vectors[order])
+    save(part(search.directory, "candidates", piece.number), order + piece.first)
+    save(part(search.directory, "anchors", piece.number), np.argsort(cells[order, 0], kind="stable"))
+    save(part(search.directory, "ends", piece.number), np.array(ends))
+    # 64-bit offsets, as a piece may have any size.
+    column = pc.cast(texts[1].combine_chunks(), pa.large_string())
+    with (
+        atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema([("text", column.type)])) as writer,
+    ):
+        writer.write_table(pa.table({"text": column}))
+    save(reasons_file, reasons)
+
+
+class Cells:
+    """Where the anchors and the candidates of each cell are: their places in the files of each piece."""
+
+    def __init__(self, directory: Path, pieces: int) -> None:
+        """Read where the cells of all pieces begin."""
+        self.directory = directory
+        self.centroids = load(directory / "centroids.npy")
+        self.ends = np.stack([load(part(directory, "ends", number)) for number in range(pieces)], axis=1)
+        """Of anchors and of candidates: (2, pieces, cells + 1)."""
+
+    def anchors_of(self, cell: int) -> list[NDArray[np.int64]]:
+        """Places of a cell's anchors in each piece."""
+        found = []
+        for piece, ends in enumerate(self.ends[0]):
+            first, last = ends[cell], ends[cell + 1]
+            empty = np.zeros(0, np.int64)
+            places = load(part(self.directory, "anchors", piece), True)[first:last] if first < last else empty
+            found.append(np.sort(places))
+        return found
+
+    def candidates_of(self, cell: int, wanted: int) -> list[NDArray[np.int64]]:
+        """Places of about ``wanted`` candidates in each piece, from the nearest cells, the cell itself first.
+        If a cell is larger than what is still wanted, the first of each piece are taken."""
+        ends = self.ends[1]
+        places: list[list[NDArray[np.int64]]] = [[] for _ in range(len(ends))]
+        closeness = self.centroids @ self.centroids[cell]
+        closeness[cell] = np.inf
+        left = wanted
+        for near in np.argsort(-closeness, kind="stable").tolist():
+            sizes = ends[:, near + 1] - ends[:, near]
+            total = int(sizes.sum())
+            taken = sizes if total <= left else -(-sizes * left // total)
+            for piece in np.flatnonzero(taken).tolist():
+                places[piece].append(ends[piece, near] + np.arange(taken[piece]))
+            left -= total
+            if left <= 0:
+                break
+        return [np.concatenate([np.zeros(0, np.int64), *one]) for one in places]
 
 
 @lru_cache(maxsize=1)
-def _layout(directory: Path, pieces: int) -> _Layout:
-    ends = {}
-    for position in POSITIONS:
-        counts = [read_array(part(directory, f"{position}-cells", n), np.int32) for n in range(pieces)]
-        ends[position] = np.pad(np.cumsum(np.stack(counts), 1, dtype=np.int64), ((0, 0), (1, 0)))
-    return _Layout(np.load(directory / "centroids.npy", allow_pickle=False), ends)
+def _cells(directory: Path, pieces: int) -> Cells:
+    return Cells(directory, pieces)
 
 
-def search_anchors(first: int, last: int, job: int, search: NeighbourSearch) -> int:
-    """Find negatives of anchors ``first`` to ``last - 1``, counted cell by cell; gives their number.
+def jobs_of(search: Search) -> list[tuple[int, int, int]]:
+    """Cut the cells into jobs of about ``anchors_per_job`` anchors: first cell, last cell + 1, anchors."""
+    if not search.pieces:
+        return []
+    sizes = np.diff(_cells(search.directory, len(search.pieces)).ends[0], axis=1).sum(0)
+    jobs: list[tuple[int, int, int]] = []
+    first, anchors = 0, 0
+    for cell, size in enumerate(sizes.tolist()):
+        anchors += size
+        if anchors >= search.anchors_per_job or (anchors and cell == len(sizes) - 1):
+            jobs.append((first, cell + 1, anchors))
+            first, anchors = cell + 1, 0
+    return jobs
 
-    Writes `found-JOB.npz`: `rows` of the anchors; `negatives`, (anchors, n) rows, -1 where there is none;
-    `cosines`, (anchors, 1 + n), of the positive and of the negatives; `reasons` why there are too few.
+
+def search_cells(first: int, last: int, job: int, search: Search) -> None:
+    """Find the negatives of the anchors in the cells ``first`` to ``last - 1``.
+
+    Writes ``found-JOB.npz``: ``rows`` of the anchors; ``negatives``, (anchors, n) rows, -1 where there is
+    none; ``cosines``, (anchors, 1 + n), of the positive and the negatives; ``reasons``.
     """
     path = part(search.directory, "found", job, "npz")
     if path.is_file():
-        return 0
-    layout = _layout(search.directory, search.pieces)
-    before = np.pad(np.cumsum(np.diff(layout.ends["anchor"], axis=1).sum(0)), (1, 0))
-    found: list[dict[str, NDArray[Any]]] = []
-    with torch_threads(1):  # so that no sum depends on how many there are
-        for cell in range(len(layout.centroids)):
-            start, stop = max(first, int(before[cell])), min(last, int(before[cell + 1]))
-            if start < stop:
-                anchors = _anchors(cell, start - int(before[cell]), stop - int(before[cell]), layout, search)
-                found.append(_search_cell(cell, anchors, layout, search))
-    with sealed_path(path) as temporary, temporary.open("wb") as file:
+        return
+    cells = _cells(search.directory, len(search.pieces))
+    clusters = read_clusters(search.directory / "clusters.bin", search.rows)
+    found = []
+    with torch_threads(1):  # so that no sum depends on the number of threads
+        for cell in range(first, last):
+            anchors = _read(cells.anchors_of(cell), clusters, search)
+            if len(anchors.rows):
+                candidates = _read(cells.candidates_of(cell, search.candidates), clusters, search)
+                found += [
+                    find_negatives(anchors[start : start + _ANCHORS], candidates, search.parameters)
+                    for start in range(0, len(anchors.rows), _ANCHORS)
+                ]
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         arrays: dict[str, Any] = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         np.savez(file, allow_pickle=False, **arrays)
-    return last - first
 
 
 @dataclass(frozen=True)
-class _Texts:
-    """Vectors (n, 2 * dimension) of texts, each followed by that of the other side of its pair; their rows,
-    and of anchors the cosine with the positive."""
+class Pairs:
+    """Pairs of the corpus: their rows and clusters, (n,), and unit vectors of both sides, (n, dimension)."""
 
-    vectors: Floats
-    rows: Numbers
-    positives: Floats
+    rows: NDArray[np.int64]
+    clusters: NDArray[np.int64]
+    sides: tuple[NDArray[np.float32], NDArray[np.float32]]
 
-
-def _anchors(cell: int, first: int, last: int, layout: _Layout, search: NeighbourSearch) -> _Texts:
-    """Anchors of a cell, numbered within it."""
-    ends = layout.ends["anchor"]
-    slices = []
-    passed = 0
-    for piece in range(search.pieces):
-        size = int(ends[piece, cell + 1] - ends[piece, cell])
-        start, stop = max(first - passed, 0), min(last - passed, size)
-        if start < stop:
-            slices.append((piece, int(ends[piece, cell]) + start, stop - start))
-        passed += size
-    return _read("anchor", slices, search)
+    def __getitem__(self, part: slice) -> Pairs:
+        return Pairs(self.rows[part], self.clusters[part], (self.sides[0][part], self.sides[1][part]))
 
 
-def _read(position: str, slices: Sequence[tuple[int, int, int]], search: NeighbourSearch) -> _Texts:
-    """Slices of pieces: piece, first, how many."""
-    directory, width = search.directory, 2 * search.dimension
-    vectors = [np.zeros((0, width), np.float16)]
-    rows = [np.zeros(0, np.int64)]
-    positives = [np.zeros(0, np.float32)]
-    for piece, first, number in slices:
-        path = part(directory, f"{position}-vectors", piece)
-        vectors.append(read_array(path, np.float16, first, number, width))
-        rows.append(read_array(part(directory, f"{position}-rows", piece), np.int64, first, number))
-        if position == "anchor":
-            positives.append(read_array(part(directory, "positives", piece), np.float32, first, number))
-    whole = np.concatenate(vectors).astype(np.float32)
-    return _Texts(whole, np.concatenate(rows), np.concatenate(positives))
+def _read(places: Sequence[NDArray[np.int64]], clusters: NDArray[np.int64], search: Search) -> Pairs:
+    """Read pairs by their places in the files of each piece."""
+    chosen = [(piece.number, at) for piece, at in zip(search.pieces, places, strict=True) if len(at)]
+    if not chosen:
+        return Pairs(*np.zeros((2, 0), np.int64), (np.zeros((0, 1), np.float32),) * 2)
+    vectors = np.concatenate([load(part(search.directory, "vectors", n), True)[at] for n, at in chosen])
+    rows = np.concatenate([load(part(search.directory, "candidates", n), True)[at] for n, at in chosen])
+    sides = vectors.astype(np.float32)
+    return Pairs(rows, np.asarray(clusters[rows]), (sides[:, 0].copy(), sides[:, 1].copy()))
 
 
-def _near(cell: int, layout: _Layout, search: NeighbourSearch) -> Iterator[tuple[int, int, int]]:
-    """Slices of the cells that are nearest to a cell, itself first, until there are enough candidates. Of a
-    cell that is larger than that some of each piece are taken."""
-    ends = layout.ends["candidate"]
-    sizes = np.diff(ends, axis=1)
-    closeness = layout.centroids @ layout.centroids[cell]
-    closeness[cell] = np.inf
-    left = search.parameters.candidates
-    for near in np.argsort(-closeness, kind="stable").tolist():
-        total = int(sizes[:, near].sum())
-        if total == 0:
-            continue
-        taken = sizes[:, near] if total <= left else -(-sizes[:, near] * left // total)
-        for piece in np.flatnonzero(taken).tolist():
-            yield piece, int(ends[piece, near]), int(taken[piece])
-        left -= total
-        if left <= 0:
-            return
-
-
-def _far(cell: int, number: int, layout: _Layout, search: NeighbourSearch) -> Iterator[tuple[int, int, int]]:
-    """Slices from anywhere: about this number of texts, other ones for each cell."""
-    before = np.pad(np.cumsum(layout.ends["candidate"][:, -1]), (1, 0))
-    generator = np.random.default_rng([search.parameters.seed, cell])
-    for first in generator.integers(0, before[-1], -(-number // _RUN)).tolist():
-        piece = int(np.searchsorted(before, first, side="right")) - 1
-        yield piece, first - int(before[piece]), min(_RUN, int(before[piece + 1]) - first)
-
-
-def _search_cell(
-    cell: int, anchors: _Texts, layout: _Layout, search: NeighbourSearch
+def find_negatives(
+    anchors: Pairs, candidates: Pairs, parameters: TripletsParameters
 ) -> dict[str, NDArray[Any]]:
+    """Choose the most similar allowed candidates of each anchor, from different clusters.
 
-    everything = int(layout.ends["candidate"][:, -1].sum()) <= search.parameters.candidates
-    slices: list[tuple[int, int, int]] = []
-    if everything or search.parameters.strategy == "hardest":
-        slices += _near(cell, layout, search)
-    if not everything:
-        slices += _far(cell, _FAR if slices else search.parameters.candidates, layout, search)
-    texts = _read("candidate", slices, search)
-    clusters = read_clusters(search.directory / "clusters.bin", search.rows)
-    chosen = _Chosen(anchors, np.asarray(clusters[anchors.rows]), search)
-    candidates = _sides(texts.vectors)
-    of_candidates = np.asarray(clusters[texts.rows])
-    shuffled = None
-    if search.parameters.strategy == "random":
-        shuffled = np.random.default_rng([search.parameters.seed, cell, 1]).permutation(len(texts.rows))
-    for first in range(0, len(anchors.rows), _ANCHORS):
-        block = _sides(anchors.vectors[first : first + _ANCHORS])
-        if shuffled is not None:
-            chosen.any(first, _similar(block, candidates, of_candidates), shuffled)
-            continue
-        for start in range(0, len(texts.rows), _CANDIDATES):
-            part_of = slice(start, start + _CANDIDATES)
-            sides = [side[part_of] for side in candidates]
-            chosen.hardest(first, _similar(block, sides, of_candidates[part_of]), start)
-    return chosen.result(texts.rows)
-
-
-def _sides(vectors: Floats) -> list[Any]:
-    """Tensors of what :class:`_Texts` has side by side."""
+    A candidate is allowed if it is from another cluster and no cosine of either of its sides with either side
+    of the anchor reaches the limit: positive - margin * abs(positive), which is (1 - margin) times a positive
+    cosine. Returns the arrays that :func:`search_cells` writes.
+    """
     import torch
 
-    return [torch.from_numpy(np.ascontiguousarray(side)) for side in np.split(vectors, 2, axis=1)]
-
-
-def _similar(anchors: Sequence[Any], candidates: Sequence[Any], clusters: Numbers) -> Similar:
-    import torch
-
-    cosines = [anchor @ candidate.T for anchor in anchors for candidate in candidates]
-    return cosines[0].numpy(), reduce(torch.maximum, cosines).numpy(), clusters
-
-
-class _Chosen:
-    """The negatives of anchors, as more and more candidates have been looked at."""
-
-    def __init__(self, anchors: _Texts, clusters: Numbers, search: NeighbourSearch) -> None:
-        self._anchors = anchors
-        self._clusters = clusters
-        shape = (len(anchors.rows), search.parameters.negatives)
-        self._cosines = np.full(shape, -np.inf, np.float32)
-        self._places = np.full(shape, -1, np.int64)
-        self._found = np.full(shape, -1, np.int64)
-        self._too_similar = np.zeros(shape[0], np.bool_)
-        positives = anchors.positives.astype(np.float64)
-        # As (1 - margin) * cosine, and below the cosine where that is negative.
-        self._limits = positives - search.parameters.margin * np.abs(positives)
-        self._seed = search.parameters.seed
-
-    def _of(self, first: int, rows: int) -> Found:
-        part_of = slice(first, first + rows)
-        return (
-            self._limits[part_of],
-            self._clusters[part_of],
-            self._cosines[part_of],
-            self._places[part_of],
-            self._found[part_of],
-            self._too_similar[part_of],
-        )
-
-    def hardest(self, first: int, similar: Similar, start: int) -> None:
-        """Keep the most similar of further candidates; ``start``: place of the first of them."""
-        keep_most_similar(similar, start, self._of(first, len(similar[0])))
-
-    def any(self, first: int, similar: Similar, order: Numbers) -> None:
-        """Take the first allowed candidates in an order, from a place on that the anchor's row decides."""
-        rows = self._anchors.rows[first : first + len(similar[0])]
-        drawn = mixed(rows.astype(np.uint64), f"negatives {self._seed}") % np.uint64(max(1, len(order)))
-        begins = drawn.astype(np.int64)
-        take_allowed(similar, order, begins, self._of(first, len(rows)))
-
-    def result(self, rows: Numbers) -> dict[str, NDArray[Any]]:
-        """By name what a job writes; ``rows``: of the candidates."""
-        complete = (self._places >= 0).all(1)
-        why = np.where(self._too_similar, REASONS.index("margin"), REASONS.index("cluster"))
-        negatives = np.where(self._places >= 0, rows[self._places] if len(rows) else -1, -1)
-        return {
-            "rows": self._anchors.rows,
-            "negatives": negatives,
-            "cosines": np.concatenate([self._anchors.positives[:, None], self._cosines], axis=1),
-            "reasons": np.where(complete, KEPT, why).astype(np.uint8),
-        }
-
-
-@compiled
-def keep_most_similar(similar: Similar, start: int, kept: Found) -> None:
-    """Of each row's candidates (columns, counted from ``start``) keep the most similar ones that are below
-    its limit, of different clusters and not of its own."""
-    cosines, highest, clusters = similar
-    limits, own, best, places, found, too_similar = kept
-    last = best.shape[1] - 1
-    for row in range(cosines.shape[0]):
-        least = best[row, last]
-        for column in range(cosines.shape[1]):
-            cosine = cosines[row, column]
-            if cosine <= least:
-                continue
-            cluster = clusters[column]
-            if cluster == own[row]:
-                continue
-            if highest[row, column] >= limits[row]:
-                too_similar[row] = True
-                continue
-            place = last
-            for other in range(last + 1):
-                if found[row, other] == cluster:
-                    place = other
-            if found[row, place] == cluster and cosine <= best[row, place]:
-                continue
-            while place > 0 and best[row, place - 1] < cosine:
-                best[row, place] = best[row, place - 1]
-                places[row, place] = places[row, place - 1]
-                found[row, place] = found[row, place - 1]
-                place -= 1
-            best[row, place] = cosine
-            places[row, place] = start + column
-            found[row, place] = cluster
-            least = best[row, last]
-
-
-@compiled
-def take_allowed(similar: Similar, order: Numbers, begins: Numbers, kept: Found) -> None:
-    """As :func:`keep_most_similar`, but the first allowed candidates in an order, from `begins` on."""
-    cosines, highest, clusters = similar
-    limits, own, best, places, found, too_similar = kept
-    for row in range(cosines.shape[0]):
-        filled = 0
-        for step in range(len(order)):
-            column = order[(begins[row] + step) % len(order)]
-            cluster = clusters[column]
-            known = cluster == own[row]
-            for other in range(filled):
-                known = known or found[row, other] == cluster
-            if known:
-                continue
-            if highest[row, column] >= limits[row]:
-                too_similar[row] = True
-                continue
-            best[row, filled] = cosines[row, column]
-            places[row, filled] = column
-            found[row, filled] = cluster
-            filled += 1
-            if filled == best.shape[1]:
-                break
+    negatives = parameters.negatives
+    positives = np.einsum("ij,ij->i", anchors.sides[0], anchors.sides[1]).astype(np.float64)
+    limits = torch.from_numpy(positives - parameters.margin * np.abs(positives))[:, None]
+    sides = [[torch.from_numpy(side) for side in pairs.sides] for pairs in (anchors, candidates)]
+    products = [one @ other.T for one in sides[0] for other in sides[1]]
+    cosines = products[1]  # reference of the anchor, translation of the candidate
+    own = torch.from_numpy(anchors.clusters)[:, None] == torch.from_numpy(candidates.clusters)
+    too_similar = ~own & (reduce(torch.maximum, products).double() >= limits)
+    allowed = cosines.masked_fill(own | too_similar, -torch.inf)
+    best, at = allowed.topk(min(max(_NEAREST, negatives), allowed.shape[1]), dim=1)
+    clusters = np.where(best.isfinite().numpy(), candidates.clusters[at.numpy()], -1)
+    # The first of each cluster: a cluster that was seen further left is not taken again.
+    repeated = np.zeros(clusters.shape, np.bool_)
+    for column in range(1, clusters.shape[1]):
+        repeated[:, column] = (clusters[:, :column] == clusters[:, column : column + 1]).any(1)
+    usable = (clusters >= 0) & ~repeated
+    chosen = np.argsort(~usable, axis=1, kind="stable")[:, :negatives]
+    complete = usable.sum(1) >= negatives
+    found = np.full((len(positives), negatives), -1, np.int64)
+    values = np.full((len(positives), negatives), -np.inf, np.float32)
+    if complete.any():
+        found[complete] = np.take_along_axis(candidates.rows[at.numpy()], chosen, 1)[complete]
+        values[complete] = np.take_along_axis(best.numpy(), chosen, 1)[complete]
+    why = np.where(too_similar.any(1).numpy(), REASONS.index("margin"), REASONS.index("cluster"))
+    return {
+        "rows": anchors.rows,
+        "negatives": found,
+        "cosines": np.concatenate([positives.astype(np.float32)[:, None], values], axis=1),
+        "reasons": np.where(complete, KEPT, why).astype(np.uint8),
+    }

@@ -15,7 +15,7 @@ from tests.project import digests
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs a server that forks"
 )
-VALUES: dict[str, Any] = {"candidates": 40, "negatives": 2}
+VALUES: dict[str, Any] = {"negatives": 2}
 
 
 def mine_and_die(corpus: Path, base: Path, finished: int) -> None:
@@ -32,9 +32,9 @@ def mine_and_die(corpus: Path, base: Path, finished: int) -> None:
         return done
 
     Path.replace = counted  # type: ignore[method-assign,assignment]
-    from paraforge.products.triplets import preparation, search
+    from paraforge.products.triplets import mining
 
-    preparation._ROWS_A_CELL, search.ANCHORS_PER_JOB = 30, 60
+    mining.ROWS_PER_CELL, mining.CANDIDATES, mining.ANCHORS_PER_JOB = 30, 40, 60
     mine(corpus, base / "out", **VALUES)
 
 
@@ -48,12 +48,12 @@ def run(corpus: Path, base: Path, finished: int) -> bool:
     return child.exitcode == 0
 
 
-# A piece is a dozen files with their digests, which are done again unless the last one is there.
-@pytest.mark.parametrize("files_each_time", [28, 39])
-def test_killed_again_and_again(corpus: Path, tmp_path: Path, files_each_time: int) -> None:
+# A piece is seven files, which are written again unless the last one exists.
+@pytest.mark.full
+def test_killed_again_and_again(corpus: Path, tmp_path: Path) -> None:
     assert run(corpus, tmp_path / "whole", -1)
     killed = 0
-    while not run(corpus, tmp_path / "killed", files_each_time):
+    while not run(corpus, tmp_path / "killed", 13):
         killed += 1
         assert killed < 30
         assert not (tmp_path / "killed" / "out").exists()
