@@ -35,8 +35,6 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 # Importing and collecting leaves no garbage; see pytest_collection_finish.
 gc.disable()
-# Thousands of files are written, and none has to outlive a power cut.
-os.fsync = lambda fd: None
 
 
 # What workers of Dask and processes that are killed run.

@@ -6,12 +6,13 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,43 +28,44 @@ def plain_name(value: object) -> str:
     return name
 
 
-def sync_directory(path: Path) -> None:
-    """Make a rename inside ``path`` survive a power cut, where the system can."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return
+def sync_file(path: Path) -> None:
+    """Make a file's content survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    except OSError:
-        pass  # some network file systems refuse to sync a directory
     finally:
         os.close(descriptor)
 
 
-def remove_directory(path: Path) -> None:
-    """Remove a directory, if there is one; nobody ever finds a part of it, as it gets a hidden name first.
-
-    What killed processes left beside it under such names is removed too. A link is removed, not what it leads
-    to. Raises OSError: it cannot be renamed, and is as it was.
-    """
-    remove_leftovers(path.parent)
-    hidden = path.with_name(f".{uuid.uuid4().hex}.removed")
-    try:
-        path.rename(hidden)
-    except FileNotFoundError:
-        return
-    hidden.unlink() if hidden.is_symlink() else shutil.rmtree(hidden, ignore_errors=True)
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory survive a power cut, where the system can."""
+    with suppress(OSError):  # some network file systems refuse to sync a directory
+        sync_file(path)
 
 
-def remove_leftovers(parent: Path) -> None:
-    """Remove what a killed :func:`remove_directory` left in ``parent``."""
-    for left in parent.glob(f".{'[0-9a-f]' * 32}.removed"):
-        left.unlink() if left.is_symlink() else shutil.rmtree(left, ignore_errors=True)
+def sync_tree(directory: Path) -> None:
+    """Make a directory with all files and directories in it survive a power cut."""
+    for path in directory.rglob("*"):
+        if path.is_dir():
+            sync_directory(path)
+        elif not path.is_symlink():
+            sync_file(path)
+    sync_directory(directory)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, so that it survives a power cut; it may exist."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_directory(path.parent)
 
 
 # Temporary files and directories of this process.
 unfinished_paths: set[Path] = set()
+# Directories in which this process has looked for what killed processes left.
+_swept: set[Path] = set()
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]{8}(?P<old>-old)?\.tmp")
 
 
 def remove_unfinished() -> None:
@@ -73,14 +75,60 @@ def remove_unfinished() -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a temporary file, or a directory with all that is in it, if it is there."""
-    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    """Remove a temporary file, or a directory with its content, if it exists; of a link only the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory, or a link to one, if it exists; nobody ever finds a part of it.
+
+    Raises OSError if it cannot be renamed; it is then as it was.
+    """
+    hidden = temporary_name(path)
+    try:
+        path.rename(hidden)
+    except FileNotFoundError:
+        return
+    sync_directory(path.parent)
+    remove(hidden)
 
 
 def temporary_name(path: Path) -> Path:
-    """A new name beside a path that says who writes there."""
+    """Return a new name next to a path that says which process writes there."""
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return path.with_name(f".{path.name}.{writer}.tmp")
+
+
+def sweep(directory: Path, alone: bool = False) -> None:
+    """Remove what killed processes of this host left in a directory; looks once per process.
+
+    A directory that was to be replaced when the process was killed gets its name back.
+
+    alone: nobody else writes there, on any host: remove whatever is temporary, and look again.
+    """
+    if directory in _swept and not alone:
+        return
+    _swept.add(directory)
+    for left in directory.glob(".*.tmp"):
+        found = _TEMPORARY.fullmatch(left.name)
+        if alone or (found and found["host"] == socket.gethostname() and not _is_running(int(found["pid"]))):
+            if found and found["old"] and not (directory / found["name"]).exists():
+                left.rename(directory / found["name"])
+            else:
+                remove(left)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 @contextmanager
@@ -91,14 +139,14 @@ def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Pa
     keep: the temporary file is ``PATH.part``, and is left if the block raises or the process is killed.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(target.parent)
+    sweep(target.parent)
     temporary = target.with_name(f"{target.name}.part") if keep else temporary_name(target)
     if not keep:
         unfinished_paths.add(temporary)
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(temporary)
         temporary.replace(target)
     except BaseException:
         if not keep:

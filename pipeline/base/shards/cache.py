@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from paraforge.base.files import hash_json, read_json_or_none, remove_directory, remove_leftovers
+from paraforge.base.files import hash_json, read_json_or_none, remove_directory, sweep
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Cache:
         if self.most is None:
             return
         with self._lock():
-            remove_leftovers(self.directory)
+            sweep(self.directory)
             found = []
             for listing in self.directory.glob(f"*/{_LISTING}"):
                 with suppress(FileNotFoundError):

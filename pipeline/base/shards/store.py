@@ -12,7 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError, check_format, describing
-from paraforge.base.files import atomic_path, hash_json, plain_name, read_json, sha256_file, write_json
+from paraforge.base.files import (
+    atomic_path,
+    hash_json,
+    make_directory,
+    plain_name,
+    read_json,
+    sha256_file,
+    write_json,
+)
 
 ROWS_PER_SHARD = 50_000
 # Of compression: what is written once and read at once need not be smaller.
@@ -322,7 +330,7 @@ class ShardWriter:
         self.records: list[ShardRecord] = []
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add rows; full shards are written at once."""

@@ -1,22 +1,17 @@
 """The work directory: finished shards under the hash of what made them, and one writer at a
 time; what a stopped run has done of a shard."""
 
-import ctypes
-import glob
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
@@ -24,12 +19,14 @@ from filelock import FileLock, Timeout
 from paraforge.base.errors import InputError, Interrupted, WorkLockedError
 from paraforge.base.files import (
     hash_json,
+    make_directory,
     read_json,
     remove,
     remove_directory,
-    remove_leftovers,
     sha256_file,
+    sweep,
     sync_directory,
+    sync_tree,
     temporary_name,
     write_json,
     write_whole,
@@ -50,8 +47,6 @@ _KEY = b"paraforge.key"
 _LIBRARIES = b"paraforge.libraries"
 # Large files that nobody edits: an output has them as hard links.
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
-# A temporary directory of another host is abandoned when nothing has been added to it for so long.
-_ABANDONED_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,7 @@ class WorkDirectory:
     def lock(self) -> Iterator[None]:
         """Hold the step's work directory for this process. Raises WorkLockedError: another process holds it;
         the message names its host and pid."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_directory(self.path)
         holder = self.path / HOLDER_NAME
         lock = FileLock(self.path / LOCK_NAME)
         try:
@@ -171,9 +166,7 @@ class WorkDirectory:
         except Timeout as error:
             raise WorkLockedError(f"{self.path} is in use by {_describe(holder)}") from error
         try:
-            for left in self.path.glob(".*.tmp"):  # of a writer that was killed
-                remove(left)
-            remove_leftovers(self.path)
+            sweep(self.path, alone=True)
             write_json(holder, {"host": socket.gethostname(), "pid": os.getpid(), "step": self.step})
             yield
         except Interrupted as error:
@@ -251,11 +244,11 @@ def replaced_directory(output: Path) -> Iterator[Path]:
 def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     """Give an empty directory next to each output; they take their places when the block ends well.
 
-    All new directories are complete before the first is put in place, and no old one is removed before the
-    last new one is. Where the file system can exchange two names there is no moment without the output. A
-    process that is killed between two outputs leaves one old and one new.
+    All new directories are complete on disk before the first is put in place. For a moment neither the old
+    nor the new directory has its name; after a kill in that moment, the next writer there puts the old one
+    back.
 
-    Raises InputError: an output is a plain file, which this project never makes here.
+    Raises InputError if an output is a plain file, which this project never makes here.
     """
     for output in outputs:
         if output.is_file() and not output.is_symlink():
@@ -265,72 +258,39 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
         for output in outputs:
             temporaries.append(temporary_beside(output))
         yield temporaries
+        for temporary in temporaries:
+            sync_tree(temporary)
         for output, temporary in zip(outputs, temporaries, strict=True):
             _put_in_place(temporary, output)
     finally:
         for temporary in temporaries:
-            with suppress(OSError):  # of more interest is why the block has failed
-                remove_directory(temporary)  # unfinished, or what the output was before
-    for parent in {output.parent for output in outputs}:
-        sync_directory(parent)
+            remove(temporary)  # if the block failed
 
 
-def temporary_beside(output: Path) -> Path:
-    """A new, empty directory next to ``output``; those that killed processes left there are removed."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(output)
-    temporary = temporary_name(output)
-    temporary.mkdir()
-    return temporary
+def temporary_beside(path: Path) -> Path:
+    """Make an empty directory with a temporary name next to a path."""
+    make_directory(path.parent)
+    sweep(path.parent)
+    directory = temporary_name(path)
+    directory.mkdir()
+    return directory
 
 
 def _put_in_place(new: Path, output: Path) -> None:
-    """Rename ``new`` to ``output``; a directory that was there is ``new`` afterwards."""
+    """Rename ``new`` to ``output``, and remove the directory that was there."""
     if output.is_symlink():
         output.unlink()  # what it leads to stays
-    if not output.exists():
-        try:
-            new.rename(output)
-            return
-        except OSError:
-            if not output.exists():
-                raise  # otherwise another process has just put its own there
-    if not _exchange(new, output):
-        old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
+    old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
+    with suppress(FileNotFoundError):
         output.rename(old)
-        try:
-            new.rename(output)
-        except BaseException:
-            old.rename(output)
-            raise
-        old.rename(new)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two directories in one step; False where the system cannot (Linux only)."""
     try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    here = -100  # AT_FDCWD
-    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), 2) == 0)
-
-
-def remove_abandoned(output: Path) -> None:
-    """Remove what killed writers of ``output``, a file or a directory, left; other writers may be at work."""
-    name = re.compile(rf"\.{re.escape(output.name)}\.(.+)-(\d+)-[0-9a-f]{{8}}(-old)?\.tmp")
-    for left in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
-        found = name.fullmatch(left.name)
-        if found is None:
-            continue
-        if found[1] == socket.gethostname():
-            abandoned = not psutil.pid_exists(int(found[2]))
-        else:
-            abandoned = time.time() - left.stat().st_mtime > _ABANDONED_SECONDS
-        if abandoned and found[3] and not output.exists():
-            left.rename(output)
-        elif abandoned:
-            remove_directory(left) if left.is_dir() else left.unlink(missing_ok=True)
+        new.rename(output)
+    except BaseException:
+        if old.exists() and not output.exists():
+            old.rename(output)
+        raise
+    sync_directory(output.parent)
+    remove(old)
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:

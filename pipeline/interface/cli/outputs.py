@@ -6,7 +6,6 @@ recognised by what such an output contains anyway: a description and known files
 
 import csv
 import fnmatch
-import glob
 import gzip
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 import typer
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import DIGESTS, write_whole
+from paraforge.base.files import DIGESTS, sweep, write_whole
 
 _READ_BYTES = 1 << 16
 # A file in a directory with one of these, which has this key, is part of it, and is replaced by what makes
@@ -115,10 +114,7 @@ def check_output_file(output: Path | None, force: bool, kind: FileKind | None = 
     if output is None:
         return
     _check_place(output)
-    if any(output.parent.glob(f".{glob.escape(output.name)}.*.tmp")):
-        from paraforge.base.shards.work import remove_abandoned
-
-        remove_abandoned(output)
+    sweep(output.parent)
     if not _exists(output, force):
         return
     if not output.is_file():

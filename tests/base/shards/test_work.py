@@ -121,9 +121,8 @@ def contents(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("exchange", [True, False])
 def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -136,62 +135,52 @@ def test_a_directory_that_cannot_be_put_in_place_leaves_the_old_one(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    monkeypatch.setattr("paraforge.base.shards.work._exchange", lambda one, other: False)
     with pytest.raises(OSError, match="no"), replaced_directories(tmp_path / "one", tmp_path / "two") as new:
         for directory in new:
             (directory / "file").write_text("new")
     assert contents(tmp_path) == {"one/file": "new", "two/file": "old"}
-    monkeypatch.undo()
-    if not exchange:
-        monkeypatch.setattr("paraforge.base.shards.work._exchange", lambda one, other: False)
-    with replaced_directories(tmp_path / "one", tmp_path / "two") as new:
-        for directory in new:
-            (directory / "file").write_text("newer")
-    assert contents(tmp_path) == {"one/file": "newer", "two/file": "newer"}
 
 
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path, exchange: bool) -> None:
-    """A process that dies before its n-th rename: each output is whole, and the next run repairs."""
+@pytest.mark.full
+def test_a_kill_at_any_step_leaves_whole_directories(tmp_path: Path) -> None:
+    """A process that dies before its n-th rename: outputs are whole or hidden, and the next one repairs."""
     program = """
 import os, sys
 from pathlib import Path
 from paraforge.base.shards import work
-root, steps, exchange = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
-def counted(function):
-    def call(*arguments):
-        global steps
-        steps -= 1
-        if steps < 0:
-            os.kill(os.getpid(), 9)
-        return function(*arguments)
-    return call
-Path.rename = counted(Path.rename)
-work._exchange = counted(work._exchange) if exchange else lambda one, other: False
-with work.replaced_directories(root / "one", root / "two") as new:
-    for directory in new:
-        (directory / "a").write_text(sys.argv[4])
-        (directory / "b").write_text(sys.argv[4])
-print("done")
+root, steps = Path(sys.argv[1]), int(sys.argv[2])
+rename = Path.rename
+def counted(*arguments):
+    global steps
+    steps -= 1
+    if steps < 0:
+        os.kill(os.getpid(), 9)
+    return rename(*arguments)
+Path.rename = counted
+if sys.argv[3] == "sweep":
+    work.sweep(root)
+else:
+    with work.replaced_directories(root / "one", root / "two") as new:
+        for directory in new:
+            (directory / "a").write_text(sys.argv[3])
+            (directory / "b").write_text(sys.argv[3])
 """
 
     def run(steps: int, text: str) -> bool:
-        arguments = ["python", "-c", program, str(tmp_path), str(steps), str(exchange), text]
+        arguments = ["python", "-c", program, str(tmp_path), str(steps), text]
         return project.run(*arguments, cwd=tmp_path, expect=None).returncode == 0
 
     assert run(99, "0")
     for steps in range(99):
         finished = run(steps, "1")
-        for name in ("one", "two"):
-            if (tmp_path / name).exists():
-                assert len({(tmp_path / name / file).read_text() for file in "ab"}) == 1
-            else:
-                assert not exchange and not finished
-        assert run(99, "0")
+        run(99, "sweep")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+        for name in ("one", "two"):
+            assert len({(tmp_path / name / file).read_text() for file in "ab"}) == 1
+        assert run(99, "0")
         if finished:
             break
-    assert steps == (4 if exchange else 8)  # with those of what is removed
+    assert steps == 4
 
 
 def test_writers_at_work_are_left_alone(tmp_path: Path) -> None:
