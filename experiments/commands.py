@@ -13,8 +13,8 @@ from benchmarks.results import sts_figures
 from experiments.pairs import data_directory, sts_files, teacher_directory
 from experiments.tables import Cell, fill
 from paraforge.base.errors import Interrupted, ParaforgeError
-from paraforge.embeddings.evaluation.transfer.scores import FIXED
 from paraforge.interface.cli import app
+from paraforge.papers.transfer.scores import FIXED
 
 
 def run(

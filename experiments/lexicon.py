@@ -24,7 +24,7 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.correlation import spearman
 from paraforge.embeddings.evaluation.similarity.word_lists import Pair, correlate, read_similarity_list
-from paraforge.products.lexicon.evaluation import SCORES, agreement, lexicon_scores, read_reference_lexicon
+from paraforge.papers.lexicon_evaluation import SCORES, agreement, lexicon_scores, read_reference_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)

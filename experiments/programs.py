@@ -1,25 +1,31 @@
 """What the tables need and the command line lacks: ``python -m experiments.programs PROGRAM ...``.
 
 SIF (Arora 2017), counter-fitting (Mrksic 2016), decoders on running text (Zhelezniak 2018) and the expansion
-of their vocabulary. Outputs are replaced.
+of their vocabulary; evaluation on transfer tasks, of decoders, lexical baselines and lexicons. Outputs are
+replaced.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, ParaforgeError
+from paraforge.base.files import write_json
 from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import checked, put_setting, score_lines
+from paraforge.papers.opening import open_model
 
 if TYPE_CHECKING:
-    from paraforge.embeddings.unrolling.train_decoders import DecodersReport
+    from paraforge.papers.unrolling.train_decoders import DecodersReport
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _NONE: list[Path] = []
@@ -55,7 +61,7 @@ def fit_words(
 ) -> None:
     """Move word vectors so that synonyms are near and antonyms are not, without the pairs of some lists."""
     from paraforge.embeddings.evaluation.similarity.word_lists import read_similarity_lists
-    from paraforge.embeddings.learning.counter_fitting import counter_fit, read_word_pairs
+    from paraforge.papers.counter_fitting import counter_fit, read_word_pairs
     from paraforge.products.loading import open_word_vectors
 
     if not synonyms and not antonyms:
@@ -74,8 +80,8 @@ def fit_words(
 @app.command()
 def expand(model: Path, vectors: Path, output: Path) -> None:
     """Give trained decoders vectors of words that they were not trained on (Kiros et al. 2015)."""
-    from paraforge.embeddings.unrolling.model import DecoderModel
-    from paraforge.embeddings.unrolling.model import expand as expanded
+    from paraforge.papers.unrolling.model import DecoderModel
+    from paraforge.papers.unrolling.model import expand as expanded
     from paraforge.products.loading import open_word_vectors
 
     with graceful_interrupts():
@@ -93,6 +99,8 @@ def train_decoders(
     representation: str = "",
     document_columns: str = "",
     test_sets: list[Path] = typer.Option([], "--test"),
+    development: list[Path] = _NONE,
+    keep_leaked: bool = False,
     device: str = "auto",
     threads: int = 0,
     checkpoint_seconds: float = 300.0,
@@ -100,9 +108,9 @@ def train_decoders(
 ) -> None:
     """Train an encoder with decoders that predict a sentence's neighbours in running text."""
     from paraforge.embeddings.trainer.data import TrainingData
-    from paraforge.embeddings.unrolling.parameters import DecodersParameters, parse_representation
-    from paraforge.embeddings.unrolling.sentences import SentenceFile
-    from paraforge.embeddings.unrolling.train_decoders import train_decoders as train
+    from paraforge.papers.unrolling.parameters import DecodersParameters, parse_representation
+    from paraforge.papers.unrolling.sentences import SentenceFile
+    from paraforge.papers.unrolling.train_decoders import train_decoders as train
 
     content = DecodersParameters().model_dump()
     if representation:
@@ -117,7 +125,11 @@ def train_decoders(
             [SentenceFile(sentences, "auto", None, columns)],
             output,
             Resources(threads=threads, work=work),
-            judges=TrainingData(test_sets=[str(path) for path in test_sets]),
+            judges=TrainingData(
+                development=[str(path) for path in development],
+                test_sets=[str(path) for path in test_sets],
+                drop_leaked=not keep_leaked,
+            ),
             device=chosen_device(device),
             checkpoint_seconds=checkpoint_seconds,
         )
@@ -131,6 +143,121 @@ def _lines(report: DecodersReport) -> list[str]:
         f"loss {report.history[-1]['loss']:.4f} nats a word, {report.sentences_per_second:,.0f} sentences/s",
         *score_lines(report.best_score, report.years),
     ]
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="as for paraforge evaluate; tfidf, tfidf-trigrams, jaccard, chrf; "
+            "decoders, with @context, @unrolled:3, @mean:3 behind them"
+        ),
+    ],
+    sts: Annotated[list[Path] | None, typer.Option(help="file or directory of scored sentence pairs")] = None,
+    similarity: Annotated[list[Path] | None, typer.Option(help="word pairs with judgements")] = None,
+    transfer: Annotated[list[Path] | None, typer.Option(help="directory of transfer tasks")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="only this task, e.g. SICK-R, 'SST binary'")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="cross-validation folds for MR, CR, SUBJ, MPQA")] = 10,
+    fine_tune: Annotated[bool, typer.Option("--fine-tune", help="train a copy for each task, too")] = False,
+    fine_tune_from: Annotated[list[str] | None, typer.Option(help="trained, random, or both")] = None,
+    fine_tune_penalty: Annotated[list[float] | None, typer.Option(min=0, help="L2 penalties to try")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE,... of --fine-tune")] = None,
+    fine_tune_work: Annotated[Path | None, typer.Option(help="keep the result of every fit here")] = None,
+    by_length: Annotated[bool, typer.Option("--by-length", help="STS by sentence length, too")] = False,
+    baseline: Annotated[list[str] | None, typer.Option(help="model to compare with")] = None,
+    against: Annotated[list[str] | None, typer.Option(help="the same, and the mean difference to it")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="file of all figures, JSON")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of the transfer tasks")] = 1,
+    device: str = "auto",
+    force: Annotated[bool, typer.Option("--force", help="not needed: OUTPUT is replaced")] = False,
+) -> None:
+    """Evaluate a model on STS, word similarity and transfer tasks; docs/evaluation.md lists their files.
+
+    With --fine-tune a copy of the encoder is trained end to end for each task (Wieting et al. 2016, 4.4).
+    """
+    from paraforge.papers.evaluation import evaluate_for_papers
+
+    with graceful_interrupts():
+        result = evaluate_for_papers(
+            model,
+            partial(open_model, device=device),
+            sts=sts or [],
+            word_lists=similarity or [],
+            transfer=transfer or [],
+            task_names=task or [],
+            fine_tuner=_fine_tuner(
+                fine_tune, fine_tune_from, fine_tune_penalty, settings, (seed, folds, fine_tune_work)
+            ),
+            folds=folds,
+            lengths=by_length,
+            beside=baseline or [],
+            against=against or [],
+            seed=seed,
+        )
+    if output is not None:
+        write_json(output, result.as_json())
+    typer.echo("\n".join(result.lines()))
+
+
+def _fine_tuner(
+    wanted: bool,
+    starts: list[str] | None,
+    penalties: list[float] | None,
+    settings: list[str] | None,
+    how: tuple[int, int, Path | None],
+) -> Any:
+    if not wanted:
+        if starts or penalties or settings:
+            raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
+        return None
+    from paraforge.papers.fine_tuning.transfer import fine_tuner, make_variants
+
+    grid = {}
+    for setting in settings or []:
+        key, equals, values = setting.partition("=")
+        if not equals or not key or not values:
+            raise ConfigurationError([f"--set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"])
+        grid[key] = values.split(",")
+    return fine_tuner(make_variants(starts or ["trained"], penalties or [], grid), *how)
+
+
+@app.command()
+def lexicon_compare(
+    lexicon: Annotated[Path, typer.Argument(help="directory of the lexicon")],
+    ppdb: Annotated[Path, typer.Argument(metavar="PPDB", help="PPDB lexical file, or a list of word pairs")],
+    word: Annotated[list[str] | None, typer.Option("--word", "-w", help="words to show")] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="paraphrases shown of a word")] = 20,
+    minimum_pairs: int = 10,
+) -> None:
+    """Compare a lexicon with PPDB (ParaNMT-50M, Table 12), as JSON: words side by side, and shared pairs."""
+    from paraforge.papers.lexicon_evaluation import agreement, read_reference_lexicon
+    from paraforge.products.lexicon.lookup import Lexicon
+
+    reference, opened = read_reference_lexicon(ppdb), Lexicon(lexicon)
+    found = opened.lookup(word or ["laughed", "respectful"], count, minimum_pairs)
+    shown = {
+        one: {"reference": reference.paraphrases(one)[:count], "lexicon": entries["paraphrase"].to_pylist()}
+        for one, entries in found.items()
+    }
+    content = {"words": shown, "agreement": asdict(agreement(opened, reference))}
+    typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
+
+
+@app.command()
+def lexicon_evaluate(
+    lexicon: Annotated[Path, typer.Argument(help="directory of the lexicon")],
+    words: Annotated[list[Path], typer.Option("--words", "-w", help="similarity judgements")],
+    ppdb: Annotated[
+        list[Path] | None, typer.Option("--ppdb", help="PPDB file or pair list to evaluate as well")
+    ] = None,
+    minimum_pairs: int = 1,
+) -> None:
+    """Correlate a lexicon's scores with human judgements (ParaNMT-50M, Table 13), as JSON."""
+    from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
+
+    result = evaluate_lexicon(lexicon, read_lists(words, ppdb or []), minimum_pairs)
+    typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
 
 
 def main() -> None:

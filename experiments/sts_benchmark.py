@@ -13,8 +13,8 @@ from experiments.pairs import data_directory
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.correlation import pearson
-from paraforge.embeddings.evaluation.transfer.relatedness import relatedness
-from paraforge.embeddings.evaluation.transfer.scores import pair_features
+from paraforge.papers.transfer.relatedness import relatedness
+from paraforge.papers.transfer.scores import pair_features
 from paraforge.products.loading import load
 
 CAPTIONS = "main-captions"

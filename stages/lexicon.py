@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paraforge.corpus.publication.held_out import open_held_out
-from paraforge.products.lexicon.evaluation import evaluate_lexicon, read_lists
+from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.stages.common import check_inputs, parameters_of, plain, run_stage
 from paraforge.stages.metrics import write_metrics

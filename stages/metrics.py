@@ -54,7 +54,6 @@ _FIGURES: Final[dict[str, dict[str, str | Callable[[Mapping[str, Any]], Any]]]] 
     "embeddings": {"rows": "pairs", "development": "best_score", "sts": _mean_pearson},
     "paraphraser": {"bleu": "bleu", "chrf": "chrf"},
     "triplets": {"rows": "rows", "kept": "triplets"},
-    "decoders": {"rows": "triples", "development": "best_score", "sts": _mean_pearson},
     "statistics": {"rows": "pairs"},
 }
 

@@ -91,12 +91,6 @@ def _triplets(content: Content) -> Iterator[str]:
         yield f"{content['rows']:,} pairs in {content['clusters']:,} clusters"
 
 
-def _decoders(content: Content) -> Iterator[str]:
-    yield f"trained on {content['triples']:,} triples of sentences" if content["triples"] else "no decoders"
-    if content.get("best_score") is not None:
-        yield f"development {content['best_score']:.1f}"
-
-
 def _statistics(content: Content) -> Iterator[str]:
     yield f"{content['pairs']:,} pairs described"
 
@@ -112,6 +106,5 @@ _PARTS: Final[Mapping[str, Callable[[Content], Iterator[str]]]] = {
     "embeddings": _embeddings,
     "paraphraser": _paraphraser,
     "triplets": _triplets,
-    "decoders": _decoders,
     "statistics": _statistics,
 }

@@ -34,7 +34,6 @@ from tests.translation.training.test_binarisation import write_shards
 from tests.translation.training.test_training import parameters
 
 GOLDEN = Path(__file__).with_name("golden.json")
-DECODERS = ["decoders=small", "decoders.model.network.word_dimension=8", "decoders.model.training.updates=6"]
 
 
 def describe(directory: Path) -> dict[str, Any]:
@@ -91,7 +90,6 @@ def current() -> dict[str, dict[str, Any]]:
             "embeddings.models.word.encoder.dimension=8",
             "lexicon.minimum_pairs=1",
             "triplets=default",
-            *DECODERS,
             pairs=150,
         )
         with inside(project):

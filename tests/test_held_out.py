@@ -23,9 +23,6 @@ SETTINGS = (
     "triplets=default",
     "lexicon.minimum_pairs=1",
     "lexicon.filters.minimum_score=-1",
-    "decoders=small",
-    "decoders.model.network.word_dimension=8",
-    "decoders.model.training.updates=4",
     "embeddings.models.word.encoder.dimension=8",
     "embeddings.models.word.training.epochs=1",
     "embeddings.corpus_pairs=false",
@@ -110,7 +107,7 @@ def names(directory: Path) -> set[str]:
 
 
 def test_the_stages_are_known() -> None:
-    assert {"decoders", "embeddings", "lexicon", "paraphraser", "triplets"} == {*TRAINED}
+    assert {"embeddings", "lexicon", "paraphraser", "triplets"} == {*TRAINED}
     assert {"ingest", "nmt", "translate", "paragram", "score", "select"} == makers("publish")
 
 
@@ -137,7 +134,3 @@ def test_no_held_out_sentence_is_trained_on(stage: str, project: Path) -> None:
         report = read_json(project / "metrics/lexicon.json")
         assert report["rows"] == report["pairs"] + sum(report["dropped"].values()) == LINES
         assert report["dropped"]["held_out"] >= len(held)
-    if stage == "decoders":
-        report = read_json(project / "metrics/decoders.json")
-        assert report["sentences"] + report["skipped"] + report["held_out"] == LINES
-        assert report["held_out"] == 2 * len(held)

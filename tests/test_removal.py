@@ -12,8 +12,6 @@ import pytest
 from paraforge.base.errors import IncompleteError
 from paraforge.base.files import remove_directory
 from tests.corpus.selection.published import publish_pairs
-from tests.embeddings.unrolling.test_train_decoders import train as train_decoders
-from tests.embeddings.unrolling.test_train_decoders import write_documents
 from tests.here import inside, run_stage
 from tests.products.paraphrasing.test_stage import build as build_paraphraser
 from tests.products.triplets.corpora import mine, publish
@@ -100,22 +98,19 @@ def test_triplets(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("stage", ["nmt", "decoders", "paraphraser"])
+@pytest.mark.parametrize("stage", ["nmt", "paraphraser"])
 def test_a_trained_model(tmp_path: Path, stage: str) -> None:
     write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
     publish_pairs(tmp_path / "published", rows=200)
-    documents = write_documents(tmp_path / "documents.txt")
 
     def run(place: Path) -> Path:
         if stage == "nmt":
             build_model(place)
-        elif stage == "decoders":
-            train_decoders(place, documents)
         else:
             build_paraphraser(tmp_path / "published", place)
         return place / "model"
 
-    assert check_removals(tmp_path, run, stride=1 if stage == "decoders" else 8) > 5
+    assert check_removals(tmp_path, run, stride=8) > 5
 
 
 @pytest.mark.full

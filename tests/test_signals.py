@@ -76,8 +76,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_finished(project: Path) -> None:
-    small = ("embeddings.models.word.encoder.dimension=16", "decoders.model.network.word_dimension=8")
-    make_project(project, TRAINED, "triplets=default", "decoders=small", *small)
+    make_project(project, TRAINED, "triplets=default", "embeddings.models.word.encoder.dimension=16")
     with inside(project):
         for name in STAGES:
             assert run_stage(name)

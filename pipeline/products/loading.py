@@ -14,12 +14,10 @@ from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, table_d
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore, is_cross_encoder
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.embeddings.evaluation.baselines.lexical import BASELINES, make_baseline
 from paraforge.embeddings.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
-from paraforge.embeddings.unrolling.parameters import is_decoder_model
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"
@@ -30,8 +28,8 @@ _WITH_VECTORS = (
     f"({SIF_DESCRIPTION}) or of sentence-transformers ({_SENTENCE_TRANSFORMERS})"
 )
 _KNOWN = (
-    f"{_WITH_VECTORS}; what compares without vectors is a cross-encoder, {general.NAME} (the built-in "
-    f"scorer), {', '.join(BASELINES)}."
+    f"{_WITH_VECTORS}; what compares without vectors is a cross-encoder or {general.NAME} (the built-in "
+    "scorer)."
 )
 
 
@@ -58,8 +56,8 @@ class SentenceTransformerEmbedder(CosineModel):
 
 def load(name: str | Path, device: str = "cpu") -> Model:
     """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
-    model: Any = None if str(name) in BASELINES else open_model(str(name), device=device).model
-    if model is None or isinstance(model, WordScorer | CrossEncoderScore):
+    model: Any = open_model(str(name), device=device).model
+    if isinstance(model, WordScorer | CrossEncoderScore):
         raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=f"{_WITH_VECTORS}.")
     opened: Model = model
     return opened
@@ -87,10 +85,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     """Open a model by the name that a user gives.
 
     name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; told apart
-        by the file that describes it), a vector file, which is averaged, `general`, which is the built-in
-        scorer, or a name of `BASELINES`. Behind a directory of trained decoders may be what to read them by,
-        e.g. `@unrolled:3`.
-    sentences: what a TF-IDF baseline is fitted on.
+        by the file that describes it), a vector file, which is averaged, or `general`, the built-in scorer.
+    sentences: not used; callers give other openers the sentences of their sets.
 
     Raises:
         ConfigurationError: no such device. `auto` is chosen only where the model computes with torch, which
@@ -100,16 +96,11 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
     """
     if device != "auto":
         check_device(device)
-    for baseline, kind in BASELINES.items():
-        if name == baseline:
-            return OpenedModel(name, kind, make_baseline(baseline, sentences))
     path = general.DIRECTORY if name == general.NAME else Path(name)
     if (path / DESCRIPTION).is_file():
         return OpenedModel(name, "scorer of words", WordScorer.open(path))
     if (path / _TRAINED).is_file():
         return _open_trained(path, device)
-    if is_decoder_model(name):
-        return _open_decoders(name, device)
     if (path / SIF_DESCRIPTION).is_file():
         sif = open_sif(path)
         average = sif.average if isinstance(sif, SifOfEachSet) else sif
@@ -163,15 +154,3 @@ def _open_trained(path: Path, device: str) -> OpenedModel:
     words = word_vectors(model) if is_word_average(model) else None
     kind = f"trained {model.parameters.kind}, {model.dimension} dimensions"
     return OpenedModel(str(path), kind, model, words)
-
-
-def _open_decoders(name: str, device: str) -> OpenedModel:
-    from paraforge.embeddings.unrolling.model import DecoderModel
-
-    model = DecoderModel.open(name, chosen_device(device))
-    network = model.parameters.network
-    kind = (
-        f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "
-        f"{model.dimension} dimensions, {model.representation.similarity}"
-    )
-    return OpenedModel(name, kind, model)

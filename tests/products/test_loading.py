@@ -12,7 +12,6 @@ from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.corpus.scoring import general
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.lexical import Jaccard, TfIdf
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, save_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.similarity.comparing import SentenceEmbedder
@@ -21,7 +20,6 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.products.loading import open_model, open_word_vectors
 from tests import here
 from tests.embeddings.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
-from tests.embeddings.unrolling.corpus import make_model
 
 
 def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
@@ -32,12 +30,6 @@ def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:
     model = SentenceModel(encoder, parameters, {unit: vocabulary})
     model.save(directory)
     return model
-
-
-def test_baselines() -> None:
-    assert isinstance(open_model("jaccard").model, Jaccard)
-    assert isinstance(open_model("tfidf", TEXTS).model, TfIdf)
-    assert isinstance(open_model("tfidf-trigrams", TEXTS).model, TfIdf)
 
 
 def test_the_built_in_scorer_compares_and_has_no_vectors() -> None:
@@ -95,13 +87,12 @@ def test_every_model_has_vectors_and_similarities_of_texts(
     """By one function: lists, columns and single texts; 0 for a text without a vector."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     save_word_model(tmp_path / "trained")
-    make_model("bow", "gru", tmp_path / "triples").save(tmp_path / "decoders")
     table(False).save(tmp_path / "table")
     table(False).write_text(tmp_path / "vectors.txt")
     average = WordAverage(table(False), WEIGHTING)
     save_sif(SifOfEachSet(average), tmp_path / "each")
     save_sif(average.fitted_to(TEXTS), tmp_path / "fitted")
-    names = ["trained", "decoders", "decoders@mean:2:cosine", "table", "vectors.txt", "each", "fitted"]
+    names = ["trained", "table", "vectors.txt", "each", "fitted"]
     for name in names:
         model = paraforge.load(tmp_path / name)
         vectors = model.encode(TEXTS)
@@ -122,9 +113,6 @@ def test_every_model_has_vectors_and_similarities_of_texts(
         ):
             with pytest.raises(ValueError, match="two lists of as many texts"):
                 model.similarity(first, second)
-    for name in ("jaccard", "tfidf"):
-        with pytest.raises(InputError, match="gives no vectors"):
-            paraforge.load(name)
     with pytest.raises(InputError, match="no table of word vectors"):
         open_word_vectors(general.DIRECTORY)
 

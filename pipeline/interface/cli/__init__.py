@@ -46,11 +46,11 @@ SECTIONS = {
     "Embeddings": {
         "train": "Train sentence embeddings on paraphrase pairs.",
         "embed": "Embed a file of sentences into .npy or Parquet.",
-        "evaluate": "Evaluate a model on similarity and transfer tasks.",
+        "evaluate": "Evaluate a model on sentence and word similarity.",
         "export": "Export a trained model for other programs.",
         "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
     },
-    "Lexicon": {"lexicon": "Extract, look up, compare and evaluate a paraphrase lexicon."},
+    "Lexicon": {"lexicon": "Extract a paraphrase lexicon, look words up."},
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
@@ -70,7 +70,7 @@ REMOVED = {
     "sif": "use 'python -m experiments.programs sif' in a clone",
     "fit-words": "use 'python -m experiments.programs fit-words' in a clone",
     "expand": "use 'python -m experiments.programs expand' in a clone",
-    "train-decoders": "use the stage: 'paraforge configure decoders=small'",
+    "train-decoders": "use 'python -m experiments.programs train-decoders' in a clone",
     "similarity": "use paraforge.load(MODEL).similarity(first, second) in Python",
     "neighbours": "export the model with '--format word2vec' and use gensim's most_similar",
     "negatives": "use paraforge.embeddings.inference.neighbours.chosen_negatives in Python",

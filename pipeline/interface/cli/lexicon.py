@@ -1,10 +1,9 @@
-"""``paraforge lexicon``: extract a paraphrase lexicon, look words up, compare it with PPDB, evaluate it."""
+"""``paraforge lexicon``: extract a paraphrase lexicon, look words up."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 app = group("A paraphrase lexicon by adjusted PMI (ParaNMT-50M, appendix A.1); see docs/lexicon.md.")
 
-# ParaNMT, Table 12.
-TABLE_12_WORDS = ("laughed", "respectful")
 LEXICON = Path("data/lexicon")
 
 
@@ -147,91 +144,3 @@ def _table(word: str, entries: pa.Table) -> str:
             f"  {row['rank']:>5}  {row['paraphrase']:{width}}  {'  '.join(scores)}  {row['pairs']:>9,}"
         )
     return "\n".join(lines)
-
-
-@app.command()
-def compare(
-    lexicon: Path = typer.Argument(help="directory of the lexicon"),
-    ppdb: Path = typer.Argument(metavar="PPDB", help="PPDB lexical file, or a list of word pairs"),
-    words: list[str] = typer.Option(
-        list(TABLE_12_WORDS), "--word", "-w", help="word to show; those of the paper's Table 12 by default"
-    ),
-    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
-    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry that is shown"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON"),
-) -> None:
-    """Compare a lexicon with PPDB: words side by side (ParaNMT Table 12), how many pairs they share, and,
-    where PPDB's file has scores, how both rank them.
-
-    \b
-    Example:
-      paraforge lexicon compare data/lexicon ppdb-2.0-xxxl-lexical.gz -w laughed -w respectful
-    """
-
-    from paraforge.products.lexicon.evaluation import agreement, read_reference_lexicon
-    from paraforge.products.lexicon.lookup import Lexicon
-
-    reference = read_reference_lexicon(ppdb)
-    opened = Lexicon(lexicon)
-    found = opened.lookup(words, count, minimum_pairs)
-    shown = {
-        word: {"reference": reference.paraphrases(word)[:count], "lexicon": entries["paraphrase"].to_pylist()}
-        for word, entries in found.items()
-    }
-    shared = agreement(opened, reference)
-    if as_json:
-        typer.echo(json.dumps({"words": shown, "agreement": asdict(shared)}, ensure_ascii=False, indent=2))
-        return
-    for word, sides in shown.items():
-        typer.echo(word)
-        typer.echo(f"  {reference.name}: {', '.join(sides['reference']) or '-'}")
-        typer.echo(f"  {lexicon}: {', '.join(sides['lexicon']) or '-'}")
-    typer.echo(
-        f"{reference.name} has {counted(shared.reference_pairs, 'pair')}; the lexicon knows both words of "
-        f"{shared.known:,}, and has {shared.shared:,} as entries"
-    )
-    for rank, share in shared.precision_at.items():
-        best = f"of the lexicon's best {rank} paraphrases of a word in {reference.name}"
-        typer.echo(f"{best}, {100 * share:.1f} % are in it")
-    for name, rho in shared.spearman.items():
-        if rho is not None:
-            typer.echo(f"Spearman x 100 of {name} with the scores of {reference.name}: {rho:.2f}")
-
-
-@app.command()
-def evaluate(
-    lexicon: Path = typer.Argument(LEXICON, help="directory of the lexicon"),
-    word_lists: list[Path] = typer.Option(
-        ..., "--words", "-w", help="similarity judgements such as SimLex-999.txt"
-    ),
-    references: list[Path] = typer.Option(
-        [], "--ppdb", help="PPDB file or pair list to evaluate for comparison"
-    ),
-    minimum_pairs: int = typer.Option(1, help="least number of pairs of an entry"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON"),
-) -> None:
-    """Correlate scores with human judgements (ParaNMT Table 13): Spearman x 100, unseen pairs 0.
-
-    \b
-    Example:
-      paraforge lexicon evaluate data/lexicon -w SimLex-999.txt --ppdb ppdb-2.0-xxxl-lexical.gz
-    """
-    from paraforge.products.lexicon.evaluation import SCORES, evaluate_lexicon, read_lists
-
-    lists = read_lists(word_lists, references)
-    result = evaluate_lexicon(lexicon, lists, minimum_pairs)
-    if as_json:
-        typer.echo(json.dumps(result, ensure_ascii=False, indent=2))
-        return
-    for name, row in result.items():
-        typer.echo(f"{name}: {counted(row['pairs'], 'pair')}")
-        for score in SCORES:
-            typer.echo(_cell(f"{lexicon} {score}", row[score], row["found"]))
-        for reference in lists.references:
-            cell = row[reference.name]
-            typer.echo(_cell(reference.name, cell["spearman"], cell["found"]))
-
-
-def _cell(name: str, spearman: float | None, found: int) -> str:
-    shown = "     -" if spearman is None else f"{spearman:6.2f}"
-    return f"  {shown}  {name} ({found:,} found)"

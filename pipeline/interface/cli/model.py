@@ -78,7 +78,7 @@ def show(
 ) -> None:
     """Show what a model is: of a translation model where it is from, languages, engines, tags, sizes.
 
-    Of embeddings, decoders, SIF, word vectors and exports it shows the architecture, sizes and what they were
+    Of embeddings, SIF, word vectors and exports it shows the architecture, sizes and what they were
     trained on. Nothing is loaded.
 
     \b

@@ -54,9 +54,6 @@ TRAINED_MODEL = DirectoryKind(
     ("architecture", "vocabularies"),
     (_TENSORS, "*.vocabulary.json", "sentencepiece.model", "README.md"),
 )
-DECODERS = DirectoryKind(
-    "trained decoders", "decoders.json", ("parameters", "vocabulary"), (_TENSORS, "*vocabulary.json")
-)
 CORPUS_PART = DirectoryKind(
     "an exported corpus",
     "_manifest.json",
@@ -78,7 +75,7 @@ SENTENCE_TRANSFORMER = DirectoryKind(
     ("config_sentence_transformers.json", "README.md", "0_StaticEmbedding/*", "0_ParaforgeEncoder/*"),
 )
 TRANSLATION_MODEL = DirectoryKind("a translation model", "model.json", ("fingerprint", "files"), ())
-_DIRECTORY_KINDS = (LEXICON, TRIPLETS, TRAINED_MODEL, DECODERS, SIF, SENTENCE_TRANSFORMER, TRANSLATION_MODEL)
+_DIRECTORY_KINDS = (LEXICON, TRIPLETS, TRAINED_MODEL, SIF, SENTENCE_TRANSFORMER, TRANSLATION_MODEL)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,7 @@ from paraforge.interface.cli.outputs import (
 )
 from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES
 
-_MODEL = typer.Argument(
-    help="directory of a trained model, e.g. models/embeddings/word; of trained decoders also with "
-    "@context, @unrolled:3 or @mean:3 behind it"
-)
+_MODEL = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word")
 
 
 def embed(
@@ -41,7 +38,6 @@ def embed(
     Examples:
       paraforge embed models/embeddings/word sentences.txt.gz vectors.npy
       cut -f2 pairs.tsv | paraforge embed models/embeddings/word - vectors.parquet
-      paraforge embed decoders/bow-gru@unrolled:2 sentences.txt vectors.npy
     """
     from paraforge.base.shards.resources import available_cores
     from paraforge.embeddings.inference.embed import embed_file

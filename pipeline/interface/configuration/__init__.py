@@ -15,6 +15,7 @@ from paraforge.interface.configuration.places import Location, known_keys, line_
 PARAMETERS = Path("params.yaml")
 # Parameters of earlier versions, and what replaces each.
 _REMOVED = {
+    "decoders": "remove it: 'python -m experiments.programs train-decoders' in a clone trains decoders",
     "resources.keep_work": "remove it: a finished stage removes what is quick to make again, and the rest "
     "stays until you remove work/STAGE",
 }

@@ -17,7 +17,6 @@ from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.embeddings.trainer.parameters import EmbeddingsParameters, ParagramParameters
-from paraforge.embeddings.unrolling.parameters import DecodersStageParameters
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.parameters import LexiconParameters
@@ -46,7 +45,6 @@ class Parameters(Section):
     embeddings: EmbeddingsParameters = Field(default_factory=EmbeddingsParameters)
     paraphraser: ParaphraserParameters = Field(default_factory=ParaphraserParameters)
     triplets: TripletsParameters = Field(default_factory=TripletsParameters)
-    decoders: DecodersStageParameters = Field(default_factory=DecodersStageParameters)
     statistics: StatisticsParameters = Field(default_factory=StatisticsParameters)
     report: ReportParameters = Field(default_factory=ReportParameters)
     resources: Resources = Field(default_factory=Resources)

@@ -1,4 +1,4 @@
-"""`paraforge evaluate` and `paraforge sif` from files to tables, JSON and errors."""
+"""`paraforge evaluate`: figures as files and tables, errors, and no torch where it is not needed."""
 
 import json
 import subprocess
@@ -8,179 +8,80 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, fit_sif
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.evaluate import evaluate
 from paraforge.embeddings.evaluation.sets.finding import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
-from paraforge.interface import cli
-from paraforge.products.loading import open_model, open_word_vectors
-from tests.embeddings.evaluation.baselines.test_word_average import COUNTS, table
+from paraforge.products.loading import open_model
+from tests.embeddings.evaluation.baselines.test_word_average import table
 from tests.here import run_command
 from tests.products.test_loading import save_word_model
-
-SETS = {
-    "2012.a.tsv": "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n",
-    "2012.b.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n",
-    "dev.tsv": "4\tcat sits\tthe cat sits\n0\tcat\truns .\n3\tdog runs\tcat runs\n",
-}
-WORDS = "word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n"
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "sts").mkdir()
-    for name, text in SETS.items():
-        (tmp_path / "sts" / name).write_text(text)
-    (tmp_path / "words.csv").write_text(WORDS)
-    (tmp_path / "transfer").mkdir()
-    rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
-    (tmp_path / "transfer" / "MR.tsv").write_text("".join(rows))
-    (tmp_path / "counts.txt").write_text("".join(f"{word} {count}\n" for word, count in COUNTS.items()))
+    (tmp_path / "sts" / "2012.a.tsv").write_text(
+        "5\tThe dog runs.\tA dog runs.\n1\tthe cat\tdog sits\n3\ta dog\ta cat\n\tx\ty\n"
+    )
+    (tmp_path / "sts" / "2012.b.tsv").write_text(
+        "4\tcat sits\tthe cat sits\n0\tcat\truns .\n2\tdog runs\tcat runs\n"
+    )
+    (tmp_path / "words.csv").write_text("word1,word2,score\ndog,cat,7\ncat,sits,2\ndog,gnu,1\n")
     table(True).save(tmp_path / "vectors")
     save_word_model(tmp_path / "model")
     return tmp_path
 
 
-def run(*arguments: str | Path) -> str:
-    program = app if arguments[0] == "sif" else cli.app
-    return str(run_command(*arguments, app=program).output)
-
-
 def test_everything_at_once(place: Path) -> None:
-    output = run(
+    output = run_command(
         *("evaluate", place / "model", "--sts", place / "sts", "--similarity", place / "words.csv"),
-        *("--transfer", place / "transfer", "--by-length", "--baseline", "tfidf", "--against", "jaccard"),
-        *("--output", place / "scores.json"),
-    )
+        *(
+            "--by-length",
+            "--baseline",
+            "general",
+            "--against",
+            place / "vectors",
+            "-o",
+            place / "scores.json",
+        ),
+    ).output
     content = json.loads((place / "scores.json").read_text())
     sets = read_sets([place / "sts"])
-    expected = evaluate_sts(open_model(str(place / "model")).model, sets)
-    assert [item["name"] for item in content["sets"]] == ["2012.a", "2012.b", "dev"]
-    assert content["sets"][0]["unscored"] == 1
-    assert content["sets"][0]["pearson"] == pytest.approx(expected.sets[0].pearson, abs=1e-4)
-    assert content["years"][0] == {
-        "name": "2012",
-        "pearson": pytest.approx(expected.groups[0].pearson, abs=1e-4),
-        "spearman": pytest.approx(expected.groups[0].spearman, abs=1e-4),
-        "sets": 2,
-        "pairs": 6,
-    }
-    assert list(content["beside"]) == ["tfidf", "jaccard"]
-    jaccard = evaluate_sts(open_model("jaccard").model, sets)
+    ours, theirs = (evaluate_sts(open_model(str(place / name)).model, sets) for name in ("model", "vectors"))
+    assert [(item["name"], item["unscored"]) for item in content["sets"]] == [("2012.a", 1), ("2012.b", 0)]
+    assert content["sets"][0]["pearson"] == pytest.approx(ours.sets[0].pearson, abs=1e-4)
+    assert content["years"][0]["pearson"] == pytest.approx(ours.groups[0].pearson, abs=1e-4)
+    assert list(content["beside"]) == ["general", str(place / "vectors")]
     differences = [
-        abs((ours.pearson or 0) - (theirs.pearson or 0))
-        for ours, theirs in zip(expected.sets[:2], jaccard.sets[:2], strict=True)
+        abs((a.pearson or 0) - (b.pearson or 0)) for a, b in zip(ours.sets, theirs.sets, strict=True)
     ]
-    found = content["differences"]["jaccard"]
+    found = content["differences"][str(place / "vectors")]
     assert found["mean_absolute_pearson"] == pytest.approx(np.mean(differences), abs=1e-4)
     assert content["words"]["words"]["found"] == 2
     assert sum(item["pairs"] for item in content["by_length"]) == 6
-    (task,) = content["transfer"]["tasks"]
-    assert (task["name"], task["accuracy"], task["repeated"]) == ("MR", 100, 38)
-    assert "TREC" in content["transfer"]["missing"]
-    for text in ("2012.a", "mean of", "tfidf", "Spearman", "missing tasks: CR", "mean absolute difference"):
+    for text in ("2012.a", "mean of", "general", "Spearman", "mean absolute difference"):
         assert text in output
 
 
 def test_errors(place: Path) -> None:
     with pytest.raises(ConfigurationError, match="nothing to evaluate on"):
-        evaluate("jaccard", open_model)
+        evaluate("general", open_model)
     with pytest.raises(ConfigurationError) as caught:
-        evaluate("jaccard", open_model, transfer=[place / "none"], lengths=True, beside=["tfidf"])
-    assert len(caught.value.problems) == 3
+        evaluate("general", open_model, word_lists=[place / "words.csv"], lengths=True, beside=["general"])
+    assert len(caught.value.problems) == 2
     with pytest.raises(ConfigurationError, match="gives words no vectors"):
-        evaluate("jaccard", open_model, word_lists=[place / "words.csv"])
-    with pytest.raises(ConfigurationError, match="only compares pairs"):
-        evaluate("jaccard", open_model, transfer=[place / "transfer"])
+        evaluate("general", open_model, word_lists=[place / "words.csv"])
     with pytest.raises(InputError, match="no such model"):
         evaluate(str(place / "none"), open_model, sts=[place / "sts"])
-    with (place / "sts" / "2012.b.tsv").open("a") as file:
-        file.write("five\ta\tb\n")
-    with pytest.raises(InputError, match=r"2012\.b\.tsv:4: the score 'five' is no number"):
-        evaluate("jaccard", open_model, sts=[place / "sts"])
-    (place / "scores.json").write_text("{}")
-    with pytest.raises(InputError, match="--force"):
-        run("evaluate", "jaccard", "--sts", place / "sts", "--output", place / "scores.json")
 
 
-def test_sif_of_each_set_and_fitted(place: Path) -> None:
-    said = run("sif", place / "vectors", place / "each", "--counts", place / "counts.txt")
-    assert "1 component(s) of each set removed" in said
-    run("sif", place / "vectors", place / "fit", "--counts", place / "counts.txt", "--fit", place / "sts")
-    run("sif", place / "model", place / "idf", "--weights", "idf", "--fit", place / "sts")
-    run("sif", place / "vectors", place / "w", "--counts", place / "counts.txt", "--components", "0")
-    run("sif", place / "vectors", place / "r", "--weights", "none")
-    sets = read_sets([place / "sts"])
-    figures = {
-        name: [score.pearson for score in evaluate_sts(open_model(str(place / name)).model, sets).sets]
-        for name in ("each", "fit", "idf", "w", "r", "vectors")
-    }
-    assert len({tuple(values) for values in figures.values()}) == 6
-    description = json.loads((place / "fit" / "sif.json").read_text())
-    assert description["about"]["sentences"] == 20
-    assert description["about"]["vectors_fingerprint"] == table(True).fingerprint
-
-
-def test_what_sif_is_fitted_on(place: Path) -> None:
-    lines = place / "lines.txt"
-    lines.write_text("the dog runs\na cat sits\n")
-    of_lines, about = fit_sif(place / "vectors", None, [lines], "none", 1e-3, 1, open_word_vectors)
-    assert about["sentences"] == 2
-    expected = WordAverage(table(True)).fitted_to(["the dog runs", "a cat sits"])
-    assert isinstance(of_lines, WordAverage)
-    np.testing.assert_array_equal(of_lines.components, expected.components)
-    _, about = fit_sif(
-        place / "vectors", None, [place / "sts" / "dev.tsv"], "none", 1e-3, 1, open_word_vectors
-    )
-    assert about["sentences"] == 6
-    assert isinstance(
-        fit_sif(place / "vectors", None, [], "none", 1e-3, 1, open_word_vectors)[0], SifOfEachSet
-    )
-    with pytest.raises(ConfigurationError, match="--components 99: fewer than the"):
-        fit_sif(place / "vectors", None, [], "none", 1e-3, 99, open_word_vectors)
-    (place / "empty.txt").write_text("\n")
-    with pytest.raises(InputError, match="empty"):
-        fit_sif(place / "vectors", None, [place / "empty.txt"], "none", 1e-3, 1, open_word_vectors)
-
-
-@pytest.mark.parametrize(
-    ("weights", "a", "message"),
-    [("sif", 1e-3, "--counts"), ("idf", 1e-3, "--fit"), ("tf", 1e-3, "there are"), ("none", 0.0, "greater")],
-)
-def test_sif_without_what_it_needs(place: Path, weights: str, a: float, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        fit_sif(place / "vectors", None, [], weights, a, 1, open_word_vectors)
-
-
-@pytest.mark.parametrize(
-    "options", [[], ["--fit", "sts"], ["--components", "0"], ["--components", "0", "--fit", "sts"]]
-)
-def test_counts_without_punctuation_are_completed_and_named(
-    place: Path, options: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """A warning whatever is fitted; with sentences no mark weighs 1 for want of a count."""
-    name = f"bare-{'-'.join(options)}.txt".replace("/", "")
-    (place / name).write_text("the 60\na 30\ndog 3\n")
-    fit = [place / part if part == "sts" else part for part in options]
-    run("sif", place / "vectors", place / "sif", "--counts", place / name, *fit)
-    run("evaluate", place / "sif", "--sts", place / "sts")
-    assert any(name in message and "no count" in message for message in caplog.messages)
-    opened = open_model(str(place / "sif")).model
-    if "--fit" in options:
-        assert isinstance(opened, WordAverage) and opened.weighting is not None
-        assert opened.weighting.weights(["."])[0] < 0.5
-
-
-def test_sentence_pairs_are_evaluated_without_torch(tmp_path: Path) -> None:
-    """It takes seconds to import, and neither word vectors nor baselines need it."""
-    (tmp_path / "set.tsv").write_text("5\ta dog\ta dog\n0\ta cat\ta dog\n2\ta cat\tdog\n")
+def test_sentence_pairs_are_evaluated_without_torch(place: Path) -> None:
+    """It takes seconds to import, and word vectors do not need it."""
+    arguments = ["evaluate", str(place / "vectors"), "--sts", str(place / "sts")]
     code = (
         "import sys; from paraforge.interface.cli import app; "
-        f"app(['evaluate', 'jaccard', '--sts', {str(tmp_path)!r}], standalone_mode=False); "
-        "print('torch' in sys.modules, 'sklearn' in sys.modules)"
+        f"app({arguments!r}, standalone_mode=False); print('torch' in sys.modules, 'sklearn' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False False"

@@ -18,11 +18,11 @@ from paraforge.embeddings.inference.embed import embed_file
 from paraforge.embeddings.inference.neighbours import cosines_of_files, cosines_of_table, neighbours
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.embeddings.unrolling.model import DecoderModel
-from paraforge.embeddings.unrolling.triples import END
+from paraforge.papers.unrolling.model import DecoderModel
+from paraforge.papers.unrolling.triples import END
 from paraforge.products.loading import load_fixed
 from tests.embeddings.trainer.test_model import make_model
-from tests.embeddings.unrolling.corpus import make_model as make_decoders
+from tests.papers.unrolling.corpus import make_model as make_decoders
 
 WORDS = [f"word{number}" for number in range(50)]
 

@@ -15,8 +15,6 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings import losses
 from paraforge.embeddings.encoders.average import Average
-from paraforge.embeddings.losses.antonyms import antonym_loss
-from paraforge.embeddings.losses.cosent import cosent_loss
 from paraforge.embeddings.losses.distil import distillation_loss
 from paraforge.embeddings.losses.margin import margin_loss
 from paraforge.embeddings.losses.softmax import softmax_loss
@@ -24,6 +22,8 @@ from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.papers.losses.antonyms import antonym_loss
+from paraforge.papers.losses.cosent import cosent_loss
 from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.training import sentence_pairs
 

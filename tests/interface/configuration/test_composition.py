@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.section import Section
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.embeddings.unrolling.parameters import PredictionParameters
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose
 from paraforge.interface.report.parameters import ReportParameters
@@ -173,7 +173,6 @@ def test_a_pair_of_two_bitexts_has_the_licences_of_both() -> None:
         (ReportParameters, np.random.default_rng),
         (TripletsParameters, np.random.default_rng),
         (TrainingParameters, torch.Generator().manual_seed),
-        (PredictionParameters, torch.Generator().manual_seed),
         (NmtTrainingParameters, np.random.RandomState),  # as fairseq's trainer does
     ],
 )
@@ -183,3 +182,13 @@ def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable
     use(bounds.get("exclusiveMaximum", 1 << 80) - 1)
     with pytest.raises(ValidationError, match="greater than or equal to 0"):
         section.model_validate({"seed": -1})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"decoders": {"files": []}}, "decoders: this parameter was removed; .*train-decoders")],
+)
+def test_what_was_removed_names_what_replaces_it(change: dict[str, Any], message: str) -> None:
+    content = yaml.safe_load(compose(CONFIGS, []))
+    with pytest.raises(InputError, match=message):
+        check_parameters({**content, **change}, "params.yaml")

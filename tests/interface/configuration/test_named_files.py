@@ -70,7 +70,6 @@ NO_FILES = {
     "resources.tls.ca": "of the cluster, no stage's input",
     "resources.tls.cert": "of the cluster, no stage's input",
     "resources.tls.key": "of the cluster, no stage's input",
-    "decoders.sources": "patterns of sources",
     "embeddings.names": "names",
     "embeddings.models.training.loss": "a name",
     "paragram.training.loss": "a name",
@@ -163,7 +162,6 @@ NAMED = {
         "test_files": [{"path": "%"}],
     },
     "triplets": {"encoder": "%"},
-    "decoders": {"files": [{"path": "%"}], "development": ["%"], "test_sets": ["%"]},
 }
 # Not beside what NAMED has: of one field, or of one source, there are two kinds.
 OTHERS = [

@@ -16,8 +16,8 @@ from paraforge.base.shards.store import ShardWriter, write_parquet
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
+from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, agreement, evaluate_lexicon
 from paraforge.products.lexicon import entries as module
-from paraforge.products.lexicon.evaluation import Lists, ReferenceLexicon, agreement, evaluate_lexicon
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters

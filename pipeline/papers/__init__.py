@@ -1,0 +1,1 @@
+"""Systems that reproduce published experiments and nothing else; run by `python -m experiments.programs`."""

@@ -1,0 +1,129 @@
+"""Evaluate a model on transfer tasks as well, with fixed embeddings or trained end to end for each task."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.markdown import text_table
+from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
+from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
+from paraforge.papers.transfer.scores import TransferScore
+from paraforge.papers.transfer.tasks import FOLDS, Task, find_tasks, transfer_tasks
+
+FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
+
+
+@dataclass
+class PaperEvaluation:
+    """What `evaluate` found, and transfer tasks.
+
+    missing: names of the tasks whose files are not there.
+    """
+
+    similarity: Evaluation
+    transfer: list[TransferScore] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """All figures x 100, with four digits; null where one is not defined."""
+        content = self.similarity.as_json()
+        if self.transfer or self.missing:
+            # Settings such as a penalty of 0.00001 are no figures to round.
+            tasks = [{**rounded(asdict(task)), "chosen": task.chosen} for task in self.transfer]
+            content["transfer"] = {"tasks": tasks, "missing": self.missing}
+        return content
+
+    def lines(self) -> list[str]:
+        """Tables for people."""
+        lines = self.similarity.lines()
+        if self.transfer:
+            lines += ["", *self._transfer_table()]
+        if self.missing:
+            lines += ["", f"missing tasks: {', '.join(self.missing)}"]
+        return lines
+
+    def _transfer_table(self) -> list[str]:
+        """A row a task, a column for each way in which it was done."""
+        trainings = list(dict.fromkeys(score.training for score in self.transfer))
+        tasks: dict[str, dict[str, TransferScore]] = {}
+        for one in self.transfer:
+            tasks.setdefault(one.name, {})[one.training] = one
+        rows = []
+        for name, scores in tasks.items():
+            task = next(iter(scores.values()))
+            figures = [
+                figure(score.pearson if score.accuracy is None else score.accuracy)
+                for score in (scores[training] for training in trainings)
+            ]
+            counts = [f"{count:,}" for count in (task.train, task.test, task.repeated)]
+            measure = "Pearson" if task.accuracy is None else "accuracy"
+            rows.append([name, *counts, *figures, measure, task.tested_on])
+            if any(score.f1 is not None for score in scores.values()):
+                figures = [figure(scores[training].f1) for training in trainings]
+                rows.append(["", "", "", "", *figures, "F1", task.tested_on])
+        columns = trainings if len(trainings) > 1 else ["score"]
+        return text_table(["task", "train", "tested", "repeated", *columns, "measure", "tested on"], rows)
+
+
+def evaluate_for_papers(
+    name: str,
+    open_model: OpenModel,
+    *,
+    sts: Sequence[Path] = (),
+    transfer: Sequence[Path] = (),
+    task_names: Sequence[str] = (),
+    fine_tuner: FineTuner | None = None,
+    folds: int = FOLDS,
+    seed: int = 1,
+    **options: Any,
+) -> PaperEvaluation:
+    """Evaluate a model on similarity, see `evaluate`, and on transfer tasks.
+
+    transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` as well.
+    task_names: which of :func:`transfer_tasks`; none: all. folds: of tasks without a split. seed: of the
+        tasks.
+    fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, see
+        :func:`paraforge.papers.fine_tuning.transfer.fine_tuner`. options: of `evaluate`.
+
+    Raises as `evaluate`.
+    """
+    known = transfer_tasks()
+    problems = [f"--task {name}: there are {', '.join(known)}" for name in task_names if name not in known]
+    if not transfer and (task_names or fine_tuner is not None):
+        problems.append("--task and --fine-tune need --transfer")
+    problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
+    if problems:
+        raise ConfigurationError(problems)
+    directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
+    tasks, missing = find_tasks(directories, task_names)
+    if transfer and not tasks:
+        raise InputError(
+            "no transfer task here", transfer[0], remedy="docs/evaluation.md lists the names of their files."
+        )
+    opened: list[OpenedModel] = []
+
+    def open_once(wanted: str, sentences: Sequence[str]) -> OpenedModel:
+        found = open_model(wanted, sentences)
+        if not opened:
+            opened.append(found)
+            if tasks and not isinstance(found.model, SentenceEmbedder | Adaptive):
+                problem = f"--transfer: {name} only compares pairs; give a model that embeds"
+                raise ConfigurationError([problem])
+        return found
+
+    if not sts and not options.get("word_lists") and transfer:
+        first = open_once(name, ())
+        result = PaperEvaluation(Evaluation(first.name, first.kind))
+    else:
+        result = PaperEvaluation(evaluate(name, open_once, sts=sts, **options))
+    if not transfer:
+        return result
+    from paraforge.papers.transfer.evaluate import evaluate_transfer
+
+    fine_tune = None if fine_tuner is None else fine_tuner(opened[0])
+    result.transfer, result.missing = evaluate_transfer(opened[0].model, tasks, seed, folds), missing
+    if fine_tune is not None:
+        result.transfer += fine_tune(tasks)
+    return result

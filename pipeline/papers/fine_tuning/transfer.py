@@ -1,0 +1,251 @@
+"""Does the transfer tasks by training a copy of the model end to end, in one or several ways."""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from pydantic import ValidationError
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.files import hash_json, read_json_or_none, sha256_file, write_json
+from paraforge.base.progress import Progress, progress
+from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
+from paraforge.embeddings.evaluation.correlation import mean, pearson, spearman
+from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.papers.fine_tuning.fit import Fitted, Split, fine_tune
+from paraforge.papers.fine_tuning.start import FineTuningParameters, average_as_encoder
+from paraforge.papers.transfer.evaluate import fold_examples, held_out_examples
+from paraforge.papers.transfer.files import Examples
+from paraforge.papers.transfer.relatedness import held_out_pairs
+from paraforge.papers.transfer.scores import TransferScore, transfer_score
+from paraforge.papers.transfer.tasks import FOLDS, Task
+
+TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
+_VERSION: Final = 2
+"""Of what a fit gives for the same input."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train for a task: settings of which those that do best on the development examples are
+    taken."""
+
+    name: str
+    candidates: tuple[FineTuningParameters, ...]
+
+    @property
+    def epochs(self) -> int:
+        """Of all candidates together, at most."""
+        return sum(candidate.epochs for candidate in self.candidates)
+
+
+def make_variants(
+    starts: Sequence[str] = ("trained",),
+    penalties: Sequence[float] = (),
+    settings: Mapping[str, Sequence[Any]] | None = None,
+) -> list[Variant]:
+    """The ways to train that a user asks for.
+
+    starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` from
+        scratch.
+    penalties: fine-tuning with the best of them is a variant of its own (W16 4.4.1).
+    settings: values of other `FineTuningParameters`; every combination is a candidate of each variant.
+
+    Raises ConfigurationError that names every parameter that does not exist or is not allowed.
+    """
+    settings = settings or {}
+    problems = [f"--set {key}: give --fine-tune-from" for key in settings if key == "start"]
+    if penalties:
+        if "fixed" in settings.get("encoder", ()):
+            problems.append("--set encoder=fixed: --fine-tune-penalty is of an encoder that is trained")
+        problems += [
+            f"--set {key}: --fine-tune-penalty sets it"
+            for key in ("lambda_words", "lambda_composition")
+            if key in settings
+        ]
+        if "trained" not in starts:
+            problems.append("--fine-tune-penalty needs --fine-tune-from trained")
+    if problems:
+        raise ConfigurationError(problems)
+    grids: list[tuple[str, list[dict[str, Any]]]] = []
+    for start in dict.fromkeys(starts):
+        grids.append((TRAINED if start == "trained" else RANDOM, [{"start": start}]))
+        if penalties and start == "trained":
+            both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
+            grids.append((PENALISED, both))
+    others = [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+    return [
+        Variant(name, tuple(_parameters({**own, **other}) for own in grid for other in others))
+        for name, grid in grids
+    ]
+
+
+def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
+    try:
+        return FineTuningParameters.model_validate(content)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            key = ".".join(map(str, problem["loc"]))
+            if problem["type"] == "extra_forbidden":
+                known = ", ".join(sorted(FineTuningParameters.model_fields.keys() - {"start"}))
+                problems.append(f"--set {key}: there is no such parameter; there are {known}")
+            else:
+                problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
+        raise ConfigurationError(problems) from error
+
+
+def fine_tuner(
+    variants: Sequence[Variant], seed: int = 1, folds: int = FOLDS, kept: Path | None = None
+) -> Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]:
+    """What :func:`~paraforge.embeddings.evaluation.evaluate.evaluate` fine-tunes by: a function that takes a
+    model and gives one that does tasks, see :func:`fine_tune_transfer`; it raises ConfigurationError for a
+    model that has no encoder to train."""
+
+    def prepare(opened: OpenedModel) -> Callable[[Sequence[Task]], list[TransferScore]]:
+        model = opened.model
+        if not isinstance(model, SentenceModel | WordAverage):
+            problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
+            remedy = "give what paraforge train wrote, word vectors, or SIF with --components 0 or --fit"
+            raise ConfigurationError([f"{problem}; {remedy}"])
+
+        def fine_tune_all(tasks: Sequence[Task]) -> list[TransferScore]:
+            encoder = model
+            if isinstance(encoder, WordAverage):
+                parts = [part for task in tasks for part in (task.train, task.development, task.test) if part]
+                encoder = average_as_encoder(encoder, [text for part in parts for text in part.texts])
+            return fine_tune_transfer(encoder, tasks, variants, seed, folds, kept)
+
+        return fine_tune_all
+
+    return prepare
+
+
+def fine_tune_transfer(
+    model: SentenceModel,
+    tasks: Sequence[Task],
+    variants: Sequence[Variant],
+    seed: int = 1,
+    folds: int = FOLDS,
+    kept: Path | None = None,
+) -> list[TransferScore]:
+    """Do tasks one after the other, each in all variants. The model is not changed.
+
+    seed: draws folds and development examples as :func:`evaluate_transfer` does, and starts the training; on
+        a CPU the same seed gives the same figures. folds: of tasks without a split.
+    kept: a directory for the result of every fit, from which a killed run resumes.
+
+    Raises:
+        InputError: too few examples of a class for two folds.
+        ParaforgeError: a loss is not finite.
+    """
+    splits = {task.name: task_splits(task, seed, folds) for task in tasks}
+    epochs = sum(variant.epochs for variant in variants)
+    total = epochs * sum(len(splits[task.name]) * len(task.train) for task in tasks)
+    fingerprint = None if kept is None else model_fingerprint(model)
+    scores = []
+    with progress(total=total, unit="examples", description="fine-tune") as bar:
+        for task, variant in product(tasks, variants):
+            fits = []
+            for number, split in enumerate(splits[task.name]):
+                fold = f", fold {number + 1} of {len(splits[task.name])}" if task.test is None else ""
+                bar.status(f"{task.name}, {variant.name}{fold}")
+                place = None
+                if kept is not None:
+                    place = kept / f"{_key(fingerprint, split, variant, seed + number)}.json"
+                found = None if place is None else read_json_or_none(place)
+                if found is None:
+                    advance = partial(_advance, bar, len(task.train))
+                    fitted = fine_tune(model, split, variant.candidates, seed + number, advance)
+                    found = _figures(split, fitted)
+                    if place is not None:
+                        write_json(place, found)
+                else:
+                    bar.update(len(task.train) * variant.epochs)
+                fits.append(found)
+            scores.append(_score(task, variant, fits))
+    return scores
+
+
+def _key(fingerprint: str | None, split: Split, variant: Variant, seed: int) -> str:
+    return hash_json(
+        {
+            "version": _VERSION,
+            "model": fingerprint,
+            "examples": asdict(split),
+            "candidates": [candidate.model_dump(mode="json") for candidate in variant.candidates],
+            "seed": seed,
+        }
+    )
+
+
+def model_fingerprint(model: SentenceModel) -> str:
+    """Hash of everything that a model gives vectors by."""
+    tensors = {
+        name: hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        for name, value in model.encoder.named_parameters()
+    }
+    pieces = model.sentencepiece_model
+    return hash_json(
+        {
+            "architecture": model.parameters.model_dump(mode="json"),
+            "tensors": tensors,
+            "units": {unit: vocabulary.units for unit, vocabulary in model.vocabularies.items()},
+            "pieces": None if pieces is None else sha256_file(pieces),
+        }
+    )
+
+
+def _advance(bar: Progress, examples: int, epochs: int) -> None:
+    bar.update(examples * epochs)
+
+
+def task_splits(task: Task, seed: int, folds: int) -> list[Split]:
+    """One split of a task that has a test set, otherwise one a fold; development examples are a tenth of the
+    training examples where the task has none."""
+    if task.test is not None:
+        return [_split(task, task.train, task.development, task.test, seed)]
+    labels = np.array(task.train.labels)
+    return [
+        _split(task, task.train.select(fit), None, task.train.select(held_out), seed + fold + 1)
+        for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds))
+    ]
+
+
+def _split(task: Task, train: Examples, development: Examples | None, test: Examples, seed: int) -> Split:
+    if development is None:
+        if task.kind == "relatedness":
+            fit, held_out = held_out_pairs(len(train), seed)
+        else:
+            fit, held_out = held_out_examples(np.array(train.labels), seed)
+        train, development = train.select(fit), train.select(held_out)
+    return Split(task.kind, train, development, test)
+
+
+def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
+    defined = math.isfinite(fitted.development_score)
+    chosen = {
+        **fitted.parameters.model_dump(exclude_defaults=True),
+        "epoch": fitted.epoch,
+        "development_score": fitted.development_score if defined else None,
+    }
+    if split.kind == "classification":
+        right = fitted.predictions == np.array(split.test.labels)
+        return {"accuracy": 100 * float(np.mean(right)), "chosen": chosen}
+    gold = np.array(split.test.labels, dtype=np.float64)
+    both = {"pearson": pearson(gold, fitted.predictions), "spearman": spearman(gold, fitted.predictions)}
+    return {**both, "chosen": chosen}
+
+
+def _score(task: Task, variant: Variant, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
+    """Of folds the mean."""
+    figures = {name: mean([fit[name] for fit in fits]) for name in fits[0] if name != "chosen"}
+    chosen = [fit["chosen"] for fit in fits]
+    return transfer_score(task, len(fits), training=variant.name, chosen=chosen, **figures)

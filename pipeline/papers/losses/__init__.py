@@ -1,0 +1,1 @@
+"""Losses of published experiments, named in `training.loss` through entry points."""

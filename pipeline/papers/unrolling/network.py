@@ -1,0 +1,270 @@
+"""The network: an encoder for a sentence, decoders for the one before and the one behind (DD 3 and 4), and
+what represents a sentence: the context, or states of the unrolled decoders (DD 3.3, Figure 1, Appendix C)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
+from paraforge.embeddings.encoders.packing import PackedSentences, pack
+from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
+from paraforge.papers.unrolling.likelihood import SampledWords, negative_log_likelihood
+from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters
+from paraforge.papers.unrolling.triples import TripleBatch
+
+
+class LayerNormGru(nn.Module):
+    """A gated recurrent unit with layer normalisation (Cho et al. 2014; Ba et al. 2016, Eq. 26-28), over
+    packed sentences. For input x and state h, with N a layer normalisation with gain and bias of its own each
+    time:
+
+    (z; r) = s(N(W x) + N(U h)),  c = tanh(N(V x) + r * N(T h)),  h' = (1 - z) h + z c.
+
+    z and r are normalised together. W and V are the rows of `input_weight`, U and T of `state_weight`:
+    (3 state_dimension, dimension), first those of z and r.
+    """
+
+    def __init__(self, input_dimension: int, state_dimension: int) -> None:
+        super().__init__()
+        self.state_dimension = state_dimension
+        self.input_weight = nn.Parameter(torch.empty(3 * state_dimension, input_dimension))
+        self.state_weight = nn.Parameter(torch.empty(3 * state_dimension, state_dimension))
+        self.input_gain = nn.Parameter(torch.ones(3 * state_dimension))
+        self.state_gain = nn.Parameter(torch.ones(3 * state_dimension))
+        self.input_bias = nn.Parameter(torch.zeros(3 * state_dimension))
+        self.state_bias = nn.Parameter(torch.zeros(3 * state_dimension))
+
+    def forward(self, inputs: Tensor, batch_sizes: Sequence[int], state: Tensor) -> Tensor:
+        """States of every token, (tokens, state_dimension), in packed order.
+
+        inputs: (tokens, input_dimension): all first tokens, then all second ones, ..., of sentences by
+            falling length. batch_sizes: sentences that have a t-th token.
+        state: (sentences, state_dimension), what each begins with, in the same order.
+        """
+        states = []
+        for part in self.project(inputs).split(list(batch_sizes)):
+            state = self.step(part, state[: len(part)])
+            states.append(state)
+        return torch.cat(states)
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """The share of inputs, (rows, 3 state_dimension); it does not depend on any state."""
+        return self._normalised(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
+
+    def step(self, projected: Tensor, state: Tensor) -> Tensor:
+        """The next states, (rows, state_dimension), of what `project` gives and of the states before, of that
+        shape."""
+        size = 2 * self.state_dimension
+        recurrent = self._normalised(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
+        gates = torch.sigmoid(projected[:, :size] + recurrent[:, :size])
+        update, reset = gates.chunk(2, dim=1)
+        candidate = torch.tanh(projected[:, size:] + reset * recurrent[:, size:])
+        return torch.lerp(state, candidate, update)
+
+    def _normalised(self, values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+        """(rows, 3 state_dimension): both gates together, and the candidate."""
+        size = 2 * self.state_dimension
+        parts = [
+            F.layer_norm(values[:, part], (values[:, part].shape[1],), gain[part], bias[part])
+            for part in (slice(None, size), slice(size, None))
+        ]
+        return torch.cat(parts, dim=1)
+
+
+class Output(nn.Module):
+    """Output vectors and biases of all words; `softmax(weight h + bias)` are their probabilities."""
+
+    def __init__(self, words: int, dimension: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(words, dimension))
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def probabilities(self, states: Tensor) -> Tensor:
+        """(rows, words) of states (rows, dimension)."""
+        return torch.addmm(self.bias, states, self.weight.t()).softmax(1)
+
+
+class GruDecoder(nn.Module):
+    """A GRU whose state begins as the context, and whose first input is a vector of its own (<GO>)."""
+
+    def __init__(self, word_dimension: int, state_dimension: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.empty(word_dimension))
+        self.gru = LayerNormGru(word_dimension, state_dimension)
+
+    def forward(self, context: Tensor, vectors: Tensor, packed: PackedSentences) -> Tensor:
+        """The state that each word is predicted from, (tokens, state_dimension), in packed order.
+
+        context: (sentences, state_dimension). vectors: of the words, (tokens, word_dimension), in packed
+            order.
+        """
+        sizes: list[int] = packed.batch_sizes.tolist()
+        inputs = [self.start.expand(sizes[0], -1)]
+        inputs += [part[:size] for part, size in zip(vectors.split(sizes), sizes[1:], strict=False)]
+        return self.gru(torch.cat(inputs), sizes, context[packed.sorted_sentences])
+
+
+class SentencePredictor(nn.Module):
+    """An encoder and two decoders.
+
+    words: (vocabulary, word_dimension), the vectors that encoder and decoders read. predicted: how many of
+        them, the first ones, decoders predict.
+    decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
+    outputs: one for both, or one each.
+    """
+
+    def __init__(
+        self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
+    ) -> None:
+        """A network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
+        super().__init__()
+        self.predicted = words if predicted is None else predicted
+        self.architecture = parameters
+        dimension, state = parameters.word_dimension, parameters.context_dimension
+        self.words = nn.Parameter(torch.empty(words, dimension))
+        self.encoder = LayerNormGru(dimension, state) if parameters.encoder == "gru" else None
+        self.decoders = nn.ModuleList(
+            GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
+        )
+        self.outputs = nn.ModuleList(
+            Output(self.predicted, state) for _ in range(1 if parameters.shared_output else 2)
+        )
+        generator = torch.Generator().manual_seed(seed)
+        bound = parameters.initial_bound
+        with torch.no_grad():
+            for name, value in sorted(self.named_parameters()):
+                if not name.endswith(("gain", "bias")):
+                    value.uniform_(-bound, bound, generator=generator)
+
+    @property
+    def context_dimension(self) -> int:
+        """Elements of a context, and of a decoder's state."""
+        return self.architecture.context_dimension
+
+    def output(self, side: int) -> Output:
+        """The output vectors of the decoder of the sentence before (0) or behind (1)."""
+        found = self.outputs[side if len(self.outputs) > 1 else 0]
+        assert isinstance(found, Output)
+        return found
+
+    def decoder(self, side: int) -> GruDecoder:
+        """The recurrent decoder of the sentence before (0) or behind (1)."""
+        found = self.decoders[side]
+        assert isinstance(found, GruDecoder)
+        return found
+
+    def encode(self, sentences: Bags) -> Tensor:
+        """Contexts, (sentences, context_dimension); each sentence has its end, so that none is empty."""
+        if self.encoder is None:
+            return bag_mean(self.words, sentences) * sentences.lengths.to(self.words.dtype).unsqueeze(1)
+        packed = pack(sentences)
+        beginning = self.words.new_zeros(len(sentences), self.context_dimension)
+        states = self.encoder(take_rows(self.words, packed.tokens), packed.batch_sizes.tolist(), beginning)
+        return packed.last(states)
+
+    def forward(
+        self, batch: TripleBatch, products: torch.dtype | None = None, sampled: SampledWords | None = None
+    ) -> Tensor:
+        """Minus the log-probability of all words of all neighbours, summed: a scalar, in nats.
+
+        products: type of the products with the output vectors. sampled: words that the probabilities are
+            estimated from; None: all, exactly.
+        """
+        context = self.encode(batch.current)
+        sides = (batch.previous, batch.following)
+        if not self.decoders and len(self.outputs) == 1:
+            # The same distribution for both neighbours: it is computed once.
+            return self._loss(context, 0, joined(sides), products, sampled)
+        losses = []
+        for side, words in enumerate(sides):
+            states = context
+            if self.decoders:
+                packed = pack(words)
+                states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
+                ids = packed.tokens.ids
+                words = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
+            losses.append(self._loss(states, side, words, products, sampled))
+        return torch.stack(losses).sum()
+
+    def _loss(
+        self,
+        states: Tensor,
+        side: int,
+        words: Bags,
+        products: torch.dtype | None,
+        sampled: SampledWords | None,
+    ) -> Tensor:
+        output = self.output(side)
+        if sampled is None:
+            return negative_log_likelihood(states, output.weight, output.bias, words, products)
+        some = Bags(sampled.numbers(words.ids, len(output.weight)), words.offsets)
+        bias = output.bias[sampled.ids] + sampled.correction
+        return negative_log_likelihood(states, output.weight[sampled.ids], bias, some, products)
+
+
+def joined(parts: Sequence[Bags]) -> Bags:
+    """Sentence k of all parts as one, in the order of the parts."""
+    number = torch.cat([part.sentences for part in parts])
+    order = number.argsort(stable=True)
+    ids = torch.cat([part.ids for part in parts])[order]
+    return Bags(ids, torch.stack([part.offsets for part in parts]).sum(0))
+
+
+DECODERS = 2
+
+
+def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
+    """The first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
+
+    The first step is fed <GO>, as in training, each other the mean of all word vectors under the
+    probabilities that the step before gave (DD Figure 1). context: (sentences, context_dimension).
+    """
+    sides = []
+    for side in range(DECODERS):
+        decoder, output = network.decoder(side), network.output(side)
+        state, given = context, decoder.start.expand(len(context), -1)
+        states = []
+        for step in range(steps):
+            state = decoder.gru.step(decoder.gru.project(given), state)
+            states.append(state)
+            if step + 1 < steps:
+                given = output.probabilities(state) @ network.words[: network.predicted]
+        sides.append(torch.stack(states, 1))
+    return torch.stack(sides, 1)
+
+
+def represent(
+    network: SentencePredictor, sentences: Bags, representation: RepresentationParameters
+) -> Tensor:
+    """Vectors of sentences, (sentences, dimension): see `dimension_of`."""
+    context = network.encode(sentences)
+    if representation.kind == "context":
+        return context
+    return of_states(unrolled(network, context, representation.steps), representation)
+
+
+def of_states(states: Tensor, representation: RepresentationParameters) -> Tensor:
+    """Vectors out of states that may be of more steps than are wanted, (sentences, dimension)."""
+    first = states[:, :, : representation.steps]
+    return first.mean((1, 2)) if representation.kind == "mean" else first.flatten(1)
+
+
+def dimension_of(network: NetworkParameters, representation: RepresentationParameters) -> int:
+    """Elements of a vector."""
+    states = DECODERS * representation.steps if representation.kind == "unrolled" else 1
+    return states * network.context_dimension
+
+
+def compare(
+    left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], representation: RepresentationParameters
+) -> npt.NDArray[np.float64]:
+    """Similarity of the rows at the same place, (rows,) float64: their dot product, or cosine; 0 with a zero
+    vector."""
+    if representation.similarity == "dot":
+        check_rows(left, right)
+        return np.einsum("ij,ij->i", left, right, dtype=np.float64)
+    return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)

@@ -1,0 +1,186 @@
+"""How models that predict neighbouring sentences are built, trained, read and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from paraforge.base.errors import InputError
+from paraforge.base.section import Section
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+
+LARGEST_STEPS = 30
+"""Hidden states of a decoder that can be read at most."""
+
+
+class NetworkParameters(Section):
+    """An encoder, and one decoder each for the sentence before and the one behind (DD 4)."""
+
+    encoder: Literal["bow", "gru"] = Field(
+        "bow", description="bow: sum of the word vectors; gru: last state of a layer-normalised GRU"
+    )
+    decoder: Literal["bow", "gru"] = Field(
+        "gru",
+        description="bow: each word given the context alone; gru: each word given those before it, too",
+    )
+    word_dimension: int = Field(620, ge=1, le=8192, description="of the word vectors")
+    state_dimension: int = Field(
+        2400,
+        ge=1,
+        le=16384,
+        description="of a GRU encoder's state. A decoder's state begins as the context and has its "
+        "dimension, which is word_dimension with encoder bow",
+    )
+    shared_output: bool = Field(
+        True, description="whether both decoders have one matrix of output vectors, or one each"
+    )
+    initial_bound: float = Field(
+        0.1, gt=0, description="weights start uniform between minus this and this; gains of layer norm at 1"
+    )
+
+    @property
+    def context_dimension(self) -> int:
+        """Elements of the context, and of a decoder's state."""
+        return self.word_dimension if self.encoder == "bow" else self.state_dimension
+
+
+class RepresentationParameters(Section):
+    """What represents a sentence, and how two of them are compared."""
+
+    kind: Literal["context", "unrolled", "mean"] = Field(
+        "unrolled",
+        description="context: the encoder's output; unrolled: the first states of both decoders side by "
+        "side; mean: their mean",
+    )
+    steps: int = Field(
+        3, ge=1, le=LARGEST_STEPS, description="states of each decoder that are read; not of the context"
+    )
+    similarity: Literal["dot", "cosine"] = Field("dot", description="dot product, or cosine")
+
+    def __str__(self) -> str:
+        """As it is written behind the name of a model: `unrolled:3`, `context:cosine`."""
+        steps = "" if self.kind == "context" else f":{self.steps}"
+        return f"{self.kind}{steps}{'' if self.similarity == 'dot' else ':cosine'}"
+
+
+class PredictionParameters(Section):
+    """Optimiser and length of a training; Adam without weight decay or dropout (DD 4)."""
+
+    epochs: int = Field(1, ge=1, description="passes over the triples")
+    updates: int | None = Field(
+        None, ge=1, description="largest number of updates, where that is fewer than the epochs have"
+    )
+    batch_size: int = Field(128, ge=1, description="triples of an update")
+    learning_rate: float = Field(0.0008, gt=0, description="of Adam")
+    clip: float | None = Field(
+        5.0,
+        gt=0,
+        description="largest norm of the whole gradient, of the mean a word; null: no clipping. The paper's "
+        "code clips the gradient of a sum at this number",
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="of the products with the output vectors, most of the work; bfloat16 is twice as fast "
+        "on CPUs that have it",
+    )
+    sampled_words: int | None = Field(
+        None,
+        ge=1,
+        description="words that a batch does not predict, drawn for each update, which stand for all of them "
+        "in the softmax; null: all words, exactly",
+    )
+    evaluate_every: int = Field(
+        0, ge=0, description="updates between two evaluations; 0: at the end of each epoch"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="evaluations without gain after which training ends; null: never early"
+    )
+    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values and order")
+
+
+class DecodersParameters(Section):
+    """One model: its network, words, training, and what it is read by."""
+
+    network: NetworkParameters = Field(default_factory=NetworkParameters, description="the architecture")
+    vocabulary: VocabularyParameters = Field(
+        default_factory=lambda: VocabularyParameters(minimum_count=1, maximum_size=20_000),
+        description="the words; the unknown word and the end of a sentence come on top",
+    )
+    maximum_length: int = Field(
+        30, ge=2, description="words of a sentence at most, its end included; the others are cut off"
+    )
+    training: PredictionParameters = Field(
+        default_factory=PredictionParameters, description="optimiser and length"
+    )
+    representation: RepresentationParameters | None = Field(
+        None,
+        description="what development sets judge, and what the model gives by default; "
+        "null: the space of the decoder's objective, unrolled of gru and context of bow",
+    )
+
+    @property
+    def reading(self) -> RepresentationParameters:
+        """The representation, chosen or by default."""
+        if self.representation is not None:
+            return self.representation
+        return RepresentationParameters(kind="unrolled" if self.network.decoder == "gru" else "context")
+
+    @model_validator(mode="after")
+    def _something_to_unroll(self) -> DecodersParameters:
+        check_representation(self.network, self.reading)
+        return self
+
+
+def check_representation(network: NetworkParameters, representation: RepresentationParameters) -> None:
+    """Raise ValueError where the network's decoders have no states to unroll."""
+    if representation.kind != "context" and network.decoder == "bow":
+        raise ValueError(
+            f"representation {representation.kind}: a decoder bow has no states to unroll; its space is that "
+            "of the context"
+        )
+
+
+DESCRIPTION = "decoders.json"
+"""The file that a directory of such a model has."""
+
+
+def is_decoder_model(name: str | Path) -> bool:
+    """Whether there is a model of this kind, with or without a representation behind its name."""
+    directory, _, _ = str(name).rpartition("@")
+    return any((Path(path) / DESCRIPTION).is_file() for path in (str(name), directory) if path)
+
+
+def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]:
+    """Directory, and the representation named behind the last `@`, if any; InputError where it is something
+    else."""
+    path = Path(name)
+    before, at, text = str(name).rpartition("@")
+    if not at or path.exists():
+        return path, None
+    return Path(before), parse_representation(text, before)
+
+
+def parse_representation(text: str, model: str | None = None) -> RepresentationParameters:
+    """`context`, `unrolled:N` or `mean:N`, N being the number of states of each decoder (3 if it is left
+    out), and `:cosine` where that is wanted and not the dot product; InputError about `model` for anything
+    else.
+    """
+    kind, *rest = text.split(":")
+    values: dict[str, object] = {"kind": kind}
+    if rest and rest[-1] in ("cosine", "dot"):
+        values["similarity"] = rest.pop()
+    if rest and rest[0].isascii() and rest[0].isdecimal() and kind != "context":
+        values["steps"] = int(rest.pop(0))
+    try:
+        if rest:
+            raise ValueError(f"'{':'.join(rest)}' means nothing there")
+        return RepresentationParameters.model_validate(values)
+    except (ValidationError, ValueError) as error:
+        raise InputError(
+            f"no representation '{text}'",
+            model,
+            remedy=f"There are context, unrolled:N and mean:N, N from 1 to {LARGEST_STEPS}; add :cosine "
+            "where the dot product is not wanted.",
+        ) from error

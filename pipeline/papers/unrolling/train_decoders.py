@@ -1,0 +1,221 @@
+"""Trains a model from start to end: triples, vocabulary, training, scores by every way of reading it (DD
+Tables 1 and 2, Appendix C), the model's directory."""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from paraforge.base.devices import check_device, torch_threads
+from paraforge.base.files import hash_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.logs import counted
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.sts import Compared, score
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.train_model import found_by, reproducible
+from paraforge.papers.unrolling.model import DecoderModel
+from paraforge.papers.unrolling.network import SentencePredictor, compare, of_states
+from paraforge.papers.unrolling.objective import decoder_trainer
+from paraforge.papers.unrolling.parameters import DecodersParameters, RepresentationParameters
+from paraforge.papers.unrolling.sentences import Remaining, RunningText, read_sentences
+from paraforge.papers.unrolling.triples import TripleStore, build_triple_store
+from paraforge.versions import DECODERS, __version__
+
+logger = logging.getLogger(__name__)
+
+
+def readings_of(parameters: DecodersParameters) -> list[RepresentationParameters]:
+    """Context, states side by side and their mean, each by dot product and by cosine, with the steps that the
+    model is read by; of a bag-of-words decoder the context alone."""
+    steps = parameters.reading.steps
+    bow = parameters.network.decoder == "bow"
+    return [
+        RepresentationParameters.model_validate({"kind": kind, "steps": steps, "similarity": similarity})
+        for kind in (("context",) if bow else ("context", "unrolled", "mean"))
+        for similarity in ("dot", "cosine")
+    ]
+
+
+def scores_by_reading(
+    model: DecoderModel, sets: Sequence[SentencePairs]
+) -> dict[str, dict[str, float | None]]:
+    """Pearson x 100 of each year by reading, e.g. `{"unrolled:3:cosine": {"2014": 41.3}}`; empty without
+    sets.
+
+    A sentence goes through the decoders once for all readings; memory holds the states of one set.
+    """
+    readings = readings_of(model.parameters)
+    compared: dict[str, list[Compared]] = defaultdict(list)
+    by_context = model.read_by(readings[0])
+    for pairs in sets:
+        check_interrupt()
+        scored = pairs.scored
+        texts = [*scored.first, *scored.second]
+        vectors = {"context": by_context.encode(texts)}
+        if any(reading.kind != "context" for reading in readings):
+            states = torch.from_numpy(model.states(texts, readings[0].steps))
+            vectors |= {
+                reading.kind: of_states(states, reading).numpy()
+                for reading in readings
+                if reading.kind != "context"
+            }
+        for reading in readings:
+            left, right = np.split(vectors[reading.kind], 2)
+            values = compare(left, right, reading)
+            compared[str(reading)].append(Compared(scored, values, pairs.unscored))
+    return {
+        name: {group.name: group.pearson for group in score(found).groups} for name, found in compared.items()
+    }
+
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class DecodersReport:
+    """What a training gave.
+
+    signature: one line on the data and the version.
+    triples: in the files. seen: in all epochs. sentences: with words; skipped: without; held_out: left out.
+    sentences_per_second: triples a second of the last process that trained.
+    best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
+        test sets, by name. readings: Pearson of the years by reading, see `scores_by_reading`.
+    history: one entry an evaluation or epoch, with the loss in nats a predicted word and `readings` of all
+        sets.
+    """
+
+    signature: str
+    dimension: int
+    parameters: int
+    words: int
+    triples: int
+    sentences: int
+    documents: int
+    skipped: int
+    updates: int
+    seen: int
+    sentences_per_second: float
+    seconds: float
+    best_score: float | None
+    history: list[dict[str, Any]]
+    sets: dict[str, dict[str, Any]]
+    years: dict[str, dict[str, Any]]
+    readings: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    held_out: int = 0
+
+
+def train_decoders(
+    parameters: DecodersParameters,
+    files: Sequence[RunningText],
+    output: Path,
+    resources: Resources,
+    *,
+    judges: TrainingData | None = None,
+    device: str = "cpu",
+    checkpoint_seconds: float = 300.0,
+) -> DecodersReport:
+    """Train a model into a directory, which is replaced as a whole when the model is finished.
+
+    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
+    result depends on: the same call resumes where a killed one stopped.
+
+    judges: its development sets choose the model; with each evaluation the history has scores on both kinds
+        of sets by every reading, and the test sets are evaluated on at the end. With `drop_leaked` none of
+        their sentences is trained on: a document ends at each.
+
+    Raises:
+        InputError: a file is missing or wrong, or has no three sentences in a row.
+        ConfigurationError: no such device.
+        Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
+        WorkLockedError: another process runs the same training.
+    """
+    sets = judges or TrainingData()
+    check_device(device)
+    leakage = sets.leakage_filter()
+    if sets.drop_leaked and leakage.looks:
+        files = [Remaining(file, leakage) for file in files]
+    data = hash_json([file.identity() for file in files])
+    _ = sets.development_pairs  # warns before work is spent
+    key = hash_json(
+        {
+            "version": DECODERS,
+            "parameters": parameters.model_dump(mode="json"),
+            "sentences": data,
+            "judges": sets.fingerprint(),
+        }
+    )
+    signature = f"data:{data[:_DIGITS]}|tok:moses-lc|v:{__version__}"
+
+    def train(directory: Path) -> dict[str, Any]:
+        begin = time.perf_counter()
+        triples = directory / "triples"
+        store = open_or_build(
+            triples,
+            lambda: TripleStore(triples),
+            lambda: build_triple_store(
+                triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+            ),
+        )
+        logger.info(
+            "%s triples of %s sentences in %s documents, %s words%s",
+            f"{len(store):,}",
+            f"{store.sentences:,}",
+            f"{store.documents:,}",
+            f"{len(store.vocabulary):,}",
+            f"; {counted(store.held_out, 'sentence')} held out" if store.held_out else "",
+        )
+        network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
+        model = DecoderModel(network, parameters, store.vocabulary)
+        watched = [*sets.development_sets, *sets.evaluated_sets]
+        trainer = decoder_trainer(
+            network,
+            store,
+            parameters.training,
+            evaluate=sets.development_score_of(model),
+            checkpoints=directory / "checkpoints",
+            checkpoint_seconds=checkpoint_seconds,
+            threads=resources.thread_count(),
+            device=device,
+            watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
+        )
+        record = trainer.run()
+        with torch_threads(resources.thread_count()):
+            readings = scores_by_reading(model, sets.evaluated_sets)
+            found = {"readings": readings, **found_by(trainer, model, sets, begin)}
+        report = DecodersReport(
+            signature=f"triples:{len(store)}|{signature}",
+            words=len(store.vocabulary),
+            triples=len(store),
+            sentences=store.sentences,
+            documents=store.documents,
+            skipped=store.skipped,
+            held_out=store.held_out,
+            seen=record.seen,
+            sentences_per_second=trainer.rate,
+            **found,
+        )
+        about = reproducible(report)
+        if not report.held_out:
+            del about["held_out"]
+        DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
+        return asdict(report)
+
+    report = run_once(
+        "decoders",
+        key,
+        resources.work,
+        output,
+        train=train,
+        open_model=DecoderModel.open,
+        scratch=("triples", "checkpoints"),
+    )
+    return DecodersReport(**report)

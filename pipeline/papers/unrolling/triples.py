@@ -1,0 +1,213 @@
+"""Triples of neighbouring sentences as ids of words on disk, memory-mapped: memory does not grow with the
+corpus."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from paraforge.base.errors import InputError, describing
+from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.base.text.ragged import offsets_of, ranges
+from paraforge.base.text.units import Words
+from paraforge.base.text.vocabulary import Vocabulary, most_frequent
+from paraforge.embeddings.learning.batches import Bags
+from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+from paraforge.papers.unrolling.sentences import SentenceBlock
+
+FORMAT = 2
+_UNIT = "word"
+VOCABULARY = f"{_UNIT}.vocabulary.json"
+_INDEX = "triples.json"
+_CENTRES = "centres"
+_BLOCK_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class TripleBatch:
+    """Sentences with their neighbours, as ids of words, each with its end: place k of all three is one
+    triple."""
+
+    previous: Bags
+    current: Bags
+    following: Bags
+
+    def __len__(self) -> int:
+        return len(self.current)
+
+    def to(self, device: torch.device) -> TripleBatch:
+        """The same on a device."""
+        return TripleBatch(self.previous.to(device), self.current.to(device), self.following.to(device))
+
+
+class TripleStore:
+    """Sentences as ids, and which of them have a neighbour on both sides, in one directory.
+
+    sentences: how many there are. skipped: sentences without a word, which were left out. held_out: others.
+    documents: how many there are. fingerprint: hash of ids, triples and vocabulary. vocabulary: the words.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Open what `build_triple_store` wrote; InputError where it is missing, damaged, or has ids beyond
+        the vocabulary."""
+        path = directory / _INDEX
+        index = read_json(path)
+        with describing(path):
+            if index["format"] != FORMAT:
+                raise InputError(f"format {index['format']}, not {FORMAT}", path)
+            self._triples = int(index["triples"])
+            self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
+            self.documents, self.held_out = int(index["documents"]), int(index.get("held_out", 0))
+            described = dict(index["words"])
+        self.directory = directory
+        self.fingerprint = hash_json(index)
+        self._sequences = IdSequences(directory, _UNIT, self.sentences, described)
+        self.vocabulary = self._sequences.vocabulary
+        self._centres = map_array(directory / _CENTRES, "int64", (self._triples,))
+
+    def __len__(self) -> int:
+        """Number of triples."""
+        return self._triples
+
+    def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
+        """Some of the triples, in this order."""
+        centres = np.asarray(self._centres[triples])
+        return TripleBatch(*(self._sequences.select(centres + step) for step in (-1, 0, 1)))
+
+
+def build_triple_store(
+    directory: Path,
+    blocks: Iterable[SentenceBlock],
+    limits: VocabularyParameters,
+    maximum_length: int,
+) -> TripleStore:
+    """Cut sentences into words once, count, settle the vocabulary, and write the ids to disk.
+
+    Memory holds one block of sentences and the distinct words. A sentence without a word is left out and
+    counted. The vocabulary is the unknown word, the most frequent words, and the end of a sentence.
+
+    maximum_length: words of a sentence at most, its end included.
+
+    Raises InputError where no sentence has a neighbour on both sides within its document.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _INDEX).unlink(missing_ok=True)
+    writer = _Writer(directory, maximum_length)
+    try:
+        with progress(total=None, unit="sentences", description="read") as shown:
+            for block in blocks:
+                writer.held_out += block.held_out
+                for first in range(0, len(block), _BLOCK_ROWS):
+                    check_interrupt()
+                    texts = block.sentences.slice(first, _BLOCK_ROWS)
+                    writer.append(texts, block.documents[first : first + _BLOCK_ROWS])
+                    shown.update(len(texts))
+    finally:
+        writer.close()
+    if not writer.triples:
+        raise InputError(
+            f"no triple to train on: {writer.sentences:,} sentences with words in {writer.documents:,} "
+            "documents, none with a neighbour on both sides",
+            remedy="A document needs three sentences: look at the files' format and at the column that "
+            "names the document.",
+        )
+    writer.finish(limits)
+    return TripleStore(directory)
+
+
+class _Writer:
+    def __init__(self, directory: Path, maximum_length: int) -> None:
+        self.sentences = self.skipped = self.triples = self.documents = self.held_out = 0
+        self._directory = directory
+        self._maximum_length = maximum_length
+        self._units = Words()
+        self._words = IdSequencesWriter(directory, _UNIT, known=[END])
+        # The documents of the last two sentences, which may be neighbours of the next ones.
+        self._before = np.empty(0, dtype=np.int64)
+        self._centres = (directory / _CENTRES).open("wb")
+        self._digest = hashlib.sha256()
+
+    def append(self, texts: Any, documents: npt.NDArray[np.int64]) -> None:
+        (cut,) = self._units.cut(texts)
+        kept = np.flatnonzero(cut.lengths > 0)
+        self.skipped += len(cut) - len(kept)
+        if not len(kept):
+            return
+        lookup = self._words.numbers(cut.vocabulary)
+        # Sentences without words have no ids, so leaving them out is leaving out their offsets.
+        offsets = np.append(cut.offsets[kept], cut.offsets[-1])
+        ids, offsets = with_ends(lookup[cut.ids], offsets, 0, self._maximum_length)
+        self._words.append(ids, offsets[1:])
+        self._append_centres(documents[kept])
+        self.sentences += len(kept)
+
+    def _append_centres(self, documents: npt.NDArray[np.int64]) -> None:
+        joined = np.concatenate([self._before, documents])
+        known = self._before[-1:]
+        self.documents += int((np.diff(np.concatenate([known, documents])) != 0).sum()) + (not len(known))
+        # Documents follow each other, so a sentence whose neighbours share one is of it, too.
+        inner = np.flatnonzero(joined[2:] == joined[:-2]) + 1
+        centres = (inner + self.sentences - len(self._before)).astype(np.int64)
+        self._centres.write(centres.tobytes())
+        self._digest.update(centres.tobytes())
+        self.triples += len(centres)
+        self._before = joined[-2:]
+
+    def close(self) -> None:
+        self._words.close()
+        self._centres.close()
+
+    def finish(self, limits: VocabularyParameters) -> None:
+        frequent, numbers = most_frequent(
+            self._words.units[1:],
+            self._words.counts[1:],
+            minimum_count=limits.minimum_count,
+            maximum_size=limits.maximum_size,
+        )
+        vocabulary = Vocabulary([*frequent.units, END])
+        words = self._words.finish(vocabulary, np.concatenate([[len(vocabulary) - 1], numbers]))
+        write_json(
+            self._directory / _INDEX,
+            {
+                "format": FORMAT,
+                "triples": self.triples,
+                "sentences": self.sentences,
+                "skipped": self.skipped,
+                "documents": self.documents,
+                **({"held_out": self.held_out} if self.held_out else {}),
+                "sha256": self._digest.hexdigest(),
+                "words": words,
+                "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),
+            },
+        )
+
+
+END: Final = "\n"
+"""The end of a sentence as a word of the vocabulary. No token holds white space, so none is taken for it."""
+
+
+def with_ends(
+    ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], end: int, maximum_length: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The first `maximum_length` - 1 words of each sentence, and `end`, as ids and offsets.
+
+    ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1].
+    """
+    lengths = np.minimum(np.diff(offsets), maximum_length - 1) + 1
+    new_offsets = offsets_of(lengths)
+    places = ranges(offsets[:-1], lengths)
+    ends = new_offsets[1:] - 1
+    places[ends] = 0  # any place that exists; the end is written over it
+    result = (ids[places] if len(ids) else np.zeros(len(places), dtype=ids.dtype)).copy()
+    result[ends] = end
+    return result, new_offsets

@@ -1,0 +1,304 @@
+"""End-to-end training against slow equations, and what it must and must not do."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+import torch
+from torch import Tensor
+
+from paraforge.base.errors import ParaforgeError
+from paraforge.embeddings.encoders.parameters import AverageParameters
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.papers.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
+from paraforge.papers.fine_tuning.start import FineTuningParameters
+from paraforge.papers.transfer.evaluate import do_task
+from paraforge.papers.transfer.files import Examples
+from paraforge.papers.transfer.relatedness import SigmoidSoftmax, target_distribution
+from paraforge.papers.transfer.tasks import Task
+from tests.embeddings.trainer.equations import PARAMETERS
+from tests.papers.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
+
+KINDS = ["word", "projection", "dan_2_tanh", "rnn_tanh", "identity_rnn", "lstm_last", "blstm", "addition"]
+
+
+def prepared(
+    name: str, examples: Examples, targets: npt.NDArray[np.float64], parameters: FineTuningParameters
+) -> tuple[SentenceModel, FineTuning]:
+    """In float64, away from the start, so that penalties have a gradient."""
+    model = make_model(PARAMETERS[name])
+    model.encoder.double()
+    sentences = model.batch(pa.array(examples.texts))
+    generator = torch.Generator().manual_seed(1)
+    pairs = examples.second is not None
+    size = parameters.projection or model.dimension
+    over = SigmoidSoftmax(size * (1 + pairs), 3, targets.shape[1], generator)
+    projection = torch.nn.Linear(model.dimension, size, bias=False) if parameters.projection else None
+    network = TaskNetwork(model.encoder, pairs, sentences, over, projection)
+    training = FineTuning(network, sentences, torch.from_numpy(targets), parameters, generator)
+    with torch.no_grad():
+        for value in network.parameters():
+            value.add_(torch.randn(value.shape, generator=generator, dtype=torch.float64), alpha=0.1)
+    return model, training
+
+
+def targets_of(examples: Examples) -> npt.NDArray[np.float64]:
+    if examples.second is not None:
+        return target_distribution(np.array(examples.labels, dtype=np.float64))
+    classes = sorted(set(examples.labels))
+    return np.array([[float(label == name) for name in classes] for label in examples.labels])
+
+
+def plain_loss(
+    training: FineTuning, vectors: npt.NDArray[np.float64], targets: npt.NDArray[np.float64], rows: list[int]
+) -> float:
+    """W16 Eq. 12-14 of sentence vectors: one example and one class after the other."""
+    network = training.network
+    weights = {name: value.detach().numpy() for name, value in network.network.named_parameters()}
+    mean, deviation = network.mean.numpy(), network.deviation.numpy()
+    total = 0.0
+    for row in rows:
+        features = list(vectors[row])
+        if network.pairs:
+            u, v = vectors[row], vectors[row + len(targets)]
+            features = [abs(a - b) for a, b in zip(u, v, strict=True)]
+            features += [a * b for a, b in zip(u, v, strict=True)]
+        inputs = [(x - m) / d for x, m, d in zip(features, mean, deviation, strict=True)]
+        hidden = []
+        for weight, bias in zip(weights["hidden.weight"], weights["hidden.bias"], strict=True):
+            hidden.append(1 / (1 + math.exp(-sum(w * x for w, x in zip(weight, inputs, strict=True)) - bias)))
+        logits = []
+        for weight, bias in zip(weights["output.weight"], weights["output.bias"], strict=True):
+            logits.append(sum(w * h for w, h in zip(weight, hidden, strict=True)) + bias)
+        normaliser = sum(math.exp(logit) for logit in logits)
+        for target, logit in zip(targets[row], logits, strict=True):
+            if target > 0:
+                total += target * (math.log(target) - math.log(math.exp(logit) / normaliser))
+    return total / len(rows)
+
+
+@pytest.mark.parametrize("projection", [None, 5])
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("make", [sentiment, related])
+def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int | None) -> None:
+    examples = make(12, 1)  # type: ignore[call-arg, arg-type]
+    targets = targets_of(examples)
+    model, training = prepared(name, examples, targets, FineTuningParameters(projection=projection))
+    rows = [7, 2, 9, 2]
+    with torch.no_grad():
+        vectors = model.encoder(model.batch(pa.array(examples.texts))).numpy()
+    if training.network.projection is not None:
+        vectors = vectors @ training.network.projection.weight.detach().numpy().T
+    expected = plain_loss(training, vectors, targets, rows)
+    assert training.loss(torch.tensor(rows)).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_target_has_the_score_as_its_mean() -> None:
+    """Eq. 13, one score and one class at a time."""
+    scores = np.concatenate([np.random.default_rng(1).uniform(1, 5, 200), [1, 2, 3, 4, 5]])
+    for score, found in zip(scores, target_distribution(scores), strict=True):
+        expected = [0.0] * 5
+        for i in range(1, 6):
+            if i == math.floor(score) + 1:
+                expected[i - 1] = score - math.floor(score)
+            elif i == math.floor(score):
+                expected[i - 1] = math.floor(score) - score + 1
+        np.testing.assert_allclose(found, expected, atol=1e-15)
+        assert sum(i * p for i, p in enumerate(found, start=1)) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("projection", [None, 3])
+@pytest.mark.parametrize("name", KINDS)
+def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, projection: int | None) -> None:
+    examples = related(10, 2)
+    settings = FineTuningParameters(
+        lambda_classifier=0.3, lambda_words=0.7, lambda_composition=0.5, projection=projection
+    )
+    model = make_model(PARAMETERS[name])
+    start = {f"encoder.{key}": value.double() for key, value in snapshot(model).items()}
+    tables = {f"encoder.{key}" for key in model.encoder.tables()}
+    _, training = prepared(name, examples, targets_of(examples), settings)
+    rows = torch.tensor([3, 1, 8])
+    parameters = dict(training.network.named_parameters())
+
+    @torch.no_grad()
+    def objective() -> float:
+        total = training.loss(rows).item()
+        for key, value in parameters.items():
+            if not key.startswith("encoder."):
+                total += 0.3 * float(value.square().sum())
+            else:
+                weight = 0.7 if key in tables else 0.5
+                total += weight * float((value - start[key]).square().sum())
+        return total
+
+    loss, gradients = training.gradients(rows)
+    assert float(loss) == pytest.approx(training.loss(rows).item())
+    assert gradients.keys() == parameters.keys()
+    generator, step = np.random.default_rng(1), 1e-6
+    for key, value in parameters.items():
+        flat, gradient = value.detach().view(-1), gradients[key].reshape(-1)
+        for place in generator.choice(len(flat), min(4, len(flat)), replace=False).tolist():
+            before = float(flat[place])
+            values = []
+            for sign in (1, -1):
+                flat[place] = before + sign * step
+                values.append(objective())
+            flat[place] = before
+            assert float(gradient[place]) == pytest.approx((values[0] - values[1]) / (2 * step), abs=2e-7)
+
+
+def split_of(
+    kind: str, train: Examples, development: Examples | None = None, test: Examples | None = None
+) -> Split:
+    assert kind in ("classification", "relatedness")
+    return Split(kind, train, development or train, test or train)  # type: ignore[arg-type]
+
+
+def test_it_learns_what_fixed_random_vectors_cannot_tell() -> None:
+    """Forty words in two dimensions: no plane parts the good from the bad ones."""
+    train, development, test = sentiment(400, 1), sentiment(100, 2), sentiment(200, 3)
+    model = make_model()
+    fixed = do_task(model, Task("x", "classification", train, development, test, "test")).accuracy
+    assert fixed is not None
+    assert fixed < 70
+    settings = FineTuningParameters(learning_rate=0.02, epochs=12)
+    fitted = fine_tune(model, split_of("classification", train, development, test), [settings], 1)
+    assert np.mean(fitted.predictions == np.array(test.labels)) > 0.93
+    assert fitted.development_score > 93
+
+
+def test_relatedness_is_learnt() -> None:
+    train, development, test = related(400, 1), related(100, 2), related(200, 3)
+    settings = FineTuningParameters(learning_rate=0.02, epochs=20)
+    fitted = fine_tune(make_model(), split_of("relatedness", train, development, test), [settings], 1)
+    gold = np.array(test.labels, dtype=np.float64)
+    assert np.corrcoef(gold, fitted.predictions)[0, 1] > 0.85
+    assert fitted.predictions.min() >= 1
+    assert fitted.predictions.max() <= 5
+
+
+def distance(model: SentenceModel, split: Split, settings: FineTuningParameters) -> float:
+    """How far training moves the vectors of sentences, root mean square."""
+    trained = fine_tune(model, split, [settings], 1).model
+    before, after = (item.encode(split.train.texts) for item in (model, trained))
+    return float(np.sqrt(np.mean((after - before) ** 2)))
+
+
+@pytest.mark.parametrize("name", ["word", "lstm", "projection"])
+@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser: str) -> None:
+    model = make_model(PARAMETERS[name])
+    split = split_of("classification", sentiment(200, 1))
+    moved = []
+    for penalty in (0, 1e-2, 1, 1e6):
+        settings = FineTuningParameters.model_validate(
+            {
+                "optimiser": optimiser,
+                "learning_rate": 0.01,
+                "lambda_words": penalty,
+                "lambda_composition": penalty,
+                "epochs": 8,
+                "patience": 8,
+            }
+        )
+        moved.append(distance(model, split, settings))
+    assert moved[0] > moved[1] > moved[2] > moved[3]
+    # Adam's steps have the size of its learning rate however steep the way back is, so it swings a little.
+    assert moved[3] < (5e-3 if optimiser == "adam" else 1e-4)
+    assert moved[0] > 20 * moved[3]
+
+
+@pytest.mark.parametrize("name", ["word", "blstm", "concatenation"])
+@pytest.mark.parametrize("start", ["trained", "random"])
+def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) -> None:
+    model = make_model(PARAMETERS[name])
+    before = snapshot(model)
+    units = {unit: list(vocabulary.units) for unit, vocabulary in model.vocabularies.items()}
+    split = split_of("relatedness", related(60, 1), related(20, 2), related(30, 3))
+    settings = FineTuningParameters.model_validate({"start": start, "epochs": 2, "learning_rate": 0.01})
+    first, again, other = (fine_tune(model, split, [settings], seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.predictions, again.predictions)
+    assert all(torch.equal(value, snapshot(again.model)[key]) for key, value in snapshot(first.model).items())
+    assert not np.array_equal(first.predictions, other.predictions)
+    assert all(torch.equal(value, before[key]) for key, value in snapshot(model).items())
+    assert {unit: vocabulary.units for unit, vocabulary in model.vocabularies.items()} == units
+    assert not model.encoder.training
+    assert all(value.grad is None for value in model.encoder.parameters())
+
+
+def test_what_is_trained_is_a_model_that_gives_the_predictions() -> None:
+    train, test = sentiment(100, 1), sentiment(40, 3)
+    fitted = fine_tune(
+        make_model(), split_of("classification", train, None, test), [FineTuningParameters(epochs=2)], 1
+    )
+    assert fitted.model.encode(test.first).shape == (40, 2)
+    assert set(fitted.predictions) <= {"good", "bad"}
+    assert not np.allclose(fitted.model.encode(test.first), make_model().encode(test.first))
+
+
+@pytest.mark.parametrize("projection", [None, 20])
+def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(projection: int | None) -> None:
+    settings = FineTuningParameters(encoder="fixed", projection=projection, epochs=20, learning_rate=0.02)
+    model = make_model(AverageParameters(dimension=16))
+    split = split_of("classification", sentiment(200, 1), sentiment(50, 2), sentiment(100, 3))
+    fitted = fine_tune(model, split, [settings], 1)
+    ids = model.vocabularies["word"].ids_of(fitted.model.vocabularies["word"].units)
+    table = fitted.model.encoder.get_parameter("table").detach()
+    assert torch.equal(table, model.encoder.get_parameter("table").detach()[ids])
+    assert np.mean(fitted.predictions == np.array(split.test.labels)) > 0.7
+
+
+def test_development_examples_choose_the_settings() -> None:
+    split = split_of("classification", sentiment(300, 1), sentiment(100, 2), sentiment(100, 3))
+    slow, fast = FineTuningParameters(learning_rate=1e-6), FineTuningParameters(learning_rate=0.02)
+    alone = [fine_tune(make_model(), split, [settings], 1) for settings in (slow, fast)]
+    assert alone[0].development_score < alone[1].development_score
+    done: list[int] = []
+    both = fine_tune(make_model(), split, [slow, fast], 1, done.append)
+    assert both.parameters == fast
+    assert both.epoch == alone[1].epoch
+    np.testing.assert_array_equal(both.predictions, alone[1].predictions)
+    assert sum(done) == slow.epochs + fast.epochs  # also what early stopping spared
+
+
+def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
+    blank = Examples(["", " ", WORDS[0], WORDS[1]], None, ["a", "b", "a", "b"])
+    test = Examples(["", WORDS[0]], None, ["c", "a"])
+    for name in ("word", "lstm"):
+        settings = FineTuningParameters(batch_size=1, epochs=2)
+        split = split_of("classification", blank, blank, test)
+        fitted = fine_tune(make_model(PARAMETERS[name]), split, [settings], 1)
+        assert set(fitted.predictions) <= {"a", "b"}
+
+
+def test_a_loss_that_is_not_finite_ends_the_training() -> None:
+    settings = FineTuningParameters(learning_rate=1e38)
+    with pytest.raises(ParaforgeError, match=r"not finite\. Lower the learning rate"):
+        fine_tune(make_model(), split_of("classification", sentiment(60, 1)), [settings], 1)
+
+
+def test_new_words_are_learnt() -> None:
+    """The model knows none of the words: only vectors of their own tell them apart."""
+    model = make_model(words=["other"])
+    split = split_of("classification", sentiment(400, 1), sentiment(100, 2), sentiment(200, 3))
+    settings = FineTuningParameters(learning_rate=0.02, epochs=12)
+    learnt = fine_tune(model, split, [settings], 1)
+    unknown = fine_tune(model, split, [settings.model_copy(update={"new_units": 0})], 1)
+    accuracy = [np.mean(fitted.predictions == np.array(split.test.labels)) for fitted in (learnt, unknown)]
+    assert accuracy[0] > 0.85
+    assert accuracy[1] < 0.65
+
+
+def test_standardising_makes_the_scale_of_vectors_irrelevant_to_the_first_prediction() -> None:
+    def first(scale: float) -> Tensor:
+        model = make_model()
+        with torch.no_grad():
+            model.encoder.get_parameter("table").mul_(scale)
+        sentences = model.batch(pa.array(sentiment(50, 1).first))
+        over = SigmoidSoftmax(2, 3, 2, torch.Generator().manual_seed(1))
+        return TaskNetwork(model.encoder, False, sentences, over).of_sentences(sentences)
+
+    torch.testing.assert_close(first(1.0), first(64.0), rtol=1e-4, atol=1e-5)

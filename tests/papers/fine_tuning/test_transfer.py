@@ -1,0 +1,279 @@
+"""Tasks in several variants, from the options to the table: the splits, what is chosen, what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from paraforge.base.errors import ConfigurationError, InputError, Interrupted
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.papers.evaluation import evaluate_for_papers as evaluate
+from paraforge.papers.fine_tuning import transfer as end_to_end
+from paraforge.papers.fine_tuning.fit import Fitted, Split, fine_tune
+from paraforge.papers.fine_tuning.start import FineTuningParameters
+from paraforge.papers.fine_tuning.transfer import (
+    Variant,
+    fine_tune_transfer,
+    fine_tuner,
+    make_variants,
+    task_splits,
+)
+from paraforge.papers.opening import open_model
+from paraforge.papers.transfer.files import Examples
+from paraforge.papers.transfer.tasks import Task
+from tests.papers.fine_tuning.models import WORDS, make_model, related, sentiment
+from tests.papers.test_commands import run
+
+
+def test_folds_hold_out_every_example_once() -> None:
+    examples = sentiment(60, 1)
+    numbered = Examples(
+        [f"{number} {text}" for number, text in enumerate(examples.first)], None, examples.labels
+    )
+    splits = task_splits(Task("x", "classification", numbered), seed=4, folds=5)
+    assert len(splits) == 5
+    assert sorted(text for split in splits for text in split.test.first) == sorted(numbered.first)
+    for split in splits:
+        parts = [set(split.train.first), set(split.development.first), set(split.test.first)]
+        assert sum(map(len, parts)) == len(set().union(*parts)) == 60
+        assert len(parts[1]) == pytest.approx(0.1 * 48, abs=1)
+    assert splits == task_splits(Task("x", "classification", numbered), seed=4, folds=5)
+    assert splits != task_splits(Task("x", "classification", numbered), seed=5, folds=5)
+
+
+def test_a_split_that_is_given_is_taken() -> None:
+    train, development, test = related(50, 1), related(10, 2), related(20, 3)
+    (split,) = task_splits(Task("x", "relatedness", train, development, test, "test"), 1, 10)
+    assert (split.train, split.development, split.test) == (train, development, test)
+    (split,) = task_splits(Task("x", "relatedness", train, None, test, "test"), 1, 10)
+    assert len(split.train) == 45
+    assert len(split.development) == 5
+    assert split.test == test
+    second = split.train.second
+    assert second is not None
+    pairs = set(zip(train.first, train.second or [], train.labels, strict=True))
+    assert set(zip(split.train.first, second, split.train.labels, strict=True)) <= pairs
+
+
+def test_one_example_of_a_class() -> None:
+    examples = Examples(["a", "b", "c"], None, ["x", "x", "y"])
+    with pytest.raises(InputError, match="a class has a single example"):
+        task_splits(Task("x", "classification", examples), 1, 10)
+
+
+def test_variants() -> None:
+    assert [variant.name for variant in make_variants()] == ["fine-tuned"]
+    variants = make_variants(
+        ["trained", "random"], [1e-3, 1e-4], {"learning_rate": ["0.01", "0.02"], "epochs": ["3"]}
+    )
+    assert [variant.name for variant in variants] == ["fine-tuned", "fine-tuned, L2", "from random"]
+    plain, penalised, random = variants
+    assert [candidate.learning_rate for candidate in plain.candidates] == [0.01, 0.02]
+    assert [candidate.lambda_words for candidate in penalised.candidates] == [1e-3, 1e-3, 1e-4, 1e-4]
+    assert all(item.lambda_words == item.lambda_composition for item in penalised.candidates)
+    assert {candidate.start for candidate in random.candidates} == {"random"}
+    assert (plain.epochs, penalised.epochs) == (6, 12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["other"],), "start: 'other': Input should be 'trained' or 'random'"),
+        ((["trained"], [-1.0]), "lambda_words: -1.0"),
+        ((["random"], [0.1]), "needs --fine-tune-from trained"),
+        ((["trained"], [], {"rate": ["1"]}), "rate: there is no such parameter; there are batch_size"),
+        ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
+        ((["trained"], [], {"start": ["random"]}), "give --fine-tune-from"),
+        ((["trained"], [0.1], {"lambda_words": ["1"]}), "--fine-tune-penalty sets it"),
+    ],
+)
+def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make_variants(*arguments)
+
+
+def test_scores_of_all_variants() -> None:
+    settings = FineTuningParameters(learning_rate=0.02, epochs=12)
+    variants = [
+        Variant("fine-tuned", (settings,)),
+        Variant("slow", (settings.model_copy(update={"learning_rate": 1e-7, "epochs": 1}),)),
+    ]
+    tasks = [
+        Task("MR", "classification", sentiment(480, 1)),
+        Task("SICK-R", "relatedness", related(200, 1), None, related(60, 2), "trial"),
+    ]
+    scores = fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
+    assert [(score.name, score.training) for score in scores] == [
+        (task.name, variant.name) for task in tasks for variant in variants
+    ]
+    good, bad, related_good, related_bad = scores
+    assert (good.accuracy or 0) > 85 > 70 > (bad.accuracy or 0)
+    assert (good.tested_on, good.train, good.test, len(good.chosen)) == (
+        "3-fold cross-validation",
+        480,
+        480,
+        3,
+    )
+    assert (related_good.pearson or 0) > (related_bad.pearson or 0)
+    assert related_good.accuracy is None
+    assert (related_good.tested_on, related_good.test, len(related_good.chosen)) == ("trial", 60, 1)
+    assert good.chosen[0]["learning_rate"] == 0.02
+    assert 1 <= good.chosen[0]["epoch"] <= 12
+    assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
+
+
+def test_a_development_score_that_is_not_defined_is_none(tmp_path: Path) -> None:
+    """Nothing correlates with judgements that are all alike, and JSON has no -Infinity."""
+    alike = related(10, 2)
+    development = Examples(alike.first, alike.second, ["3"] * 10)
+    task = Task("SICK-R", "relatedness", related(20, 1), development, related(30, 3), "test")
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=2),))]
+    for _ in range(2):  # trained, and read from what is kept
+        (score,) = fine_tune_transfer(make_model(), [task], variants, 1, kept=tmp_path)
+        assert score.chosen == [{"epochs": 2, "epoch": 1, "development_score": None}]
+        assert score.pearson is not None
+
+
+def test_kept_fits_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [
+        Task("MR", "classification", sentiment(60, 1)),
+        Task("SICK-R", "relatedness", related(60, 1), None, related(30, 2), "trial"),
+    ]
+    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=1),))]
+    expected = fine_tune_transfer(make_model(), tasks, variants, 1, 3)
+    done: list[Split] = []
+
+    def killed(model: SentenceModel, split: Split, *others: Any) -> Fitted:
+        if len(done) == limit:
+            raise Interrupted()
+        done.append(split)
+        return fine_tune(model, split, *others)
+
+    monkeypatch.setattr(end_to_end, "fine_tune", killed)
+    for limit in (2, 3):  # noqa: B007
+        with pytest.raises(Interrupted):
+            fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path)
+    limit = 100
+    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
+    assert len(done) == len(list(tmp_path.iterdir())) == 4
+    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
+    assert len(done) == 4
+    # Another seed, other settings, another model: nothing of it is there.
+    fine_tune_transfer(make_model(), tasks, variants, 2, 3, tmp_path)
+    other = [Variant("fine-tuned", (FineTuningParameters(epochs=1, hidden=49),))]
+    fine_tune_transfer(make_model(), tasks, other, 1, 3, tmp_path)
+    model = make_model()
+    with torch.no_grad():
+        model.encoder.get_parameter("table")[1, 0] += 1
+    fine_tune_transfer(model, tasks, variants, 1, 3, tmp_path)
+    assert len(done) == 16
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "transfer").mkdir()
+    for name, examples in (("MR", sentiment(120, 1)), ("CR", sentiment(60, 2))):
+        rows = zip(examples.labels, examples.first, strict=True)
+        (tmp_path / "transfer" / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    for name, examples in (("train", related(80, 1)), ("trial", related(40, 2))):
+        lines = ["relatedness_score\tsentence_A\tsentence_B\tentailment_judgment"]
+        for score, first, second in zip(examples.labels, examples.first, examples.second or [], strict=True):
+            lines.append(f"{score}\t{first}\t{second}\t{'yes' if float(score) > 3 else 'no'}")
+        (tmp_path / "transfer" / f"SICK_{name}.txt").write_text("\n".join(lines) + "\n")
+    make_model().save(tmp_path / "model")
+    (tmp_path / "vectors.txt").write_text("".join(f"{word} {n} 1\n" for n, word in enumerate(WORDS)))
+    return tmp_path
+
+
+def test_from_options_to_table_and_json(place: Path) -> None:
+    output = run(
+        *("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--task", "SICK-R"),
+        *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
+        *("--fine-tune-from", "random", "--fine-tune-penalty", "1e-6", "--fine-tune-penalty", "1e-5"),
+        *("--set", "learning_rate=0.02,0.001", "--set", "epochs=2"),
+        *("--output", place / "scores.json", "--fine-tune-work", place / "fits"),
+    )
+    assert len(list((place / "fits").iterdir())) == 3 * (2 + 1 + 1)
+    content = json.loads((place / "scores.json").read_text())["transfer"]
+    assert content["missing"] == []  # of the tasks that were asked for
+    names = ["fixed", "fine-tuned", "fine-tuned, L2", "from random"]
+    for task in ("MR", "SICK-R", "SICK-E"):
+        found = [item for item in content["tasks"] if item["name"] == task]
+        assert [item["training"] for item in found] == names
+        measure = "pearson" if task == "SICK-R" else "accuracy"
+        (line,) = (line for line in output.split("\n") if line.startswith(task))
+        assert " ".join(f"{item[measure]:.1f}" for item in found) in " ".join(line.split())
+        assert found[0]["chosen"] == []
+        assert found[2]["chosen"][0]["lambda_words"] in (1e-6, 1e-5)
+        assert found[3]["chosen"][0]["start"] == "random"
+    assert "2-fold cross-validation" in output
+    assert "fine-tuned, L2" in output
+    (place / "transfer" / "TREC.train.tsv").write_text("malformed\n")
+    (place / "transfer" / "TREC.test.tsv").write_text("malformed\n")  # and not asked for
+    fixed = run("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--folds", "2")
+    assert "fine-tuned" not in fixed
+    assert "CR" not in fixed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fine-tune-penalty", "0.1"], "need --fine-tune"),
+        (["--set", "epochs=2"], "need --fine-tune"),
+        (["--fine-tune", "--set", "epochs"], "KEY=VALUE,... is expected"),
+        (["--fine-tune", "--set", "epochs=0"], "epochs: '0'"),
+        (["--fine-tune", "--set", "projection=0"], "projection: '0'"),
+        (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
+        (["--fine-tune", "--fine-tune-from", "scratch"], "'trained' or 'random'"),
+        (["--task", "SST"], "--task SST: there are MR, CR"),
+    ],
+)
+def test_options_that_cannot_be(place: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        run("evaluate", place / "model", "--transfer", place / "transfer", *arguments)
+
+
+def test_what_cannot_be_trained(place: Path) -> None:
+    run("sif", place / "vectors.txt", place / "sif", "--weights", "none")
+    with pytest.raises(ConfigurationError, match=r"has no encoder to train.*--components 0"):
+        run("evaluate", place / "sif", "--transfer", place / "transfer", "--fine-tune")
+    with pytest.raises(ConfigurationError, match="--task and --fine-tune need --transfer"):
+        run("evaluate", place / "model", "--sts", place / "transfer", "--fine-tune")
+    with pytest.raises(InputError, match="no transfer task here"):
+        run("evaluate", place / "model", "--transfer", place / "transfer", "--task", "TREC")
+
+
+def test_smooth_inverse_frequency_with_a_learned_projection(place: Path) -> None:
+    """Arora 2017, Table 2: fixed vectors, and as it goes on: trained ones."""
+    (place / "counts.txt").write_text("".join(f"{word} {3 * n + 1}\n" for n, word in enumerate(WORDS)))
+    run("sif", place / "vectors.txt", place / "sif", "--counts", place / "counts.txt", "--components", "0")
+    for encoder in ("fixed", "trained"):
+        run(
+            *("evaluate", place / "sif", "--transfer", place / "transfer", "--task", "SICK-R", "--fine-tune"),
+            *("--set", f"encoder={encoder}", "--set", "projection=7", "--set", "epochs=2"),
+            *("-o", place / f"{encoder}.json"),
+        )
+    fixed, trained = (
+        [task["pearson"] for task in json.loads((place / f"{name}.json").read_text())["transfer"]["tasks"]]
+        for name in ("fixed", "trained")
+    )
+    assert fixed[0] == trained[0]  # logistic regression and the like, on the vectors as they are
+    assert fixed[1] != trained[1]
+
+
+def test_the_models_files_stay(place: Path) -> None:
+    before = {path.name: path.read_bytes() for path in (place / "model").iterdir()}
+    result = evaluate(
+        str(place / "model"),
+        open_model,
+        transfer=[place / "transfer"],
+        task_names=["SICK-R"],
+        fine_tuner=fine_tuner(make_variants(["trained"], [], {"epochs": ["1"]})),
+    )
+    assert [score.training for score in result.transfer] == ["fixed", "fine-tuned"]
+    assert {path.name: path.read_bytes() for path in (place / "model").iterdir()} == before
+    figures = [score.pearson for score in result.transfer]
+    assert np.isfinite(np.array(figures, dtype=np.float64)).all()

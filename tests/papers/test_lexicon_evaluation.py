@@ -1,0 +1,191 @@
+"""Correlations by arithmetic and by SciPy; agreement with a reference lexicon counted by hand."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList, correlate
+from paraforge.papers.lexicon_evaluation import (
+    ReferenceLexicon,
+    agreement,
+    evaluate_lexicon,
+    lexicon_scores,
+    read_lists,
+    read_reference_lexicon,
+)
+from paraforge.products.lexicon.extraction import extract_lexicon
+from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.parameters import LexiconParameters
+from tests.products.lexicon.corpora import write_corpus, zipf_corpus
+
+PAIRS = [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+JUDGEMENTS = SimilarityList("list", PAIRS, [1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "spearman", "found"),
+    [
+        ({("a", "b"): 0.1, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, 100.0, 4),
+        # either order is found
+        ({("b", "a"): 0.1, ("d", "c"): 0.2, ("f", "e"): 0.3, ("h", "g"): 0.4}, 100.0, 4),
+        # both orders are averaged: 0.5 is above 0.4
+        ({("a", "b"): 0.8, ("b", "a"): 0.2, ("c", "d"): 0.2, ("e", "f"): 0.3, ("g", "h"): 0.4}, -20.0, 4),
+        # unseen pairs are 0: ranks 2.5 1 2.5 4 against 1 2 3 4
+        ({("c", "d"): -1.0, ("g", "h"): 1.0}, 63.25, 2),
+        ({}, None, 0),
+    ],
+)
+def test_spearman(scores: dict[tuple[str, str], float], spearman: float | None, found: int) -> None:
+    result = correlate(JUDGEMENTS, scores)
+    assert (result.spearman, result.found, result.pairs) == (spearman, found, 4)
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path) -> Lexicon:
+    """A lexicon of random words."""
+    extract_lexicon(
+        [write_corpus(tmp_path / "corpus", zipf_corpus(300, words=40))],
+        tmp_path / "lexicon",
+        LexiconParameters(minimum_pairs=4),
+        Resources(workers=1, work=tmp_path / "work"),
+    )
+    return Lexicon(tmp_path / "lexicon")
+
+
+def test_scores_are_those_of_the_entries(lexicon: Lexicon) -> None:
+    pairs = [(f"w{u}", f"w{v}") for u in range(0, 40, 3) for v in range(1, 40, 5)]
+    scores = lexicon_scores(lexicon, pairs)
+    entries = lexicon.entries({word for pair in pairs for word in pair}).to_pylist()
+    wanted = {pair for u, v in pairs for pair in ((u, v), (v, u))}
+    expected = {(e["word"], e["paraphrase"]): e["adjusted_pmi"] for e in entries}
+    assert scores["adjusted_pmi"] == {pair: value for pair, value in expected.items() if pair in wanted}
+
+
+def test_agreement_is_counted(lexicon: Lexicon) -> None:
+    entries = lexicon.entries([f"w{number}" for number in range(40)]).to_pylist()
+    known = {(e["word"], e["paraphrase"]) for e in entries}
+    first = {e["word"]: e["paraphrase"] for e in entries if e["rank"] == 1}
+    scores = {("w0", first["w0"]): 1.0, ("w1", "absent"): 1.0, ("w2", "w3"): 1.0}
+    result = agreement(lexicon, ReferenceLexicon("list", scores, False), ranks=(1,))
+    assert result.reference_pairs == 3
+    assert result.known == 2
+    assert result.shared == 1 + (("w2", "w3") in known)
+    listed = {"w0", first["w0"], "w1", "absent", "w2", "w3"}
+    pairs = {frozenset(pair) for pair in scores}
+    shown = [word for word in listed if word in first]
+    hits = sum(frozenset((word, first[word])) in pairs for word in shown)
+    assert result.precision_at == {1: round(hits / len(shown), 4)}
+    assert result.spearman == {"cross_pmi": None, "adjusted_pmi": None}  # the list has no scores
+
+
+@pytest.mark.parametrize("name", ["cross_pmi", "adjusted_pmi"])
+def test_scores_of_shared_pairs_are_correlated(lexicon: Lexicon, name: str) -> None:
+    """A reference lexicon with the lexicon's own scores, in one order, the other, or both with their mean."""
+    entries = lexicon.entries([f"w{number}" for number in range(40)]).to_pylist()
+    own = {(e["word"], e["paraphrase"]): e[name] for e in entries if e["word"] < e["paraphrase"]}
+    scores: dict[tuple[str, str], float] = {("w0", "absent"): 9.0}
+    for number, ((first, second), score) in enumerate(own.items()):
+        if number % 3 != 1:
+            scores[first, second] = score - 7 * (number % 3 == 2)
+        if number % 3 != 0:
+            scores[second, first] = score + 7 * (number % 3 == 2)
+    result = agreement(lexicon, ReferenceLexicon("list", scores, True))
+    assert result.shared == len(own) > 10
+    assert result.spearman[name] == 100
+    reverse = ReferenceLexicon("list", {pair: -score for pair, score in scores.items()}, True)
+    assert agreement(lexicon, reverse).spearman[name] == -100
+
+
+def test_a_pair_is_shared_in_whichever_direction_it_is_kept(tmp_path: Path) -> None:
+    """Of at most one paraphrase a word, a is the best of b, b of c, but c is not the best of b."""
+    corpus = [("a", "b")] * 4 + [("b", "c")] * 2 + [("b", "x")] * 2 + [("d", "d")] * 9
+    extract_lexicon(
+        [write_corpus(tmp_path / "corpus", corpus)],
+        tmp_path / "lexicon",
+        LexiconParameters(maximum_paraphrases=1, minimum_pairs=1),
+        Resources(workers=1, work=tmp_path / "work"),
+    )
+    limited = Lexicon(tmp_path / "lexicon")
+    kept = {(e["word"], e["paraphrase"]) for e in limited.entries(["a", "b", "c", "x"]).to_pylist()}
+    assert kept == {("a", "b"), ("b", "a"), ("c", "b"), ("x", "b")}
+    scores = {("a", "b"): 3.0, ("b", "c"): 1.0, ("b", "x"): 2.0, ("a", "c"): 5.0}
+    assert agreement(limited, ReferenceLexicon("list", scores, True)).shared == 3
+
+
+def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("w0\tw1\t3\nw2\tw3\t1\nw4\tnowhere\t2\n", encoding="utf-8")
+    (tmp_path / "ppdb.txt").write_text("w0\tw1\n", encoding="utf-8")
+    lists = read_lists([tmp_path / "list.txt"], [tmp_path / "ppdb.txt"])
+    row = evaluate_lexicon(lexicon.path, lists)["list"]
+    assert row["pairs"] == 3
+    assert row["found"] == 2
+    assert -100 <= row["adjusted_pmi"] <= 100
+    # 1 0 0 against 3 1 2: ranks 3 1.5 1.5 against 3 1 2
+    assert row["ppdb.txt"] == {"found": 1, "spearman": 86.6}
+
+
+def test_membership_in_ppdb_is_a_yardstick(data_directory: Path) -> None:
+    """A list of PPDB XXXL pairs without scores gives 52.4 on SimLex-999."""
+    ppdb = next((data_directory / "ppdb").glob("ppdb-1.0-xxxl-lexical*"))
+    lists = read_lists([data_directory / "wordsim" / "SimLex-999.txt"], [ppdb])
+    result = correlate(lists.judgements[0], read_reference_lexicon(ppdb).scores)
+    assert result.spearman == pytest.approx(52.4, abs=0.05)
+    assert result.pairs == 999
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+PPDB = """\
+[NN] ||| dog ||| hound ||| PPDB2.0Score=4.5 PPDB1.0Score=3.1 -logp(LHS|e1)=0.1 ||| 0-0 ||| Equivalence
+[NN] ||| dog ||| puppy ||| PPDB2.0Score=5.0 PPDB1.0Score=3.1 ||| 0-0 ||| ForwardEntailment
+[VB] ||| dog ||| hound ||| PPDB2.0Score=1.0 PPDB1.0Score=9.9 ||| 0-0 ||| Equivalence
+[NN] ||| dog ||| hunting dog ||| PPDB2.0Score=6.0 ||| 0-0 ||| Equivalence
+"""
+
+
+def test_ppdb(tmp_path: Path) -> None:
+    """Of several parts of speech the first is taken; phrases are passed over."""
+    path = tmp_path / "ppdb-2.0-s-lexical.gz"
+    path.write_bytes(gzip.compress(PPDB.encode()))
+    found = read_reference_lexicon(path)
+    assert found.scored
+    assert found.scores == {("dog", "hound"): 4.5, ("dog", "puppy"): 5.0}
+    assert found.paraphrases("dog") == ["puppy", "hound"]
+    assert found.paraphrases("hound") == []
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+def test_pair_lists_are_read_in_both_orders(tmp_path: Path, separator: str) -> None:
+    text = "".join(
+        f"{separator.join(pair)}\n" for pair in (("Dog", "hound"), ("dog", "dog"), ("puppy", "dog"))
+    )
+    found = read_reference_lexicon(write(tmp_path / "pairs.txt", text))
+    assert not found.scored
+    assert found.scores == {("dog", "hound"): 1.0, ("puppy", "dog"): 1.0}
+    assert found.paraphrases("dog") == ["hound", "puppy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[NN] ||| dog ||| hound\n", "ppdb:1: a PPDB entry is expected"),
+        (PPDB + "[NN] ||| dog ||| cat ||| PPDB2.0Score=high |||\n", "ppdb:5: PPDB2.0Score is 'high'"),
+        ("dog hound 1.0 more\n", "ppdb:1: two words"),
+        ("dog\thound\tmuch\n", "ppdb:1: the score 'much' is no number"),
+        ("dog\tdog\n", "no pair of words"),
+    ],
+)
+def test_malformed_reference_lexicons(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_reference_lexicon(write(tmp_path / "ppdb", text))
+
+
+def test_no_such_list(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_reference_lexicon(tmp_path / "absent")

@@ -1,0 +1,273 @@
+"""Transfer tasks on small sets: what can be told apart is, what cannot is not; the same seed, the same
+figures."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.embeddings.evaluation.evaluate import Evaluation, evaluate
+from paraforge.papers.lexical import Jaccard
+from paraforge.papers.transfer import evaluate as module
+from paraforge.papers.transfer import tasks
+from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer
+from paraforge.papers.transfer.files import Examples
+from paraforge.papers.transfer.relatedness import (
+    SigmoidSoftmax,
+    best_epoch,
+    expected_score,
+    relatedness,
+    target_distribution,
+)
+from paraforge.papers.transfer.scores import f1_score, features, fixed_embedder
+from paraforge.papers.transfer.tasks import Task, find_tasks, transfer_tasks
+from paraforge.products.loading import open_model
+from tests.products.test_loading import save_word_model
+
+
+class Numbers:
+    """Embeds texts of numbers by themselves."""
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
+
+
+def texts(count: int, seed: int) -> tuple[list[str], npt.NDArray[np.float64]]:
+    numbers = np.random.default_rng(seed).standard_normal((count, 4)).round(3)
+    return [" ".join(map(str, row)) for row in numbers.tolist()], numbers
+
+
+def labelled(count: int, seed: int, classes: int) -> Examples:
+    """Three classes lie along the first number, two on either side of a plane."""
+    found, numbers = texts(count, seed)
+    side = numbers[:, 0] + numbers[:, 1] if classes == 2 else numbers[:, 0] * 1.5
+    bounds = [0.0] if classes == 2 else [-0.6, 0.6]
+    return Examples(found, None, [str(np.searchsorted(bounds, value)) for value in side])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_separable_classes(classes: int) -> None:
+    train, test = labelled(300, 1, classes), labelled(100, 2, classes)
+    task = Task("x", "classification", train, None, test, "test")
+    score = do_task(Numbers(), task)
+    assert score.accuracy is not None
+    assert score.accuracy >= 94
+    assert do_task(Numbers(), task) == score
+    assert (score.train, score.test, score.repeated, score.pearson) == (300, 100, 0, None)
+    with_development = Task("x", "classification", train, labelled(60, 3, classes), test, "test")
+    assert (do_task(Numbers(), with_development).accuracy or 0) >= 94
+
+
+def test_cross_validation() -> None:
+    examples = labelled(200, 1, 2)
+    task = Task("x", "classification", examples)
+    score = do_task(Numbers(), task, seed=3)
+    assert score.accuracy is not None
+    assert score.accuracy >= 90
+    assert do_task(Numbers(), task, seed=3) == score
+    assert score.tested_on == "10-fold cross-validation"
+    shuffled = np.random.default_rng(1).permutation(examples.labels).tolist()
+    guessed = do_task(Numbers(), Task("x", "classification", Examples(examples.first, None, shuffled)))
+    assert guessed.accuracy is not None
+    assert 30 < guessed.accuracy < 70
+
+
+def test_every_example_is_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+
+    def record(
+        train: object, development: object, test: npt.NDArray[np.float32], seed: int
+    ) -> npt.NDArray[np.str_]:
+        seen.extend(test[:, 0].tolist())
+        return np.array(["a"] * len(test))
+
+    monkeypatch.setattr(module, "predicted_on_test", record)
+    values = np.arange(40, dtype=np.float32)[:, None]
+    labels = np.array(["a", "b"] * 20)
+    assert module.cross_validated_accuracy(values, labels, 1) == 50
+    assert sorted(seen) == list(range(40))
+
+
+def test_features_of_pairs() -> None:
+    pairs = Examples(["1 2"], ["3 -1"], ["0"])
+    assert features(Numbers(), pairs).tolist() == [[2, 3, 3, -2]]
+    assert features(Numbers(), Examples(["1 2"], None, ["0"])).tolist() == [[1, 2]]
+
+
+def test_a_pair_classification() -> None:
+    def pairs(count: int, seed: int) -> Examples:
+        first, numbers = texts(count, seed)
+        same = np.random.default_rng(seed + 9).random(count) < 0.5
+        second = np.where(same[:, None], numbers + 0.01, -numbers)
+        return Examples(
+            first, [" ".join(map(str, row)) for row in second.tolist()], same.astype(str).tolist()
+        )
+
+    score = do_task(Numbers(), Task("x", "classification", pairs(200, 1), None, pairs(80, 2), "test"))
+    assert (score.accuracy or 0) >= 97
+
+
+def test_target_distribution() -> None:
+    scores = np.array([1.0, 2.3, 4.9, 5.0])
+    target = target_distribution(scores)
+    np.testing.assert_allclose(target[1], [0, 0.7, 0.3, 0, 0])
+    np.testing.assert_allclose(target.sum(axis=1), 1)
+    np.testing.assert_allclose(target @ np.arange(1, 6), scores)  # y = r^T p
+    assert target[3].tolist() == [0, 0, 0, 0, 1]
+
+
+def test_the_relatedness_model_is_the_papers() -> None:
+    model = SigmoidSoftmax(6, 50, 5, torch.Generator().manual_seed(1)).double()
+    pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
+    hidden = 1 / (1 + np.exp(-(pairs.numpy() @ weights["hidden.weight"].T + weights["hidden.bias"])))
+    logits = hidden @ weights["output.weight"].T + weights["output.bias"]
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(expected_score(model(pairs)), probabilities @ np.arange(1, 6))
+
+
+def related(count: int, seed: int) -> Examples:
+    first, numbers = texts(count, seed)
+    noise = np.random.default_rng(seed + 9).standard_normal(numbers.shape)
+    share = np.random.default_rng(seed + 5).random((count, 1))
+    second = (1 - share) * numbers + share * noise
+    scores = 5 - 4 * share[:, 0]
+    return Examples(first, [" ".join(map(str, row)) for row in second.tolist()], scores.astype(str).tolist())
+
+
+def test_relatedness() -> None:
+    task = Task("x", "relatedness", related(300, 1), None, related(200, 2), "trial")
+    score = do_task(Numbers(), task, seed=4)
+    assert score.pearson is not None
+    assert score.pearson > 50
+    assert score.accuracy is None
+    assert do_task(Numbers(), task, seed=4) == score
+    train, test = (
+        (features(Numbers(), examples), np.array(examples.labels, dtype=np.float64))
+        for examples in (task.train, related(200, 2))
+    )
+    assert relatedness(train, test, test, 1)[0] != score.pearson  # another seed
+
+
+def test_models_without_vectors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="need vectors"):
+        fixed_embedder(Jaccard(), ["x"])
+    (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
+    (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])
+    assert (score.name, score.repeated) == ("MR", 38)
+
+
+@given(st.lists(st.tuples(st.sampled_from("01"), st.sampled_from("01")), min_size=1, max_size=30))
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(pairs: list[tuple[str, str]]) -> None:
+    predicted, labels = zip(*pairs, strict=True)
+    right = pairs.count(("1", "1"))
+    expected = 0.0
+    if right:
+        precision, recall = right / predicted.count("1"), right / labels.count("1")
+        expected = 200 * precision * recall / (precision + recall)
+    assert f1_score(predicted, labels, "1") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("positive", [None, "b"])
+def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
+    examples = texts(60, 1)[0]
+    train = Examples(examples, None, ["a", "b"] * 30)
+    score = do_task(Numbers(), Task("x", "classification", train, None, train, "test", positive))
+    assert (score.f1 is None) == (positive is None)
+    lines = Evaluation("m", "kind", transfer=[score]).lines()
+    assert any(" F1 " in line for line in lines) == (positive is not None)
+
+
+MODULE = '''
+from paraforge.papers.transfer.files import read_labelled
+from paraforge.papers.transfer.tasks import ClassificationTask, one_file
+
+
+class Weather(ClassificationTask):
+    """Whether a sentence is about the weather."""
+
+    name = "Weather"
+    layouts = (one_file(read_labelled, "weather.tsv"),)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A directory; its folder ``modules`` is beside the package, and its modules are found as its own."""
+    yield tmp_path
+    transfer_tasks.cache_clear()
+    sys.modules.pop(f"{tasks.__name__}.weather", None)
+
+
+def test_a_file_is_all_that_a_task_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = list(transfer_tasks())
+    assert usual == [
+        *("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R"),
+    ]
+    rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
+    (folder / "weather.tsv").write_text("".join(rows))
+    save_word_model(folder / "model")
+    arguments = {"transfer": [folder], "task_names": ["Weather"]}
+    with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
+        evaluate(str(folder / "model"), open_model, **arguments)
+    (folder / "modules").mkdir()
+    (folder / "modules" / "weather.py").write_text(MODULE)
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(folder / "modules")])
+    transfer_tasks.cache_clear()
+    assert list(transfer_tasks()) == [*usual, "Weather"]
+    (task,), missing = find_tasks([folder])
+    assert (task.name, len(task.train), missing) == ("Weather", 40, usual)
+    (score,) = evaluate(str(folder / "model"), open_model, **arguments).transfer
+    assert (score.name, score.accuracy) == ("Weather", 100)
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "expected", "trained"),
+    [
+        ([1, 3, 2, 2, 9], 2, (3, 2), 4),  # two epochs without gain: the 9 is never seen
+        ([1, 3, 2, 4, 4], 2, (4, 4), 5),  # the first of equals
+        ([None, float("nan"), 2], 3, (2, 3), 3),
+        ([None, None], 5, (-np.inf, 1), 2),
+        ([5, 4, 3], 1, (5, 1), 2),
+    ],
+)
+def test_the_best_epoch_is_kept(
+    scores: list[float | None], patience: int, expected: tuple[float, int], trained: int
+) -> None:
+    done: list[int] = []
+    kept, score, epoch = best_epoch(
+        lambda: done.append(1), lambda: scores[len(done) - 1], lambda: len(done), len(scores), patience
+    )
+    assert (score, epoch) == expected
+    assert kept == epoch
+    assert len(done) == trained
+
+
+def test_the_network_is_the_papers() -> None:
+    """W16 Eq. 12, one pair and one class at a time."""
+    network = SigmoidSoftmax(6, 4, 5, torch.Generator().manual_seed(1)).double()
+    pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    weights = {name: value.detach().numpy() for name, value in network.named_parameters()}
+    expected = []
+    for pair in pairs.numpy():
+        hidden = [
+            1 / (1 + np.exp(-sum(w * x for w, x in zip(row, pair, strict=True)) - bias))
+            for row, bias in zip(weights["hidden.weight"], weights["hidden.bias"], strict=True)
+        ]
+        logits = [
+            sum(w * h for w, h in zip(row, hidden, strict=True)) + bias
+            for row, bias in zip(weights["output.weight"], weights["output.bias"], strict=True)
+        ]
+        total = sum(np.exp(logit) for logit in logits)
+        expected.append([np.exp(logit) / total for logit in logits])
+    found = network(pairs)
+    np.testing.assert_allclose(found.detach().exp(), expected, rtol=1e-12)
+    scores = [sum((i + 1) * p for i, p in enumerate(row)) for row in expected]  # y = r^T p
+    np.testing.assert_allclose(expected_score(found), scores, rtol=1e-12)

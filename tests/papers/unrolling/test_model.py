@@ -1,0 +1,260 @@
+"""Trained networks on disk, texts through them, and vectors of further words."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from experiments.programs import app
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.papers.unrolling import model as model_module
+from paraforge.papers.unrolling.model import DecoderModel, expand
+from paraforge.papers.unrolling.parameters import (
+    DecodersParameters,
+    RepresentationParameters,
+    is_decoder_model,
+    split_name,
+)
+from paraforge.papers.unrolling.triples import END
+from tests.here import run_command
+from tests.papers.unrolling import oracle
+from tests.papers.unrolling.corpus import KINDS, SIZES, make_model, make_network
+
+TEXTS = ["w1 W2", "", "w3 w3 unheard w4 w1 w2 w5", " ", "w1", "never heard"]
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_save_and_open_give_the_same_vectors(tmp_path: Path, encoder: str, decoder: str) -> None:
+    model = make_model(encoder, decoder, tmp_path / "store")
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (6, model.dimension)
+    assert vectors.dtype == np.float32
+    assert vectors.any(1).tolist() == [True, False, True, False, True, True]
+    model.about["score"] = 1.5
+    model.save(tmp_path / "model")
+    opened = DecoderModel.open(tmp_path / "model")
+    assert np.array_equal(opened.encode(TEXTS), vectors)
+    assert np.array_equal(opened.encode(pa.chunked_array([TEXTS[:2], TEXTS[2:]])), vectors)
+    assert opened.encode("w1").shape == (model.dimension,)
+    assert opened.about == {"score": 1.5}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    opened.save(tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == before
+
+
+@pytest.mark.parametrize("encoder", ["bow", "gru"])
+def test_no_text_depends_on_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str) -> None:
+    model = make_model(encoder, "gru", tmp_path / "store")
+    vectors = model.encode(TEXTS)
+    for number, text in enumerate(TEXTS):
+        np.testing.assert_allclose(model.encode(text), vectors[number], rtol=1e-4, atol=1e-6)
+    monkeypatch.setattr(model_module, "BATCH_SENTENCES", 2)
+    monkeypatch.setattr(model_module, "_CUT_TEXTS", 3)
+    np.testing.assert_allclose(model.encode(TEXTS), vectors, rtol=1e-4, atol=1e-6)
+    assert model.encode([]).shape == (0, model.dimension)
+
+
+def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
+    model = make_model("gru", "gru", tmp_path / "store", maximum_length=4)
+    ids = model.vocabulary.id_of
+    for text, words in (("w1 W2", ["w1", "w2"]), ("w1 Who? w3 w4", ["w1", UNKNOWN, UNKNOWN])):
+        sentence = [*map(ids, words), ids(END)]
+        expected = np.reshape(oracle.unroll(model.network, sentence, 3), -1)
+        np.testing.assert_allclose(model.encode(text), expected, rtol=1e-4, atol=1e-6)
+    states = model.states(["w1 w2", ""], 5)
+    assert states.shape == (2, 2, 5, 4)
+    assert not states[1].any()
+    np.testing.assert_allclose(states[0, :, :3].reshape(-1), model.encode("w1 w2"), rtol=1e-5)
+
+
+def test_similarity_is_the_dot_product(tmp_path: Path) -> None:
+    model = make_model("bow", "gru", tmp_path / "store")
+    left, right = model.encode(TEXTS[:3]), model.encode(TEXTS[2:5])
+    np.testing.assert_allclose(model.similarity(TEXTS[:3], TEXTS[2:5]), (left * right).sum(1), rtol=1e-5)
+    cosine = model.read_by(RepresentationParameters(similarity="cosine")).similarity(["w1", ""], ["w1", "w1"])
+    assert cosine.tolist() == pytest.approx([1, 0])
+
+
+def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
+    make_model("bow", "gru", tmp_path / "store").save(tmp_path / "model")
+    make_model("bow", "bow", tmp_path / "store").save(tmp_path / "bow")
+    model = tmp_path / "model"
+    for text, kind, steps, similarity, dimension in (
+        ("", "unrolled", 3, "dot", 30),
+        ("@context", "context", 3, "dot", 5),
+        ("@context:cosine", "context", 3, "cosine", 5),
+        ("@unrolled:7", "unrolled", 7, "dot", 70),
+        ("@mean:2:cosine", "mean", 2, "cosine", 5),
+        ("@unrolled", "unrolled", 3, "dot", 30),
+    ):
+        name = f"{model}{text}"
+        opened = DecoderModel.open(name)
+        found = opened.representation
+        assert (found.kind, found.steps, found.similarity) == (kind, steps, similarity)
+        assert opened.dimension == opened.encode("w1").size == dimension
+        assert is_decoder_model(name)
+        assert split_name(f"x@{found}") == (Path("x"), found)
+    for wrong in ("nothing", "unrolled:0", "unrolled:31", "unrolled:-1", "context:3", "unrolled:3:x", ""):
+        with pytest.raises(InputError, match=r"no representation .*unrolled:N"):
+            DecoderModel.open(f"{model}@{wrong}")
+    with pytest.raises(InputError, match="no states to unroll"):
+        DecoderModel.open(f"{tmp_path}/bow@unrolled:2")
+    assert DecoderModel.open(tmp_path / "bow").representation.kind == "context"
+    with pytest.raises(ConfigurationError, match="device"):
+        DecoderModel.open(model, "tpu")
+    # A directory may have the sign in its own name.
+    shutil.copytree(model, tmp_path / "a@b")
+    assert DecoderModel.open(tmp_path / "a@b").dimension == 30
+    assert DecoderModel.open(f"{tmp_path}/a@b@unrolled:1").dimension == 10
+    assert not is_decoder_model(tmp_path / "store")
+
+
+def test_wrong_directories_are_refused(tmp_path: Path) -> None:
+    make_model("gru", "gru", tmp_path / "store").save(tmp_path / "model")
+
+    def damaged() -> Path:
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        shutil.copytree(tmp_path / "model", tmp_path / "copy")
+        return tmp_path / "copy"
+
+    class Malicious:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (str(tmp_path / "executed"),))
+
+    pickled = tmp_path / "model.pt"
+    pickled.write_bytes(pickle.dumps(Malicious()))
+    with pytest.raises(InputError, match=r"not a directory of trained decoders.*pickles"):
+        DecoderModel.open(pickled)
+    path = damaged()
+    (path / "model.safetensors").write_bytes(pickle.dumps(Malicious()))
+    with pytest.raises(InputError, match=r"not a safetensors file"):
+        DecoderModel.open(path)
+    torch.save({"words": Malicious()}, path / "model.safetensors")
+    with pytest.raises(InputError, match=r"not a safetensors file"):
+        DecoderModel.open(path)
+    assert not (tmp_path / "executed").exists()
+
+    path = damaged()
+    (path / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="no such file"):
+        DecoderModel.open(path)
+
+    path = damaged()
+    tensors = load_file(path / "model.safetensors")
+    save_file({**tensors, "words": tensors["words"] * float("nan")}, path / "model.safetensors")
+    with pytest.raises(InputError, match="words has NaN"):
+        DecoderModel.open(path)
+
+    path = damaged()
+    Vocabulary([UNKNOWN, END]).save(path / "word.vocabulary.json")
+    with pytest.raises(InputError, match=r"2 words, decoders.json says"):
+        DecoderModel.open(path)
+
+    path = damaged()
+    units = json.loads((path / "word.vocabulary.json").read_text())["units"]
+    Vocabulary([*units[:-1], "end"]).save(path / "word.vocabulary.json")
+    with pytest.raises(InputError, match="no end of a sentence"):
+        DecoderModel.open(path)
+
+    for changes, message in (
+        ({"format": 7}, "written in format 7"),
+        ({"vocabulary": "many"}, "damaged"),
+        ({"parameters": {"network": {"encoder": "lstm"}}}, "damaged"),
+        ({"parameters": {"network": {"word_dimension": 6, "state_dimension": 4}}}, "another architecture"),
+    ):
+        path = damaged()
+        content = json.loads((path / "decoders.json").read_text())
+        (path / "decoders.json").write_text(json.dumps({**content, **changes}))
+        with pytest.raises(InputError, match=message):
+            DecoderModel.open(path)
+
+
+def test_sizes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    model = make_model("bow", "gru", tmp_path / "store")
+    with pytest.raises(InputError, match="word vectors, the vocabulary has 2 words"):
+        DecoderModel(model.network, model.parameters, Vocabulary([UNKNOWN, END]))
+
+
+OWN = [f"w{number}" for number in range(7)]
+NEW = ["new", "newer", "newest"]
+
+
+def small_model(encoder: str, decoder: str) -> DecoderModel:
+    parameters = DecodersParameters.model_validate(
+        {"network": {"encoder": encoder, "decoder": decoder, "initial_bound": 0.8, **SIZES}}
+    )
+    return DecoderModel(
+        make_network(encoder, decoder, words=9).float(), parameters, Vocabulary(["<unk>", END, *OWN], "<unk>")
+    )
+
+
+def vectors_of(model: DecoderModel, dimension: int = 5) -> tuple[WordVectors, npt.NDArray[np.float64]]:
+    """Vectors of new and of known words, and the matrix that takes the known ones to the model's own."""
+    generator = np.random.default_rng(3)
+    matrix = generator.standard_normal((dimension, 5))
+    table = model.network.words.detach().numpy()
+    known = table[model.vocabulary.ids_of(OWN)] @ np.linalg.pinv(matrix)
+    new = generator.standard_normal((len(NEW), dimension))
+    return WordVectors([*NEW, *OWN], np.concatenate([new, known]).astype(np.float32)), matrix
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_new_words_are_mapped_and_old_ones_read_as_before(tmp_path: Path, encoder: str, decoder: str) -> None:
+    model = small_model(encoder, decoder)
+    vectors, matrix = vectors_of(model)
+    larger = expand(model, vectors)
+    assert larger.vocabulary.units == [*model.vocabulary.units, *NEW]
+    words = larger.network.words.detach().numpy()
+    np.testing.assert_allclose(words[9:], vectors.vectors[:3] @ matrix, rtol=1e-3, atol=1e-4)
+    known = ["w0 w1 w2", "w6", "w3 w3", ""]
+    np.testing.assert_allclose(larger.encode(known), model.encode(known), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(larger.encode(["w0 new"]), model.encode(["w0 new"]))
+    larger.save(tmp_path / "larger")
+    opened = DecoderModel.open(tmp_path / "larger")
+    texts = ["new w1", "newest newer", "unknown"]
+    np.testing.assert_array_equal(opened.encode(texts), larger.encode(texts))
+    assert opened.about["expanded"] == {"words": 3, "shared": 7}
+    np.testing.assert_array_equal(expand(opened, vectors).encode(texts), larger.encode(texts))
+    # Other vectors of words that were mapped before have no part in a second map.
+    others = WordVectors([*NEW, *OWN, "last"], np.concatenate([vectors.vectors[::-1], vectors.vectors[:1]]))
+    once, twice = (expand(before, others).network.words[-1] for before in (model, larger))
+    np.testing.assert_array_equal(once.detach(), twice.detach())
+
+
+def test_too_few_words_in_common_are_an_error() -> None:
+    model = small_model("bow", "gru")
+    with pytest.raises(InputError, match="7 words in common, fewer than the vectors' 8 dimensions"):
+        expand(model, vectors_of(model, 8)[0])
+
+
+def test_a_model_of_before_is_opened_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    model = small_model("bow", "gru")
+    model.save(tmp_path / "model")
+    path = tmp_path / "model" / "decoders.json"
+    content = json.loads(path.read_text())
+    del content["predicted"]
+    path.write_text(json.dumps(content))
+    np.testing.assert_array_equal(DecoderModel.open(tmp_path / "model").encode(["w1"]), model.encode(["w1"]))
+    for wrong in (0, 10, "x", 8):
+        path.write_text(json.dumps({**content, "predicted": wrong}))
+        with pytest.raises(InputError):
+            DecoderModel.open(tmp_path / "model")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = small_model("bow", "gru")
+    model.save(tmp_path / "model")
+    vectors, _ = vectors_of(model)
+    vectors.write_text(tmp_path / "vectors.txt")
+    arguments = ("expand", tmp_path / "model", tmp_path / "vectors.txt", tmp_path / "out")
+    assert "3 words more, by a map fitted on 7" in run_command(*arguments, app=app).output
+    assert "new" in DecoderModel.open(tmp_path / "out").vocabulary

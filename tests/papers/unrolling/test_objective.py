@@ -1,0 +1,316 @@
+"""The training loop: against a plain one, under any interruption; a small text is learned by heart;
+permutations."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from paraforge.base import interrupts
+from paraforge.base.errors import InputError, Interrupted
+from paraforge.embeddings.learning.loop import Record, TrainingStep
+from paraforge.papers.unrolling.network import SentencePredictor
+from paraforge.papers.unrolling.objective import Permutation, PredictionObjective, decoder_trainer
+from paraforge.papers.unrolling.parameters import NetworkParameters, PredictionParameters
+from paraforge.papers.unrolling.triples import TripleStore
+from tests.papers.unrolling.corpus import KINDS, SIZES, make_store, random_documents
+
+
+def make_network(store: TripleStore, encoder: str = "gru", decoder: str = "gru") -> SentencePredictor:
+    parameters = NetworkParameters.model_validate({"encoder": encoder, "decoder": decoder, **SIZES})
+    return SentencePredictor(parameters, len(store.vocabulary), seed=1)
+
+
+def settings(**values: Any) -> PredictionParameters:
+    return PredictionParameters.model_validate(
+        {"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **values}
+    )
+
+
+def train(
+    store: TripleStore, parameters: PredictionParameters, encoder: str = "gru", **options: Any
+) -> tuple[dict[str, torch.Tensor], Record]:
+    trainer = decoder_trainer(make_network(store, encoder), store, parameters, **options)
+    trainer.run()
+    return {name: value.detach() for name, value in trainer.module.named_parameters()}, trainer.record
+
+
+def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> None:
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        assert torch.equal(value, right[name]), name
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize(
+    "parameters",
+    [PredictionParameters(), settings(), settings(clip=0.05), settings(clip=None, updates=5)],
+    ids=["defaults", "small batches", "clip", "updates"],
+)
+def test_training_is_adam_on_the_mean_over_words(
+    tmp_path: Path, encoder: str, decoder: str, parameters: PredictionParameters
+) -> None:
+    store = make_store(tmp_path, random_documents(60 if parameters == PredictionParameters() else 6))
+    network = make_network(store, encoder, decoder).double()
+    trainer = decoder_trainer(network, store, parameters)
+    trainer.run()
+
+    expected = make_network(store, encoder, decoder).double()
+    optimiser = torch.optim.Adam(expected.parameters(), lr=parameters.learning_rate)
+    updates = 0
+    losses: list[float] = []
+    for epoch in range(parameters.epochs):
+        order = Permutation(len(store), 1, epoch)(np.arange(len(store)))
+        for first in range(0, len(store), parameters.batch_size):
+            if parameters.updates == updates:
+                break
+            batch = store.batch(order[first : first + parameters.batch_size])
+            words = len(batch.previous.ids) + len(batch.following.ids)
+            optimiser.zero_grad()
+            loss = expected(batch) / words
+            loss.backward()
+            if parameters.clip is not None:
+                torch.nn.utils.clip_grad_norm_(expected.parameters(), parameters.clip)
+            optimiser.step()
+            updates += 1
+            losses.append(loss.item())
+    for name, value in network.named_parameters():
+        torch.testing.assert_close(value, expected.get_parameter(name), rtol=1e-5, atol=1e-6)
+    whole = parameters.epochs * math.ceil(len(store) / parameters.batch_size)
+    assert trainer.record.updates == updates == (parameters.updates or whole) > 1
+    assert min(losses) < trainer.record.history[-1]["loss"] < max(losses)
+
+
+def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    _, state = train(store, settings(epochs=3))
+    assert (state.seen, state.epoch, state.position) == (3 * len(store), 3, 0)
+    batch = store.batch(np.arange(len(store)))
+    assert state.counts["words"] == 3 * (len(batch.previous.ids) + len(batch.following.ids))
+    assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [*KINDS])
+def test_a_small_text_is_learned(tmp_path: Path, encoder: str, decoder: str) -> None:
+    """A GRU decoder knows every word by heart; a bag of words cannot know their order, so that its loss ends
+    at the entropy of the words of both neighbours."""
+    documents = [["a b c", "d e", "f g h i", "j k l"], ["m n", "o p q r s", "t u v"]]
+    store = make_store(tmp_path, documents)
+    parameters = NetworkParameters.model_validate(
+        {"encoder": encoder, "decoder": decoder, "word_dimension": 24, "state_dimension": 24}
+    )
+    network = SentencePredictor(parameters, len(store.vocabulary), seed=1)
+    trainer = decoder_trainer(network, store, settings(epochs=250, learning_rate=0.02, batch_size=3))
+    trainer.run()
+    first, last = trainer.record.history[0]["loss"], trainer.record.history[-1]["loss"]
+    assert first > 2.5
+    if decoder == "gru":
+        assert last < 0.05
+        return
+    entropy = words = 0.0
+    batch = store.batch(np.arange(len(store)))
+    for k in range(len(store)):
+        both = [
+            word
+            for side in (batch.previous, batch.following)
+            for word in side.ids[side.offsets[k] : side.offsets[k + 1]].tolist()
+        ]
+        counts = np.bincount(both)
+        counts = counts[counts > 0]
+        entropy -= float((counts * np.log(counts / counts.sum())).sum())
+        words += len(both)
+    assert entropy / words < last < entropy / words + 0.05
+
+
+class _StopError(Exception):
+    pass
+
+
+def stop_at(updates: int) -> Any:
+    def observe(state: Record) -> None:
+        if state.updates == updates:
+            raise _StopError
+
+    return observe
+
+
+@pytest.mark.parametrize("decoder", ["bow", "gru"])
+@pytest.mark.parametrize("updates", [1, 4, 5, 9])
+@pytest.mark.parametrize("sampled", [None, 3])
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    tmp_path: Path, decoder: str, updates: int, sampled: int | None
+) -> None:
+    """Within an epoch and at its end, before and after an evaluation."""
+    store = make_store(tmp_path / "store")
+    scores = {}
+
+    def evaluate(network: SentencePredictor) -> float:
+        return -abs(float(network.words.detach().double().sum()) - 0.3)
+
+    for name in ("whole", "killed"):
+        options: dict[str, Any] = {
+            "checkpoints": tmp_path / name,
+            "checkpoint_seconds": 0,
+            "evaluate": evaluate,
+        }
+        parameters = settings(evaluate_every=3, batch_size=4, sampled_words=sampled)
+        if name == "killed":
+            killed = decoder_trainer(
+                make_network(store, "gru", decoder), store, parameters, observe=stop_at(updates), **options
+            )
+            with pytest.raises(_StopError):
+                killed.run()
+        trainer = decoder_trainer(make_network(store, "gru", decoder), store, parameters, **options)
+        trainer.run()
+        scores[name] = (dict(trainer.module.named_parameters()), vars(trainer.record))
+    assert_same(scores["whole"][0], scores["killed"][0])
+    assert scores["whole"][1] == scores["killed"][1]
+    (whole,) = (tmp_path / "whole").iterdir()
+    (killed_,) = (tmp_path / "killed").iterdir()
+    for path in whole.iterdir():
+        assert path.read_bytes() == (killed_ / path.name).read_bytes(), path.name
+
+
+def test_sigterm_writes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although none is due for years."""
+    store = make_store(tmp_path / "store")
+    expected, _ = train(store, settings())
+    original = PredictionObjective.step
+
+    def step(task: PredictionObjective, batch: Any, updates: int) -> TrainingStep:
+        if updates == 2:
+            interrupts._stop.set()
+        return original(task, batch, updates)
+
+    monkeypatch.setattr(PredictionObjective, "step", step)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e9}
+    try:
+        with pytest.raises(Interrupted):
+            train(store, settings(), **options)
+    finally:
+        interrupts._stop.clear()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["updates-0000000003"]
+    monkeypatch.undo()
+    resumed, state = train(store, settings(), **options)
+    assert_same(resumed, expected)
+    assert state.finished
+
+
+def test_the_best_evaluation_is_kept_and_patience_ends(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    given = iter([1.0, 3.0, 2.0, 2.5, 9.0])
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def evaluate(network: SentencePredictor) -> float:
+        assert not network.training
+        seen.append({name: value.detach().clone() for name, value in network.named_parameters()})
+        return next(given)
+
+    parameters, state = train(store, settings(epochs=9, evaluate_every=2, patience=2), evaluate=evaluate)
+    assert (state.best_score, state.best_updates, state.updates) == (3.0, 4, 8)
+    assert [entry["score"] for entry in state.history] == [1.0, 3.0, 2.0, 2.5]
+    assert_same(parameters, seen[1])
+
+
+def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    options = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
+    train(store, settings(), **options)
+    with pytest.raises(InputError, match="another run"):
+        train(store, settings(seed=2), **options)
+    with pytest.raises(InputError, match="another run"):
+        train(store, settings(), encoder="bow", **options)
+    with pytest.raises(InputError, match=r"the network has 3 words, the triples"):
+        decoder_trainer(SentencePredictor(NetworkParameters(**SIZES), 3, 1), store, settings())
+    network = make_network(store)
+    with torch.no_grad():
+        network.words[2, 1] = float("nan")
+    with pytest.raises(InputError, match="initial values of words hold NaN"):
+        decoder_trainer(network, store, settings())
+    with torch.no_grad():
+        network.words[2, 1] = 0
+        network.output(0).bias[1] = 1e30
+        network.output(0).weight[1] = 1e38
+    with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
+        decoder_trainer(network, store, settings()).run()
+
+
+@pytest.mark.parametrize("encoder", ["bow", "gru"])
+def test_a_sample_of_all_words_trains_as_all_words_do(tmp_path: Path, encoder: str) -> None:
+    """And of a few words it trains nearly as well."""
+    store = make_store(tmp_path, random_documents(20))
+    exact, record = train(store, settings(epochs=4), encoder)
+    same, _ = train(store, settings(epochs=4, sampled_words=1000), encoder)
+    for name, value in exact.items():
+        torch.testing.assert_close(same[name], value, rtol=1e-3, atol=1e-3)
+    some, _ = train(store, settings(epochs=4, sampled_words=1, batch_size=2), encoder)
+    network = make_network(store, encoder)
+    batch = store.batch(np.arange(len(store)))
+    words = len(batch.previous.ids) + len(batch.following.ids)
+    with torch.no_grad():
+        before = float(network(batch)) / words
+        network.load_state_dict(some)
+        assert float(network(batch)) / words < before - 0.5 * (before - record.history[-1]["loss"])
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize("changes", [{}, {"batch_size": 10_000}, {"clip": None, "epochs": 3}], ids=str)
+def test_divergence_is_an_error_and_leaves_nothing(
+    tmp_path: Path, encoder: str, decoder: str, changes: dict[str, Any]
+) -> None:
+    """The defaults but for what is named; a single update, too, which no loss comes after."""
+    store = make_store(tmp_path / "store", random_documents(30))
+    parameters = PredictionParameters.model_validate({"learning_rate": 1e38, **changes})
+    network = make_network(store, encoder, decoder)
+    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
+    with pytest.raises(InputError, match="the training diverged") as caught:
+        decoder_trainer(network, store, parameters, **options).run()
+    assert caught.value.exit_code == 2
+    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
+        for value in load_file(path).values():
+            assert bool(value.isfinite().all())
+
+
+def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    exact, near = (train(store, settings(precision=kind))[1] for kind in ("float32", "bfloat16"))
+    assert near.history[-1]["loss"] != exact.history[-1]["loss"]
+    assert near.history[-1]["loss"] == pytest.approx(exact.history[-1]["loss"], rel=0.01)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 1000, 4097])
+def test_everything_comes_once(size: int) -> None:
+    order = Permutation(size, seed=1, epoch=0)(np.arange(size))
+    assert sorted(order.tolist()) == list(range(size))
+
+
+def test_any_part_is_that_of_the_whole() -> None:
+    permutation = Permutation(1000, 3, 2)
+    whole = permutation(np.arange(1000))
+    np.testing.assert_array_equal(permutation(np.array([999, 5, 5, 0])), whole[[999, 5, 5, 0]])
+
+
+def test_it_depends_on_seed_and_epoch_alone() -> None:
+    places = np.arange(500)
+    orders = [Permutation(500, seed, epoch)(places).tolist() for seed in (1, 2) for epoch in (0, 1)]
+    assert orders[0] == Permutation(500, 1, 0)(places).tolist()
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_it_is_without_visible_order() -> None:
+    """Neighbouring places lead far apart, and each tenth of the places to all tenths of the values."""
+    order = Permutation(10_000, 1, 0)(np.arange(10_000))
+    assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 0.05
+    assert abs(np.corrcoef(order, np.arange(10_000))[0, 1]) < 0.05
+    counts, _, _ = np.histogram2d(np.arange(10_000), order, bins=10)
+    assert counts.min() > 60  # 100 are expected in each
+
+
+def test_sizes_beyond_any_memory() -> None:
+    values = Permutation(10**12, 1, 0)(np.arange(1000))
+    assert len(set(values.tolist())) == 1000
+    assert values.min() >= 0 and values.max() < 10**12 and values.max() > 9 * 10**11

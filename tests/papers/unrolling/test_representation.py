@@ -1,0 +1,211 @@
+"""The network against its equations; unrolling step by step by hand; a model judged by every reading."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.papers.unrolling.network import (
+    SentencePredictor,
+    compare,
+    dimension_of,
+    joined,
+    of_states,
+    represent,
+    unrolled,
+)
+from paraforge.papers.unrolling.parameters import (
+    DecodersParameters,
+    NetworkParameters,
+    RepresentationParameters,
+    parse_representation,
+)
+from paraforge.papers.unrolling.train_decoders import readings_of, scores_by_reading
+from paraforge.papers.unrolling.triples import TripleBatch
+from tests.papers.unrolling import oracle
+from tests.papers.unrolling.corpus import KINDS, bags, make_model, make_network, random_documents
+
+SENTENCES = [[3, 8], [1, 1, 2, 5, 8], [8], [7, 0, 8]]
+
+
+@pytest.mark.parametrize("encoder", ["bow", "gru"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_states_are_those_of_the_definition(encoder: str, shared: bool) -> None:
+    network = make_network(encoder, "gru", shared_output=shared)
+    with torch.no_grad():
+        states = unrolled(network, network.encode(bags(*SENTENCES)), 4).numpy()
+    expected = np.array([oracle.unroll(network, sentence, 4) for sentence in SENTENCES])
+    assert states.shape == (4, 2, 4, network.context_dimension)
+    np.testing.assert_allclose(states, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_vectors_are_the_first_states(steps: int) -> None:
+    """Side by side, so that the dot product is the sum of those of the states; or their mean."""
+    network = make_network("gru", "gru")
+    hand = np.array([oracle.unroll(network, sentence, 5) for sentence in SENTENCES])[:, :, :steps]
+    for kind, expected in (("unrolled", hand.reshape(4, -1)), ("mean", hand.mean((1, 2)))):
+        representation = RepresentationParameters.model_validate({"kind": kind, "steps": steps})
+        with torch.no_grad():
+            vectors = represent(network, bags(*SENTENCES), representation)
+            longer = unrolled(network, network.encode(bags(*SENTENCES)), 5)
+        np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-9)
+        np.testing.assert_allclose(of_states(longer, representation).numpy(), expected, rtol=1e-9)
+        assert vectors.shape[1] == dimension_of(network.architecture, representation)
+    dots = compare(hand.reshape(4, -1)[:2], hand.reshape(4, -1)[2:], RepresentationParameters(steps=steps))
+    sums = [
+        sum((hand[k, d, s] * hand[k + 2, d, s]).sum() for d in (0, 1) for s in range(steps)) for k in (0, 1)
+    ]
+    np.testing.assert_allclose(dots, sums, rtol=1e-9)
+
+
+def test_the_context_is_the_encoders_output() -> None:
+    network = make_network("bow", "gru")
+    representation = RepresentationParameters(kind="context")
+    with torch.no_grad():
+        vectors = represent(network, bags(*SENTENCES), representation)
+    expected = [oracle.encode(network, sentence) for sentence in SENTENCES]
+    np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-12)
+    assert dimension_of(network.architecture, representation) == vectors.shape[1] == 5
+
+
+def test_dot_product_and_cosine() -> None:
+    left = np.array([[1, 2], [0, 0], [3, 4]], dtype=np.float32)
+    right = np.array([[2, -1], [1, 1], [6, 8]], dtype=np.float32)
+    assert compare(left, right, RepresentationParameters()).tolist() == [0, 0, 50]
+    cosines = compare(left, right, RepresentationParameters(similarity="cosine"))
+    np.testing.assert_allclose(cosines, [0, 0, 1], atol=1e-6)
+
+
+def test_a_bag_of_words_is_read_by_its_context() -> None:
+    """It has no states, and its objective is about the context (DD 3.2)."""
+    bow = NetworkParameters(decoder="bow")
+    assert DecodersParameters(network=bow).reading.kind == "context"
+    assert str(DecodersParameters().reading) == "unrolled:3"
+    with pytest.raises(ValueError, match="no states to unroll"):
+        DecodersParameters(network=bow, representation=RepresentationParameters(kind="mean"))
+
+
+def sets() -> list[SentencePairs]:
+    """Two sets of a year with rows that are not judged, one without any judgement, texts without a word."""
+    generator = np.random.default_rng(2)
+    texts = [text for document in random_documents(9, seed=4) for text in document]
+    found = []
+    for name, rows in (("2020.a", 12), ("2020.b", 7), ("2021.c", 5)):
+        gold = generator.random(rows)
+        gold[:: 4 if name != "2021.c" else 1] = np.nan
+        first, second = ([*generator.choice(texts, rows - 1), ""] for _ in range(2))
+        found.append(SentencePairs(name, name[:4], first, second, gold))
+    return found
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_each_reading_is_judged_as_alone(encoder: str, decoder: str, tmp_path: Path) -> None:
+    reading = {"kind": "context"} if decoder == "bow" else {"kind": "mean", "steps": 2}
+    model = make_model(encoder, decoder, tmp_path, representation=reading)
+    found = scores_by_reading(model, sets())
+    expected = ["context", "context:cosine"]
+    if decoder == "gru":
+        expected += ["unrolled:2", "unrolled:2:cosine", "mean:2", "mean:2:cosine"]
+    assert list(found) == [str(reading) for reading in readings_of(model.parameters)] == expected
+    for name, years in found.items():
+        alone = evaluate_sts(model.read_by(parse_representation(name)), sets()).groups
+        assert list(years) == ["2020", "2021"] and years["2021"] is None
+        assert years["2020"] == pytest.approx(alone[0].pearson, abs=1e-4)
+        assert alone[0].pearson is not None
+    assert scores_by_reading(model, []) == {}
+
+
+END = 8
+TRIPLES = [
+    ([1, 2, END], [3, END], [4, 4, 5, 0, END]),
+    ([END], [1, 1, 2, 3, 4, END], [7, END]),
+    ([0, 6, 5, END], [5, 0, END], [END]),
+]
+
+
+def batch_of(triples: list[tuple[list[int], list[int], list[int]]]) -> TripleBatch:
+    return TripleBatch(*(bags(*sentences) for sentences in zip(*triples, strict=True)))
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_loss_is_that_of_the_definitions(encoder: str, decoder: str, shared: bool) -> None:
+    network = make_network(encoder, decoder, shared_output=shared)
+    loss = network(batch_of(TRIPLES))
+    assert loss.item() == pytest.approx(oracle.loss(network, TRIPLES), rel=1e-10)
+
+
+@pytest.mark.parametrize("encoder", ["bow", "gru"])
+def test_contexts_are_those_of_the_definitions(encoder: str) -> None:
+    network = make_network(encoder, "gru")
+    sentences = [sentence for triple in TRIPLES for sentence in triple]
+    expected = [oracle.encode(network, sentence) for sentence in sentences]
+    np.testing.assert_allclose(network.encode(bags(*sentences)).detach().numpy(), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_no_sentence_depends_on_its_batch(encoder: str, decoder: str) -> None:
+    """The loss of a batch is the sum of its triples' losses, in any order, with any others."""
+    network = make_network(encoder, decoder)
+    alone = [network(batch_of([triple])).item() for triple in TRIPLES]
+    for order in itertools.permutations(range(3)):
+        together = network(batch_of([TRIPLES[place] for place in order]))
+        assert together.item() == pytest.approx(sum(alone), rel=1e-12)
+    both = network(batch_of([TRIPLES[0], TRIPLES[0]]))
+    assert both.item() == pytest.approx(2 * alone[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -> None:
+    """In a random direction of each parameter."""
+    network = make_network(encoder, decoder, word_dimension=3, state_dimension=2, shared_output=False)
+    batch = batch_of(TRIPLES)
+    named = dict(network.named_parameters())
+    gradients = torch.autograd.grad(network(batch), list(named.values()))
+    generator = torch.Generator().manual_seed(2)
+    step = 1e-6
+    for (name, value), gradient in zip(named.items(), gradients, strict=True):
+        direction = torch.randn(value.shape, generator=generator, dtype=value.dtype)
+        with torch.no_grad():
+            value += step * direction
+            above = network(batch).item()
+            value -= 2 * step * direction
+            below = network(batch).item()
+            value += step * direction
+        slope = float((gradient * direction).sum())
+        assert (above - below) / (2 * step) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
+
+
+def test_sides_have_decoders_of_their_own() -> None:
+    """What stands before is not predicted as what stands behind, but with bags of words of one matrix."""
+    turned = [(following, current, previous) for previous, current, following in TRIPLES]
+    for decoder, shared, equal in (("gru", True, False), ("bow", False, False), ("bow", True, True)):
+        network = make_network("bow", decoder, shared_output=shared)
+        losses = [network(batch_of(triples)).item() for triples in (TRIPLES, turned)]
+        assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) is equal
+
+
+def test_the_start_is_uniform_and_seeded() -> None:
+    parameters = NetworkParameters(encoder="gru", word_dimension=30, state_dimension=20)
+    networks = [SentencePredictor(parameters, 50, seed) for seed in (1, 1, 2)]
+    for name, value in networks[0].named_parameters():
+        if name.endswith("bias"):
+            assert not value.any()
+        elif name.endswith("gain"):
+            assert bool((value == 1).all())
+        else:
+            assert 0.06 < float(value.max().detach()) <= 0.1, name
+            assert -0.1 <= float(value.min().detach()) < -0.06, name
+        assert torch.equal(value, networks[1].get_parameter(name))
+    assert not torch.equal(networks[0].words, networks[2].words)
+
+
+def test_joined_sentences() -> None:
+    both = joined([bags([1, 2], [], [3]), bags([4], [5], [6, 7])])
+    assert both.ids.tolist() == [1, 2, 4, 5, 3, 6, 7]
+    assert both.offsets.tolist() == [0, 3, 4, 7]

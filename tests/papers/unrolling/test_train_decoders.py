@@ -1,0 +1,155 @@
+"""From files to a model's directory, and the commands around it."""
+
+import hashlib
+import os
+import shutil
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.programs import app
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.papers.unrolling.model import DecoderModel
+from paraforge.papers.unrolling.parameters import DecodersParameters
+from paraforge.papers.unrolling.sentences import SentenceFile
+from paraforge.papers.unrolling.train_decoders import DecodersReport, train_decoders
+from tests.embeddings.trainer.training import write_sts
+from tests.here import run_command
+from tests.papers.unrolling.corpus import random_documents
+from tests.project import ROOT, start
+
+PROGRAM = [
+    sys.executable,
+    "-c",
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from experiments.programs import main; main()",
+]
+
+SMALL: dict[str, Any] = {
+    "network": {"word_dimension": 6, "state_dimension": 5},
+    "training": {"batch_size": 8, "learning_rate": 0.01},
+}
+
+
+def write_documents(path: Path, documents: int = 20) -> Path:
+    path.write_text("\n\n".join("\n".join(document) for document in random_documents(documents)) + "\n")
+    return path
+
+
+def train(directory: Path, path: Path, judges: TrainingData | None = None, **values: Any) -> DecodersReport:
+    parameters = DecodersParameters.model_validate({**SMALL, **values})
+    resources = Resources(threads=1, work=directory / "work")
+    return train_decoders(parameters, [SentenceFile(path)], directory / "model", resources, judges=judges)
+
+
+def digests(directory: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()}
+
+
+def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
+    path = write_documents(tmp_path / "book.txt")
+    pairs = [(f"w{k} w{k + 1}", f"w{k} w{(3 * k) % 11}") for k in range(10)]
+    sets = write_sts(tmp_path / "2020.pairs.tsv", pairs)
+    judges = TrainingData(development=[str(sets)], test_sets=[str(sets)])
+    report = train(tmp_path, path, judges)
+    assert report.documents == 20
+    assert report.triples == report.seen == report.sentences - 2 * 20
+    assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
+    assert report.readings["unrolled:3"]["2020"] == pytest.approx(report.best_score)
+    assert [entry["readings"].keys() for entry in report.history] == [report.readings.keys()]
+    model = DecoderModel.open(tmp_path / "model")
+    assert model.dimension == report.dimension == 2 * 3 * 6
+    assert model.about["signature"] == report.signature
+    assert report.signature.startswith(f"triples:{report.triples}|data:")
+    # The same training again is taken from the work directory, and has the same bytes where it is not.
+    before = digests(tmp_path / "model")
+    assert train(tmp_path, path, judges) == report
+    shutil.rmtree(tmp_path / "work")
+    train(tmp_path, path, judges)
+    assert digests(tmp_path / "model") == before
+    assert train(tmp_path, path, judges, maximum_length=5).signature == report.signature
+    assert digests(tmp_path / "model") != before
+
+
+@pytest.mark.parametrize("drop", [True, False])
+def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path, drop: bool) -> None:
+    documents = random_documents(20)
+    path = write_documents(tmp_path / "book.txt")
+    held = [document[len(document) // 2] for document in documents[:3]]
+    sets = write_sts(tmp_path / "2020.pairs.tsv", [(text.upper() + "!", "other words") for text in held])
+    report = train(tmp_path, path, TrainingData(test_sets=[str(sets)], drop_leaked=drop))
+    lines = [sentence for document in documents for sentence in document]
+    expected = sum(sentence in held for sentence in lines) if drop else 0
+    assert report.held_out == expected
+    assert report.sentences + report.skipped + report.held_out == len(lines)
+
+
+def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
+    path = write_documents(tmp_path / "book.txt")
+    pairs = [(f"w{k} w{k + 1}", f"w{k} w{(3 * k) % 11}") for k in range(10)]
+    first, second = (str(write_sts(tmp_path / f"{k}.tsv", pairs[5 * k : 5 * k + 5])) for k in range(2))
+    choices = [
+        TrainingData(development=[first], test_sets=[second]),
+        TrainingData(development=[first, second]),
+        TrainingData(test_sets=[first, second]),
+    ]
+    reports = [train(tmp_path, path, judges) for judges in choices]
+    assert [list(report.sets) for report in reports] == [["1"], [], ["0", "1"]]
+    assert [report.best_score is None for report in reports] == [False, False, True]
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "model").iterdir()}
+    mask = os.umask(0o022)
+    os.umask(mask)
+    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
+
+
+def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
+    short = tmp_path / "short.txt"
+    short.write_text("One sentence.\n\nAnother one.\n\nTwo. \nSentences.\n")
+    with pytest.raises(InputError, match=r"no triple to train on: 4 sentences with words in 3 documents"):
+        train(tmp_path, short)
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(InputError, match=r"empty\.txt: the file is empty"):
+        train(tmp_path, empty)
+    with pytest.raises(InputError, match="no such file"):
+        train(tmp_path, tmp_path / "missing.txt")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.full
+def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
+    """SIGKILL, SIGTERM, and to the end, with a checkpoint after every update until then."""
+    path = write_documents(tmp_path / "book.txt", 60)
+
+    def arguments(name: str) -> list[str]:
+        return [
+            "train-decoders", str(path), str(tmp_path / name), "--work", str(tmp_path / f"work-{name}"),
+            "--threads", "1", "--set", "network.word_dimension=6", "--set", "training.batch_size=2",
+            "--set", "training.epochs=3",
+        ]  # fmt: skip
+
+    def updates() -> int:
+        found = (tmp_path / "work-killed").glob("decoders/*/checkpoints/updates-*")
+        return max((int(entry.name.split("-")[1]) for entry in found), default=0)
+
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        reached = updates()
+        process = start(*PROGRAM, *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
+        while process.poll() is None and updates() < reached + 10:
+            time.sleep(0.002)
+        assert process.poll() is None
+        os.killpg(process.pid, number)
+        process.communicate()
+        assert process.returncode == (130 if number == signal.SIGTERM else -number)
+    for name in ("killed", "whole"):
+        run_command(*arguments(name), app=app)
+    assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
+    vectors = [DecoderModel.open(tmp_path / name).encode(["w1 w2", "w3"]) for name in ("killed", "whole")]
+    assert np.array_equal(*vectors)

@@ -1,0 +1,233 @@
+"""Triples on disk, and the loss over their words against its equation."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from paraforge.base.errors import InputError
+from paraforge.base.text.vocabulary import UNKNOWN
+from paraforge.embeddings.learning.batches import Bags
+from paraforge.embeddings.trainer.parameters import VocabularyParameters
+from paraforge.papers.unrolling import likelihood
+from paraforge.papers.unrolling.likelihood import SampledWords, negative_log_likelihood, sample_words
+from paraforge.papers.unrolling.sentences import SentenceBlock
+from paraforge.papers.unrolling.triples import END, TripleStore, build_triple_store
+from tests.papers.unrolling.corpus import bags, block, make_store, random_documents
+
+LIMITS = VocabularyParameters(minimum_count=1, maximum_size=1000)
+
+
+def words_of(store: TripleStore, bags: Bags) -> list[list[str]]:
+    borders = bags.offsets.tolist()
+    return [[store.vocabulary.units[number] for number in bags.ids[a:b]] for a, b in pairwise(borders)]
+
+
+def triples_of(store: TripleStore) -> list[tuple[list[str], ...]]:
+    batch = store.batch(np.arange(len(store)))
+    sides = (batch.previous, batch.current, batch.following)
+    return list(zip(*(words_of(store, side) for side in sides), strict=True))
+
+
+def expected(documents: list[list[str]], maximum_length: int = 30) -> list[tuple[list[str], ...]]:
+    triples: list[tuple[list[str], ...]] = []
+    for document in documents:
+        cut = [[*sentence.split()[: maximum_length - 1], END] for sentence in document if sentence.strip()]
+        triples += [(cut[k - 1], cut[k], cut[k + 1]) for k in range(1, len(cut) - 1)]
+    return triples
+
+
+def test_neighbours_are_of_one_document(tmp_path: Path) -> None:
+    documents = [["a", "b c", "d", "e f g"], ["h"], ["i", "j"], ["k", "l", "m"]]
+    store = make_store(tmp_path, documents)
+    assert triples_of(store) == expected(documents)
+    assert [(" ".join(t[0]), " ".join(t[2])) for t in triples_of(store)] == [
+        ("a \n", "d \n"),
+        ("b c \n", "e f g \n"),
+        ("k \n", "m \n"),
+    ]
+    assert (store.sentences, store.documents, store.skipped) == (10, 4, 0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> None:
+    documents = random_documents()
+    whole = block(*documents)
+    parts = [
+        SentenceBlock(whole.sentences.slice(first, rows), whole.documents[first : first + rows])
+        for first in range(0, len(whole), rows)
+    ]
+    store = build_triple_store(tmp_path / "parts", parts, LIMITS, 30)
+    assert triples_of(store) == expected(documents)
+    assert store.fingerprint == make_store(tmp_path / "whole", documents).fingerprint
+    for name in ("word.ids", "word.starts", "centres", "triples.json", "word.vocabulary.json"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_sentence_without_words_is_left_out(tmp_path: Path) -> None:
+    documents = [["", "a", " ", "b", "c", ""], ["", ""]]
+    store = make_store(tmp_path, documents)
+    assert triples_of(store) == expected(documents) == [(["a", END], ["b", END], ["c", END])]
+    assert (store.sentences, store.skipped) == (3, 5)
+
+
+def test_long_sentences_are_cut_and_still_end(tmp_path: Path) -> None:
+    documents = [["a b c d e", "f g h i", "j k l"]]
+    store = make_store(tmp_path, documents, maximum_length=4)
+    assert triples_of(store) == expected(documents, 4)
+    assert triples_of(store)[0][0] == ["a", "b", "c", END]
+
+
+def test_rare_words_are_unknown(tmp_path: Path) -> None:
+    documents = random_documents(seed=3)
+    counts = Counter(word for document in documents for sentence in document for word in sentence.split())
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    store = make_store(tmp_path, documents, maximum_size=4)
+    assert store.vocabulary.units == [UNKNOWN, *ranked[:4], END]
+    seen = {word for triple in triples_of(store) for sentence in triple for word in sentence}
+    assert seen == set(store.vocabulary.units)
+
+
+def test_no_token_is_taken_for_the_end(tmp_path: Path) -> None:
+    store = make_store(tmp_path, [[r"\n", "</s>", "UUUNKKK \u2028 \x85 x"]])
+    ids = store.batch(np.arange(1))
+    end = store.vocabulary.id_of(END)
+    for side in (ids.previous, ids.current, ids.following):
+        assert side.ids.tolist().count(end) == 1
+
+
+@pytest.mark.parametrize(
+    "documents", [[], [["a"], ["b"], ["c", "d"]], [["", "", ""]]], ids=["nothing", "short", "blank"]
+)
+def test_nothing_to_train_on_is_an_error(tmp_path: Path, documents: list[list[str]]) -> None:
+    with pytest.raises(InputError, match=r"no triple to train on: .*none with a neighbour on both sides"):
+        make_store(tmp_path, documents)
+    with pytest.raises(InputError, match="no such file"):
+        TripleStore(tmp_path)
+
+
+def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
+    make_store(tmp_path)
+    path = tmp_path / "triples.json"
+    index = json.loads(path.read_text())
+    for changes, message in (
+        ({"format": 9}, "format 9"),
+        ({"words": {**index["words"], "largest_id": 10_000}}, "ids up to 10000"),
+        ({"words": {**index["words"], "tokens": 3}}, "bytes, its index says"),
+        ({"words": {**index["words"], "dtype": "int99"}}, "damaged description"),
+        ({"sentences": "x"}, "damaged"),
+    ):
+        path.write_text(json.dumps({**index, **changes}))
+        with pytest.raises(InputError, match=message):
+            TripleStore(tmp_path)
+
+
+def test_the_files_are_mapped_and_not_read(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    sequences = store._sequences
+    mapped = (sequences._ids, sequences._starts, store._centres)
+    assert all(isinstance(value, np.memmap) for value in mapped)
+
+
+WORDS = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])
+
+
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((4, 3), (7, 3), (7,))
+    states, weight, bias = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes
+    )
+    return states, weight, bias
+
+
+def by_hand(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    total = torch.zeros((), dtype=torch.float64)
+    for row, sentence in enumerate(([1, 1, 3], [6], [0, 2, 2, 2], [5])):
+        logits = [weight[word] @ states[row] + bias[word] for word in range(7)]
+        normaliser = sum(logit.exp() for logit in logits).log()  # type: ignore[union-attr]
+        for word in sentence:
+            total = total + normaliser - logits[word]
+    return total
+
+
+@pytest.mark.parametrize("elements", [1, 7, 14, 21, 1000])
+def test_it_is_the_sum_over_words(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
+    """However many rows are held at once."""
+    monkeypatch.setattr(likelihood, "_CHUNK_ELEMENTS", elements)
+    given = inputs()
+    value, expected = negative_log_likelihood(*given, WORDS), by_hand(*given)
+    torch.testing.assert_close(value, expected)
+    for found, wanted in zip(
+        torch.autograd.grad(3 * value, given), torch.autograd.grad(3 * expected, given), strict=True
+    ):
+        torch.testing.assert_close(found, wanted)
+    with torch.no_grad():
+        torch.testing.assert_close(negative_log_likelihood(*given, WORDS), expected)
+
+
+def test_its_gradient_is_that_of_finite_differences() -> None:
+    assert torch.autograd.gradcheck(lambda *given: negative_log_likelihood(*given, WORDS), inputs())
+
+
+def test_large_logits_do_not_overflow() -> None:
+    states, weight, bias = inputs()
+    value = negative_log_likelihood(1e4 * states, weight, bias, WORDS)
+    gradients = torch.autograd.grad(value, (states, weight, bias))
+    assert all(bool(torch.isfinite(item).all()) for item in (value, *gradients))
+
+
+def test_bfloat16_products_are_near() -> None:
+    generator = torch.Generator().manual_seed(1)
+    states = torch.randn(4, 64, generator=generator).requires_grad_()
+    weight = (0.1 * torch.randn(7, 64, generator=generator)).requires_grad_()
+    bias = torch.zeros(7, requires_grad=True)
+    exact = negative_log_likelihood(states, weight, bias, WORDS)
+    near = negative_log_likelihood(states, weight, bias, WORDS, torch.bfloat16)
+    assert near.dtype == torch.float32
+    assert near.item() != exact.item()
+    torch.testing.assert_close(near, exact, rtol=0.01, atol=0)
+    for found, wanted in zip(
+        torch.autograd.grad(near, (states, weight, bias)),
+        torch.autograd.grad(exact, (states, weight, bias)),
+        strict=True,
+    ):
+        assert float((found - wanted).norm() / wanted.norm()) < 0.02
+
+
+def sampled_value(words: SampledWords) -> Tensor:
+    states, weight, bias = inputs()
+    some = Bags(words.numbers(WORDS.ids, 7), WORDS.offsets)
+    return negative_log_likelihood(states, weight[words.ids], bias[words.ids] + words.correction, some)
+
+
+@pytest.mark.parametrize("count", [2, 3, 100])
+def test_all_other_words_give_the_exact_loss(count: int) -> None:
+    """Five of seven words are predicted: with two others nothing is left out."""
+    words = sample_words(WORDS.ids, 7, count, np.random.default_rng(1))
+    assert sorted(words.ids.tolist()) == list(range(7))
+    torch.testing.assert_close(sampled_value(words), by_hand(*inputs()))
+
+
+def test_the_normaliser_is_estimated_without_bias() -> None:
+    generator = torch.Generator().manual_seed(2)
+    logits = torch.randn(40, generator=generator, dtype=torch.float64)
+    predicted = torch.tensor([3, 17, 3])
+    sums = []
+    for seed in range(4000):
+        words = sample_words(predicted, 40, 6, np.random.default_rng(seed))
+        assert words.ids[:2].tolist() == [3, 17] and len(set(words.ids.tolist())) == 8
+        sums.append((logits[words.ids] + words.correction).exp().sum())
+    estimate = torch.stack(sums)
+    error = float(estimate.std()) / len(sums) ** 0.5
+    assert float(estimate.mean()) == pytest.approx(float(logits.exp().sum()), abs=5 * error)
+
+
+def test_a_vocabulary_of_nothing_but_predicted_words() -> None:
+    words = sample_words(torch.arange(7), 7, 5, np.random.default_rng(1))
+    assert words.ids.tolist() == list(range(7)) and not words.correction.any()
