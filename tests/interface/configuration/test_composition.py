@@ -190,5 +190,5 @@ def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable
 )
 def test_what_was_removed_names_what_replaces_it(change: dict[str, Any], message: str) -> None:
     content = yaml.safe_load(compose(CONFIGS, []))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         check_parameters({**content, **change}, "params.yaml")
