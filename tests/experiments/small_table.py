@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {
         },
         {
             "name": "overlap",
-            "commands": [["paraforge", "evaluate", "jaccard", "{sts}", "-o", "{out}/scores.json", "--force"]],
+            "commands": [["paraforge", "evaluate", "general", "{sts}", "-o", "{out}/scores.json", "--force"]],
             "scores": {"": "{out}/scores.json"},
         },
     ],
