@@ -39,7 +39,7 @@ from benchmarks import fault_projects
 from benchmarks.fault_projects import HOSTS, MEMORY, stages
 from benchmarks.faulty_process import FAULT
 from benchmarks.results import Measurement, append, directory, read
-from tests.project import project_environment, warm_environment
+from tests.project import project_environment
 
 OUTCOMES = ("same", "noticed", "lost", "silent", "unclear", "stuck")
 GOOD = ("same", "noticed")
@@ -187,7 +187,7 @@ class Command:
 
     def start(self, stage: str, order: Mapping[str, Any] | None) -> Command:
         """Start it, with a fault or without."""
-        environment = {**project_environment(self.project), "PATH": warm_environment()["PATH"]}
+        environment = project_environment(self.project)
         # Workers of Dask are forked from a process that has imported Dask.
         environment["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
         environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import logging
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -25,20 +22,17 @@ if TYPE_CHECKING:
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Workers of Dask are forked from a process that has imported Dask, as in its own tests.
-os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 # Tensors are small here, and other tests run on the other cores: threads would only wait for one another.
 os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-# A machine that is slow or busy is no fault of what is tested.
-_SLOW = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=_SLOW)
-hypothesis.settings.load_profile("patient")
-# Importing and collecting leaves no garbage; see pytest_collection_finish.
-gc.disable()
-
-
-# What workers of Dask and processes that are killed run.
-FORKED = tuple(f"paraforge.{wing}." for wing in ("base", "intake", "translation", "corpus", "products"))
+# A slow or busy machine is not a fault. 'make test-full' sets HYPOTHESIS_PROFILE=thorough.
+for _name, _examples in (("fast", 15), ("thorough", 100)):
+    hypothesis.settings.register_profile(
+        _name,
+        deadline=None,
+        max_examples=_examples,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 @pytest.fixture(scope="session")
@@ -144,27 +138,6 @@ def _no_default_scheduler() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what may take long, so that all processes of the tests end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
-
-
-def pytest_collection_finish() -> None:
-    """What has been imported and collected stays: garbage is not looked for among it again, and processes are
-    forked from one that has imported it, too."""
-    gc.freeze()
-    gc.enable()
-    imported = [name for name in sys.modules if name == "torch" or name.startswith(FORKED)]
-    if "paraforge.corpus.scoring.score" in imported:
-        imported.append("tests.used_once")
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["distributed", *imported])
-    if "paraforge.base.shards.pool" in imported:  # tests/base/shards/test_scheduler.py has some spawned
-        forking = SimpleNamespace(get_context=lambda method: server)
-        vars(sys.modules["paraforge.base.shards.pool"])["multiprocessing"] = forking
-    if "distributed" in sys.modules:
-        sys.modules["distributed.utils"]._forkserver_preload_set = True  # or it has a list of its own
-    if "paraforge.translation.training.processes" in sys.modules:
-        from tests.forked import fork_trainings
-
-        fork_trainings()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

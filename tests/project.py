@@ -17,7 +17,6 @@ import yaml
 from filelock import FileLock
 
 from paraforge.interface.configuration.composition import compose
-from tests import warm
 
 ROOT = Path(__file__).resolve().parent.parent
 CHOICES = ("translation=fake", "corpus=sample")
@@ -50,9 +49,6 @@ def _composed(*overrides: str) -> str:
 def make_finished(directory: Path) -> None:
     """Make a project that DVC has run to the corpus. SECONDS in it says how long that took."""
     make_project(directory, TRAINED)
-    # What programs are forked from is started, and what numba compiles is compiled.
-    (directory / "pairs.tsv").write_text("A dog runs.\tA dog is running.\n" * 20, encoding="utf-8")
-    run("paraforge", "score", "pairs.tsv", "scored.parquet", cwd=directory)
     started = time.monotonic()
     run("dvc", "repro", "publish", cwd=directory)
     (directory / SECONDS).write_text(str(time.monotonic() - started))
@@ -97,12 +93,6 @@ def environment() -> dict[str, str]:
     }
 
 
-def warm_environment() -> dict[str, str]:
-    """The same with programs that start at once: `paraforge`, `dvc` and the stages (see tests/warm.py)."""
-    found = environment()
-    return {**found, "PATH": f"{warm.programs()}{os.pathsep}{found['PATH']}"}
-
-
 def project_environment(directory: Path) -> dict[str, str]:
     """The environment in which ``python -m paraforge.stages.X`` runs this checkout's code."""
     path = os.pathsep.join([str(ROOT / ".mypy"), str(directory)])
@@ -130,9 +120,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 def run(*command: str, cwd: Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and check its exit code (None for any)."""
-    result = subprocess.run(
-        command, cwd=cwd, env=warm_environment(), capture_output=True, text=True, check=False
-    )
+    result = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
     if expect is not None:
         assert result.returncode == expect, (
             f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
@@ -145,7 +133,7 @@ def start(*command: str, cwd: Path, stderr: int = subprocess.STDOUT) -> subproce
     return subprocess.Popen(
         command,
         cwd=cwd,
-        env=warm_environment(),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,

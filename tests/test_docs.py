@@ -3,7 +3,6 @@
 import os
 import re
 import runpy
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -41,24 +40,6 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
     folders = "pipeline|tests|benchmarks|experiments|scripts|stages|results"
     for name in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
         assert (ROOT / name).exists(), name
-
-
-@pytest.mark.parametrize(
-    ("name", "page"),
-    [
-        ("report", "README.md"),
-        ("browse", "README.md"),
-        ("browse", "docs/query.md"),
-        ("annotation", "docs/annotation.md"),
-    ],
-)
-def test_the_pictures_are_there_and_small(name: str, page: str) -> None:
-    data = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert 10_000 < len(data) < 200_000
-    width, height = struct.unpack(">II", data[16:24])
-    assert 800 <= width <= 1600 and 600 <= height <= 1200
-    assert f"pictures/{name}.png" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_site() -> None:

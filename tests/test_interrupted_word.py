@@ -1,6 +1,5 @@
 """Code 130 comes with the word, whichever of the main thread and the watcher of signals is the faster."""
 
-import itertools
 import signal
 import subprocess
 import sys
@@ -34,7 +33,7 @@ wait()
 """
 
 
-CASES = list(itertools.product(("write", "read"), ("SIGTERM", "SIGINT"), ("begun", "importing")))
+CASES = [("write", "SIGTERM", "begun"), ("read", "SIGINT", "importing")]
 
 
 def test_the_word_is_said_once() -> None:
@@ -74,8 +73,7 @@ threading.Thread(target=reach, args=("threads",)).start()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("place", ["after the block", "threads", "exit functions", "taken down"])
+@pytest.mark.parametrize(("place", "number"), [("threads", signal.SIGTERM), ("taken down", signal.SIGINT)])
 def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str, number: int) -> None:
     """At no time is the program killed by it, which would make a failure of what is finished."""
     process = subprocess.Popen(

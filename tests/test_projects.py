@@ -23,11 +23,6 @@ from tests.here import run_command
 from tests.interface.project.bitexts import bitext
 from tests.project import ROOT, digests, run
 
-FORMER = Path(__file__).parent / "former_project"
-"""A project as version 0.1.0 made it, run with the fake engine up to the corpus: without its data, and
-with most of its configurations left out. `configs/score/default.yaml` and `configs/corpus/my.yaml` are its
-user's."""
-
 
 @pytest.fixture(scope="module")
 def new(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -40,11 +35,6 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(new: Path, tmp_path: Path) -> Path:
     return shutil.copytree(new, tmp_path / "my", symlinks=True)
-
-
-@pytest.fixture
-def former(tmp_path: Path) -> Path:
-    return shutil.copytree(FORMER, tmp_path / "former", symlinks=True)
 
 
 def test_a_new_project_is_like_the_clone(new: Path) -> None:
@@ -154,24 +144,23 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("command", [["configure"], ["configure", "score=none"], ["plan", "--rate", "1"]])
-@pytest.mark.parametrize("older", ["a step", "a file", "0.1.0"])
+@pytest.mark.parametrize("older", ["a step", "a file"])
 def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
-    older: str, command: list[str], project: Path, former: Path, monkeypatch: pytest.MonkeyPatch
+    older: str, command: list[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = former if older == "0.1.0" else project
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(project)
     if older == "a file":
         VERSIONS.write_text("paraforge: 0.1.0\n", encoding="utf-8")
     elif older == "a step":
         monkeypatch.setattr(versions, "INGEST", versions.INGEST + 1)
-    before = digests(place)
+    before = digests(project)
     with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
         run_command(*command)
-    assert digests(place) == before
-    assert "paraforge init --upgrade" in [one.remedy for one in project_findings(place)]
+    assert digests(project) == before
+    assert "paraforge init --upgrade" in [one.remedy for one in project_findings(project)]
     run_command("init", "--upgrade")
     run_command("configure", "--no-files")
-    assert all(one.state != "broken" for one in project_findings(place))
+    assert all(one.state != "broken" for one in project_findings(project))
 
 
 @pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\nwritten: 2\n", "\xff"])
@@ -214,7 +203,7 @@ def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: py
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("step", [0, 1, 2, 3, 9, -2, -1])
+@pytest.mark.parametrize("step", [1, 9, -1])
 def test_what_was_killed_midway_continues(
     new: Path, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from benchmarks import device, gpu_proof
 from benchmarks.device import Watch, name_of
 from benchmarks.gpu_proof import PARTS, Figures, Setting, app, run, write_expected
+from benchmarks.hardware import answer_of
 from benchmarks.results import read
-from benchmarks.ways import answer_of
 from paraforge.base.errors import InputError
 from paraforge.translation.engines.ctranslate2 import CTranslate2Translator
 from paraforge.translation.torch_search.search import Search

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import ParaforgeError
+from paraforge.base.errors import InputError, ParaforgeError
 from tests.damage import Damage, apply, remove, truncate
-from tests.guarantees.stages import STAGES, copy, result
+from tests.guarantees.stages import STAGES, change, copy, result
 from tests.here import inside, run_stage
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -67,3 +67,32 @@ def test_a_flipped_bit_in_any_column(finished: Path, tmp_path: Path, stage: str,
         damaged[column.data_page_offset + column.total_compressed_size // 2] ^= 1
         found[-1].write_bytes(damaged)
         check(project, stage, found[-1], wanted)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_damaged_file_of_the_work_directory(finished: Path, tmp_path: Path, stage: str) -> None:
+    """Each kind of file that a stage keeps is cut once: it is made again, or the error names it."""
+    wanted = result(finished, stage)
+    begun = copy(finished, tmp_path / "begun", work=False)
+    with inside(begun):
+        assert run_stage(stage)
+    work = begun / "work"
+    for number, kept in enumerate(last_of_each_kind(work) if work.exists() else []):
+        if kept.name != "lock":
+            project = copy(begun, tmp_path / str(number))
+            path = project / kept.relative_to(begun)
+            apply(truncate, path)
+            check(project, stage, path, wanted)
+
+
+def test_directories_that_are_not_aligned_are_refused(finished: Path, tmp_path: Path) -> None:
+    """The numbers of rows are equal: only what the indices name tells them apart."""
+    project = copy(finished, tmp_path / "project")
+    change(project, {"translate.fake.defects": 0.5})
+    with inside(project):
+        assert run_stage("translate")
+        for stage in ("select", "publish", "lexicon", "statistics"):
+            wanted = result(project, stage)
+            with pytest.raises(InputError, match=r"made from other shards of 'translate'.*dvc repro"):
+                run_stage(stage)
+            assert result(project, stage) == wanted

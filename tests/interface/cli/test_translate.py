@@ -13,14 +13,14 @@ import pytest
 from paraforge.base.errors import ConfigurationError
 from paraforge.interface.cli import main
 from paraforge.interface.cli.translate import _settings
-from tests.project import warm_environment
+from tests.project import environment
 
 COMMAND = [sys.executable, "-c", "from paraforge.interface.cli import main; main()", "translate"]
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     command = ["paraforge", "translate", *map(str, arguments)]
-    return subprocess.run(command, env=warm_environment(), input=stdin, capture_output=True, timeout=120)
+    return subprocess.run(command, env=environment(), input=stdin, capture_output=True, timeout=120)
 
 
 def rows(text: bytes) -> list[list[str]]:

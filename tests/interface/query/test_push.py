@@ -18,7 +18,7 @@ from tests.corpus.publication.test_groups import SPLITS, related_pairs
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.interface.query.fake_hub import TOKEN, FakeHub, fake_hub
-from tests.project import warm_environment
+from tests.project import environment as outer_environment
 
 pytest.importorskip("huggingface_hub")
 NAME = "me/corpus"
@@ -46,7 +46,7 @@ def environment(hub: FakeHub, tmp_path: Path, token: str = TOKEN) -> dict[str, s
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
-    outer = {key: value for key, value in warm_environment().items() if key != "HF_HUB_OFFLINE"}
+    outer = {key: value for key, value in outer_environment().items() if key != "HF_HUB_OFFLINE"}
     return {**outer, **settings, "COLUMNS": "300"}
 
 

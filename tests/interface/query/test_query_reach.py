@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.interface.query.database import open_database
 from tests.interface.query.test_query import ask
-from tests.project import digests, ends_politely, warm_environment
+from tests.project import digests, ends_politely, environment
 
 # Hours of work for the database; Python has nothing to do meanwhile.
 LONG = (
@@ -165,7 +165,7 @@ def test_a_closed_pipe_is_quiet(corpus: Path, form: str) -> None:
     sql = "SELECT a.reference FROM corpus a, corpus b LIMIT 20000"
     with subprocess.Popen(
         ["paraforge", "query", str(corpus), sql, "-f", form, "--count", "20000"],
-        env=warm_environment(),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:

@@ -75,8 +75,7 @@ def test_precision() -> None:
 def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     chosen = parameters()
-    # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage. This
-    # process is not forked, as tests/forked.py has it elsewhere.
+    # SIGTERM after the first report: the process writes a checkpoint and ends, and so does the stage.
     begun: list[Path] = []
 
     def bar(**values: Any) -> Any:
@@ -84,7 +83,6 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
         return progress(**values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(processes, "subprocess", subprocess)
         patch.setattr(processes, "progress", bar)
         patch.setattr(processes, "stop_requested", lambda: bool(begun))
         with pytest.raises(Interrupted):
