@@ -29,11 +29,11 @@ LEXICON = Path("data/lexicon")
 @options_of(
     LexiconParameters,
     *("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),
-    *("smoothing", "pseudo_count", "smooth_all", "classes", "spacy_model"),
+    *("pseudo_count", "smooth_all", "classes"),
 )
 def extract(
     values: dict[str, Any],
-    input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory, Parquet file or TSV"),
+    input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory or Parquet file"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
         [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
@@ -45,15 +45,11 @@ def extract(
 ) -> None:
     """Extract a lexicon from paraphrase pairs.
 
-    A TSV has reference, translation and perhaps the paraphrase score, as the released ParaNMT-50M; it may be
-    compressed.
-
     \b
     Examples:
       paraforge lexicon extract data/corpus my-lexicon
-      paraforge lexicon extract para-nmt-50m.txt paranmt-lexicon
       paraforge lexicon extract data/translated my-lexicon --aligned data/scored
-      paraforge lexicon extract pairs.tsv.gz my-lexicon --all-scores --minimum-pairs 2 --smooth-all
+      paraforge lexicon extract pairs.parquet my-lexicon --all-scores --minimum-pairs 2 --smooth-all
     """
     from paraforge.products.lexicon.extraction import extract_lexicon
 
@@ -89,7 +85,7 @@ def lookup(
     \b
     Examples:
       paraforge lexicon lookup laughed respectful
-      paraforge lexicon lookup laughed -l paranmt-lexicon --minimum-pairs 100 --json
+      paraforge lexicon lookup laughed -l my-lexicon --minimum-pairs 100 --json
     """
     from paraforge.products.lexicon.lookup import Lexicon
 

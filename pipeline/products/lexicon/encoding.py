@@ -96,7 +96,7 @@ def encode_piece(
     if done := read_json_or_none(report_path):
         return done
     selected = select_pairs(piece.read(columns), parameters.filters, held_out)
-    classify = build_classifier(parameters.classes, parameters.language, parameters.spacy_model)
+    classify = build_classifier(parameters.classes, parameters.language)
     sides = classify(selected.references, selected.translations)
     vocabulary = sides[0].vocabulary
     counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]

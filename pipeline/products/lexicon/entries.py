@@ -20,7 +20,7 @@ from paraforge.base.shards.scheduler import Jobs
 from paraforge.corpus.publication.lexicon_layout import ROWS_PER_FILE, ROWS_PER_GROUP, SCHEMA, WORDS_SCHEMA
 from paraforge.products.lexicon.counting import PairCounts
 from paraforge.products.lexicon.encoding import CountedWords, read_arrow
-from paraforge.products.lexicon.parameters import LexiconParameters, Smoothing
+from paraforge.products.lexicon.parameters import LexiconParameters
 
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
@@ -55,38 +55,29 @@ def ordinary_pmi(
     first: tuple[Counts, Counts],
     second: tuple[Counts, Counts],
     pairs: int,
-    smoothing: Smoothing,
     pseudo_count: float,
     smooth_all: bool = False,
 ) -> Values:
     """PMI within a sentence, on references and on translations apart, then averaged (ParaNMT A.1).
 
-    Where only one side has the two words together, that side's value is taken. Where neither has, there is no
-    such value, and over both sides' 2 x pairs sentences, with E = `#(u) #(v) / N` sentences to be expected by
-    chance:
-
-    * ``shrinkage``: `ln( k / (E + k) )`. The ratio of found to expected sentences is drawn towards 1 as if k
-      more had been found where k more were expected: that they were never seen together means much for
-      frequent words, nothing for rare ones;
-    * ``pseudo_count``: `ln( k / E )`, as if k sentences had both; rare words get a high value;
-    * ``independence``: 0;
-    * ``none``: NaN.
+    Where only one side has the two words together, that side's value is taken. Where neither has, it is
+    `ln( k / (E + k) )` over both sides' 2 x pairs sentences, with E = `#(u) #(v) / N` sentences expected by
+    chance: the ratio of found to expected sentences is drawn towards 1, as if k more had been found where k
+    more were expected. That they were never seen together means much for frequent words and nothing for rare
+    ones.
 
     Args:
         within: references, and translations, with both words.
         first: references, and translations, with u.
         second: references, and translations, with v.
         pairs: sentences of a side.
-        smoothing: what is used for words that never share a sentence.
         pseudo_count: k, above 0.
-        smooth_all: use the count plus k for all words: `ln( (n + k) / (E + k) )` or `ln( (n + k) / E )` on
-            each side with half of k, then averaged.
+        smooth_all: use `ln( (n + k) / (E + k) )` for all words, on each side with half of k, then averaged.
     """
     sides = np.stack([pmi(within[side], first[side], second[side], pairs) for side in (0, 1)])
-    if smooth_all and smoothing in ("shrinkage", "pseudo_count"):
+    if smooth_all:
         smoothed = [
-            _smoothed(within[side], first[side], second[side], pairs, smoothing, pseudo_count / 2)
-            for side in (0, 1)
+            _smoothed(within[side], first[side], second[side], pairs, pseudo_count / 2) for side in (0, 1)
         ]
         # A side that lacks one of the words is no evidence about the two.
         present = np.stack([(first[side] > 0) & (second[side] > 0) for side in (0, 1)])
@@ -97,23 +88,18 @@ def ordinary_pmi(
     result = np.full(total.shape, np.nan)
     np.divide(total, number, out=result, where=number > 0)
     unseen = number == 0
-    if smoothing != "none" and unseen.any():
+    if unseen.any():
         both_first = (first[0] + first[1])[unseen]
         both_second = (second[0] + second[1])[unseen]
         nothing = np.zeros(len(both_first), np.int64)
-        result[unseen] = _smoothed(nothing, both_first, both_second, 2 * pairs, smoothing, pseudo_count)
+        result[unseen] = _smoothed(nothing, both_first, both_second, 2 * pairs, pseudo_count)
     return result
 
 
-def _smoothed(
-    joint: Counts, first: Counts, second: Counts, sentences: int, smoothing: Smoothing, pseudo_count: float
-) -> Values:
-    if smoothing == "independence":
-        return np.zeros(len(joint))
+def _smoothed(joint: Counts, first: Counts, second: Counts, sentences: int, pseudo_count: float) -> Values:
     expected = first.astype(np.float64) * second / sentences
-    added = pseudo_count if smoothing == "shrinkage" else 0.0
     with np.errstate(divide="ignore"):
-        return np.log(joint + pseudo_count) - np.log(expected + added)
+        return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
 
 
 def assemble(
@@ -216,15 +202,12 @@ def write_range(
         (vocabulary.references[word], vocabulary.translations[word]),
         (vocabulary.references[paraphrase], vocabulary.translations[paraphrase]),
         pairs,
-        parameters.smoothing,
         parameters.pseudo_count,
         parameters.smooth_all,
     )
     adjusted = (cross - ordinary).astype(np.float32)
-    # Without an adjusted PMI ('smoothing: none') an entry comes last. Ties: cross-sentence PMI, then the
-    # name.
-    key = np.where(np.isnan(adjusted), np.float32(np.inf), -adjusted)
-    order = np.lexsort((places[paraphrase], -cross.astype(np.float32), key, places[word]))
+    # Ties: cross-sentence PMI, then the name.
+    order = np.lexsort((places[paraphrase], -cross.astype(np.float32), -adjusted, places[word]))
     of_word = places[word][order]
     first = np.flatnonzero(np.concatenate([[True], of_word[1:] != of_word[:-1]]))
     rank = np.arange(1, len(order) + 1) - np.repeat(first, np.diff(np.append(first, len(order))))

@@ -63,19 +63,19 @@ def extract_lexicon(
     started = time.monotonic()
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
-        source = open_pairs(inputs, work.path, parameters.filters)
+        source = open_pairs(inputs, parameters.filters)
         counted = {
             "version": versions.LEXICON,
             "input": source.fingerprint,
             **({"held_out": held_out.digest} if held_out else {}),
             "parameters": parameters.model_dump(
-                mode="json", include={"filters", "classes", "language", "spacy_model", "minimum_pairs"}
+                mode="json", include={"filters", "classes", "language", "minimum_pairs"}
             ),
         }
         # Another key cannot use these files: an abandoned run must not fill the disk for good.
         directory = work.path / hash_json(counted)[:40]
         for left in work.path.iterdir():
-            if left.is_dir() and left != directory and not left.name.startswith("text-"):
+            if left.is_dir() and left != directory:
                 remove_directory(left)
         with open_jobs(resources, source.rows) as jobs:
 

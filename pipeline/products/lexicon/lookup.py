@@ -101,10 +101,9 @@ class Lexicon:
         return result
 
     def normalise(self, word: str) -> list[str]:
-        """A word as the lexicon has it: lower-cased; with lemmas, its lemma; with tags, under every tag it
-        has.
+        """Give a word as the lexicon has it: lower-cased, or its lemma.
 
-        Raises MissingPackageError: the lexicon is of lemmas, and simplemma is not installed.
+        Raises MissingPackageError if the lexicon has lemmas and simplemma is not installed.
         """
         word = word.strip().lower()
         classes = self.manifest["parameters"]["classes"]
@@ -112,12 +111,7 @@ class Lexicon:
             from paraforge.products.lexicon.classes import lemma_of
 
             return [lemma_of(self.manifest["parameters"]["language"])(word)]
-        if classes == "words":
-            return [word]
-        if "/" in word:
-            name, _, tag = word.rpartition("/")
-            return [f"{name}/{tag.upper()}"]
-        return [f"{word}/{tag}" for tag in UNIVERSAL_TAGS]
+        return [word]
 
     def count_of(self, word: str) -> int:
         """Sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
@@ -129,10 +123,3 @@ class Lexicon:
             (pc.sum(table["reference_count"]).as_py() or 0)
             + (pc.sum(table["translation_count"]).as_py() or 0)
         )
-
-
-# https://universaldependencies.org/u/pos/
-UNIVERSAL_TAGS = (
-    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT",
-    "SCONJ", "SYM", "VERB", "X",
-)  # fmt: skip

@@ -1,11 +1,10 @@
 """Where the pairs to be counted come from, in pieces that can be read on their own.
 
 Row-aligned shard directories of the pipeline, a published corpus (its split for training), a directory of
-Parquet files, one Parquet file, or text with one pair a line: reference, translation and, if there is one,
-the paraphrase score, tab between them (the form of the released ParaNMT-50M), plain or compressed.
+Parquet files, or one Parquet file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, remove_directory, sha256_file
-from paraforge.base.interrupts import check_interrupt
+from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import holds_text
-from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     INDEX_NAME,
     ShardView,
-    ShardWriter,
     open_parquet,
     read_aligned,
     row_groups,
 )
-from paraforge.base.text.compression import open_bytes, refuse_binary
-from paraforge.base.text.lines import Reading
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
 from paraforge.corpus.publication.manifest import MANIFEST_NAME
-from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.readers.tsv import read_separated
 from paraforge.products.lexicon.parameters import LexiconFilters
 
 TEXT_COLUMNS = ("reference", "translation")
@@ -48,14 +40,6 @@ DECIDING_COLUMNS = (
     "rank",
 )
 _NUMBERS = ("paraphrase_score", "reference_tokens", "translation_tokens", "rank")
-TEXT_SCHEMA = pa.schema(
-    [
-        ("reference", pa.string()),
-        ("translation", pa.string()),
-        ("paraphrase_score", pa.float32()),
-        ("rejected", pa.string()),
-    ]
-)
 _NO_SCORE = "no paraphrase scores, and pairs below a score are to be left out"
 _SCORE_REMEDY = "Score the pairs, or count all of them (minimum_score: null, or --all-scores)."
 
@@ -110,14 +94,13 @@ class Selected:
     dropped: dict[str, int]
 
 
-def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -> PairSource:
+def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     """Find out what an input is and cut it into pieces.
 
     inputs: row-aligned shard directories, or one directory or file of another kind.
-    scratch: directory where text is kept as Parquet while the run lasts.
     filters: what will be asked of the pairs.
 
-    Raises InputError: no such input, an unknown kind, missing columns, a malformed line.
+    Raises InputError: no such input, an unknown kind, or missing columns.
     """
     if not inputs:
         raise InputError("no input is named")
@@ -144,7 +127,12 @@ def open_pairs(inputs: Sequence[Path], scratch: Path, filters: LexiconFilters) -
     with path.open("rb") as file:
         if file.read(4) == b"PAR1":
             return _parquet_files([path], filters)
-    return _text(path, scratch, filters)
+    raise InputError(
+        "not a corpus, and not a Parquet file",
+        path,
+        remedy="Turn text into Parquet with columns reference, translation and paraphrase_score, "
+        "or make a project of kind 'paraphrases' (docs/lexicon.md).",
+    )
 
 
 def _shards(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
@@ -188,56 +176,6 @@ def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
         wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
         if not right and not pa.types.is_null(kind):
             raise InputError(f"column {name!r} is {kind}, not {wanted}", path)
-
-
-def _text(path: Path, scratch: Path, filters: LexiconFilters) -> PairSource:
-    refuse_binary(path)
-    columns = _text_columns(path)
-    if "score" not in columns and filters.minimum_score is not None:
-        raise InputError(_NO_SCORE, path, 1, _SCORE_REMEDY)
-    fingerprint = sha256_file(path)
-    directory = scratch / f"text-{fingerprint[:40]}"
-    if not _is_whole(directory):
-        remove_directory(directory)
-        writer = ShardWriter(directory, TEXT_SCHEMA)
-        for block in _blocks(path, columns):
-            check_interrupt()
-            texts = [pc.cast(block.texts[name], pa.string()) for name in TEXT_COLUMNS]
-            scores = pa.nulls(len(block), pa.float32()) if block.scores is None else block.scores
-            refused = pc.if_else(pa.array(block.codes != 0), "malformed", pa.scalar(None, pa.string()))
-            writer.write(pa.table([*texts, scores, refused], schema=TEXT_SCHEMA))
-        writer.close({"step": "lexicon-text"})
-    return _shards([directory], filters)
-
-
-def _is_whole(directory: Path) -> bool:
-    try:
-        check_bytes(ShardView(directory))
-        return True
-    except InputError:
-        return False
-
-
-def _blocks(path: Path, columns: dict[str, int | str]) -> Iterator[Block]:
-    try:
-        yield from read_separated(path, columns, Reading())
-    except InputError as error:
-        # A remedy that names a parameter of ingest is none here.
-        remedy = None if "ingest." in (error.remedy or "") else error.remedy
-        raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
-
-
-def _text_columns(path: Path) -> dict[str, int | str]:
-    """Where reference, translation and score are, by the number of columns of the first line."""
-    with open_bytes(path) as stream:
-        first = stream.read(1 << 16).partition(b"\n")[0]
-    columns: dict[str, int | str] = {"reference": 0, "translation": 1}
-    tabs = first.count(b"\t")
-    if not tabs:
-        raise InputError(
-            "one column where reference and translation are expected, with a tab between them", path, 1
-        )
-    return columns if tabs == 1 else {**columns, "score": 2}
 
 
 def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:

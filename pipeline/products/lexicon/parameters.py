@@ -1,15 +1,15 @@
 """Parameters of the paraphrase lexicon."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath, expand
 
-Smoothing = Literal["shrinkage", "pseudo_count", "independence", "none"]
-ClassKind = Literal["words", "lemmas", "words_and_tags", "lemmas_and_tags"]
+ClassKind = Literal["words", "lemmas"]
 
 
 class LexiconFilters(Section):
@@ -25,19 +25,22 @@ class LexiconFilters(Section):
 class LexiconParameters(Section):
     """Section ``lexicon`` of params.yaml (ParaNMT appendix A.1)."""
 
+    removed: ClassVar[Mapping[str, str]] = {
+        "smoothing": "shrinkage is always used; its strength is pseudo_count",
+        "spacy_model": "classes are words or lemmas",
+    }
+
     filters: LexiconFilters = Field(default_factory=LexiconFilters)
     minimum_pairs: int = Field(10, ge=1, description="least number of pairs of an entry")
-    smoothing: Smoothing = Field(
-        "shrinkage", description="ordinary PMI of words that never share a sentence (docs/lexicon.md)"
+    pseudo_count: float = Field(
+        1.0, gt=0, description="strength of the shrinkage of ordinary PMI, in sentences (docs/lexicon.md)"
     )
-    pseudo_count: float = Field(1.0, gt=0, description="strength of the smoothing, in sentences")
     smooth_all: bool = Field(
         False, description="smooth the ordinary PMI of words that do share a sentence as well"
     )
     maximum_paraphrases: int | None = Field(None, ge=1, description="entries kept for a word; null keeps all")
     classes: ClassKind = Field("words", description="what is counted: words as they are, or classes of them")
     language: str = Field("en", pattern=r"^[a-z]{2,3}$", description="language of the lemmas (ISO 639-1)")
-    spacy_model: str = Field("en_core_web_sm", description="spaCy pipeline that tags parts of speech")
     word_lists: list[FilePath] = Field(
         default_factory=list, description="word similarity lists to evaluate on, e.g. SimLex-999.txt"
     )

@@ -22,7 +22,7 @@ HEAVY = {
         "numba",
         "sacremoses",
     ),
-    *("dask", "distributed", "spacy", "stanza", "datasets", "polars"),
+    *("dask", "distributed", "stanza", "datasets", "polars"),
 }
 # Runs commands one after the other in one process, so that what a later one imports shows.
 RUN = f"""

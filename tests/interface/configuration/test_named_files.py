@@ -63,7 +63,6 @@ NO_FILES = {
     "publish.languages": "languages",
     "publish.tags": "tags",
     "lexicon.language": "a language",
-    "lexicon.spacy_model": "an installed package",
     "paraphraser.language": "a language",
     "paraphraser.test_files.columns": "columns",
     "triplets.same_lines": "patterns of sources",

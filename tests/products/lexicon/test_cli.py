@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -19,9 +21,10 @@ PAIRS = [
 
 @pytest.fixture
 def lexicon(tmp_path: Path) -> Path:
-    """A lexicon extracted from a text file by the command line."""
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{a}\t{b}\t{score}\n" for a, b, score in PAIRS), encoding="utf-8")
+    """A lexicon extracted from a Parquet file by the command line."""
+    path = tmp_path / "pairs.parquet"
+    names = ("reference", "translation", "paraphrase_score")
+    pq.write_table(pa.table(dict(zip(names, zip(*PAIRS, strict=True), strict=True))), path)
     output = tmp_path / "lexicon"
     said = run("extract", path, output, "--minimum-pairs", 2, "--work", tmp_path / "work").stdout
     assert "from 2 of 3 pairs (left out: score 1)" in said
@@ -87,12 +90,12 @@ def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
 
 
 def test_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
-    run("extract", tmp_path / "pairs.tsv", lexicon, "--work", tmp_path / "work", "--force")
+    run("extract", tmp_path / "pairs.parquet", lexicon, "--work", tmp_path / "work", "--force")
     (lexicon / "lexicon.json").unlink()
     with pytest.raises(InputError, match="not a lexicon"):
-        run("extract", tmp_path / "pairs.tsv", lexicon, "--force")
+        run("extract", tmp_path / "pairs.parquet", lexicon, "--force")
 
 
 def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="smoothing: Input should be"):
-        run("extract", tmp_path / "pairs.tsv", tmp_path / "other", "--smoothing", "magic")
+    with pytest.raises(ConfigurationError, match="pseudo_count: Input should be greater than 0"):
+        run("extract", tmp_path / "pairs.parquet", tmp_path / "other", "--pseudo-count", "0")

@@ -28,7 +28,7 @@ def count(
     rows: int = 50_000,
     jobs: Jobs | None = None,
 ) -> PairCounts:
-    source = open_pairs([write_corpus(path / "corpus", corpus, rows)], path, FILTERS)
+    source = open_pairs([write_corpus(path / "corpus", corpus, rows)], FILTERS)
     parameters = EACH_PAIR.model_copy(update={"minimum_pairs": minimum})
     return count_pairs(source, parameters, path / "work", memory, jobs or Jobs())
 
@@ -115,7 +115,7 @@ def test_nothing_depends_on_the_number_of_workers(tmp_path: Path) -> None:
 
 def test_finished_pieces_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = zipf_corpus(200)
-    source = open_pairs([write_corpus(tmp_path / "corpus", corpus, 50)], tmp_path, FILTERS)
+    source = open_pairs([write_corpus(tmp_path / "corpus", corpus, 50)], FILTERS)
 
     class Broken(Exception):
         pass

@@ -1,6 +1,5 @@
 """From pairs to a lexicon on disk, checked against the definitions."""
 
-import gzip
 import itertools
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, agreeme
 from paraforge.products.lexicon import entries as module
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
-from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
+from paraforge.products.lexicon.parameters import LexiconParameters
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
 
@@ -108,16 +107,6 @@ def test_at_most_so_many_paraphrases(tmp_path: Path) -> None:
     assert sum(words["entries"]) == limited.num_rows
 
 
-def test_without_smoothing_unseen_pairs_come_last_and_have_no_adjusted_pmi(tmp_path: Path) -> None:
-    corpus = [("a", "b")] * 3 + [("a c", "a c")] * 2
-    extract(tmp_path, write_corpus(tmp_path / "corpus", corpus), smoothing="none")
-    rows = {row["paraphrase"]: row for row in entries(tmp_path).to_pylist() if row["word"] == "a"}
-    assert rows["b"]["adjusted_pmi"] is None
-    assert rows["b"]["ordinary_pmi"] is None
-    assert rows["b"]["rank"] == 2
-    assert rows["c"]["rank"] == 1
-
-
 def test_hong_kong(tmp_path: Path) -> None:
     """The paper's example: high cross-sentence PMI, but not a paraphrase."""
     corpus = [("hong kong is big", "hong kong is large")] * 20 + [("it is big", "it is large")] * 40
@@ -176,43 +165,11 @@ def test_a_published_corpus_and_a_single_file(tmp_path: Path) -> None:
         assert entries(tmp_path, f"other{number}").equals(entries(tmp_path, "first"))
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_the_form_of_the_released_corpus(tmp_path: Path, compressed: bool) -> None:
-    corpus = zipf_corpus(300)
-    text = "".join(f"{reference}\t{translation}\t0.8\n" for reference, translation in corpus).encode()
-    path = tmp_path / ("pairs.txt.gz" if compressed else "pairs.txt")
-    path.write_bytes(gzip.compress(text) if compressed else text)
-    extract(tmp_path, write_corpus(tmp_path / "shards", corpus), output="first")
-    extract(tmp_path, path, output="text")
-    assert entries(tmp_path, "text").equals(entries(tmp_path, "first"))
-    # nothing is left in the work directory
-    assert not [left for left in (tmp_path / "work" / "lexicon").iterdir() if left.is_dir()]
-
-
-def test_text_without_scores_is_counted_if_asked(tmp_path: Path) -> None:
+def test_text_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
-    path.write_text("a\tb\n" * 3, encoding="utf-8")
-    with pytest.raises(InputError, match=r"pairs.tsv:1: no paraphrase scores.*--all-scores"):
+    path.write_text("a\tb\t0.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"not a corpus, and not a Parquet file.*Turn text into Parquet"):
         extract(tmp_path, path)
-    assert extract(tmp_path, path, filters=LexiconFilters(minimum_score=None)).entries == 2
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a b\n", r"pairs.tsv:1: one column"),
-        (b"a\tb\t0.5\nc\td\n", r"pairs.tsv:2: 2 columns, the first line has 3"),
-        (b"a\tb\t0.5\nc\td\tgood\n", r"pairs.tsv:2: the score is 'good', not a number"),
-        (b"a\tb\t0.5\n\xff\xfe\td\t0.5\n", r"pairs.tsv:2: .*UTF-8"),
-        (b"", r"pairs.tsv: the file is empty"),
-    ],
-)
-def test_malformed_text_is_told_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message) as raised:
-        extract(tmp_path, path)
-    assert "ingest." not in str(raised.value)
 
 
 def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:

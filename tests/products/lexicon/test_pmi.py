@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from paraforge.products.lexicon.entries import cross_pmi, ordinary_pmi, pmi
-from paraforge.products.lexicon.parameters import Smoothing
 
 
 def array(*values: int) -> np.ndarray:
@@ -27,7 +26,7 @@ def test_pmi_of_words_never_together_is_missing() -> None:
     assert math.isnan(pmi(array(0), array(20), array(10), 100)[0])
 
 
-def within(reference: int, translation: int, smoothing: Smoothing = "none", **options: bool | float) -> float:
+def within(reference: int, translation: int, **options: bool | float) -> float:
     """u in 10 references and 20 translations, v in 5 and 4, of 100 pairs."""
     return float(
         ordinary_pmi(
@@ -35,7 +34,6 @@ def within(reference: int, translation: int, smoothing: Smoothing = "none", **op
             (array(10), array(20)),
             (array(5), array(4)),
             100,
-            smoothing,
             float(options.get("pseudo_count", 1.0)),
             bool(options.get("smooth_all", False)),
         )[0]
@@ -53,42 +51,31 @@ def test_one_side_stands_alone_where_the_other_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("smoothing", "pseudo_count", "value"),
-    [
-        # over both sides #(u) = 30, #(v) = 9, N = 200: E = 1.35
-        ("shrinkage", 1.0, math.log(1 / 2.35)),
-        ("shrinkage", 0.5, math.log(0.5 / 1.85)),
-        ("pseudo_count", 0.5, math.log(0.5 / 1.35)),
-        ("independence", 1.0, 0.0),
-    ],
+    # over both sides #(u) = 30, #(v) = 9, N = 200: E = 1.35
+    ("pseudo_count", "value"),
+    [(1.0, math.log(1 / 2.35)), (0.5, math.log(0.5 / 1.85))],
 )
-def test_words_never_in_one_sentence(smoothing: Smoothing, pseudo_count: float, value: float) -> None:
-    assert within(0, 0, smoothing, pseudo_count=pseudo_count) == pytest.approx(value)
-    # words that do share a sentence keep their value
-    assert within(2, 3, smoothing, pseudo_count=pseudo_count) == pytest.approx(within(2, 3))
-
-
-def test_without_smoothing_they_have_none() -> None:
-    assert math.isnan(within(0, 0, "none"))
+def test_words_never_in_one_sentence(pseudo_count: float, value: float) -> None:
+    assert within(0, 0, pseudo_count=pseudo_count) == pytest.approx(value)
+    # Words that do share a sentence keep their value.
+    assert within(2, 3, pseudo_count=pseudo_count) == pytest.approx(within(2, 3))
 
 
 def test_smoothing_all_draws_every_side_towards_independence() -> None:
     # references: E = 0.5, (2 + 0.5) / (0.5 + 0.5); translations: E = 0.8, (3 + 0.5) / (0.8 + 0.5)
     expected = (math.log(2.5) + math.log(3.5 / 1.3)) / 2
-    assert within(2, 3, "shrinkage", smooth_all=True) == pytest.approx(expected)
+    assert within(2, 3, smooth_all=True) == pytest.approx(expected)
 
 
 def test_words_of_opposite_sides_only_have_shrunken_pmi() -> None:
     """u in references alone, v in translations alone: only both sides together tell what to expect."""
-    value = ordinary_pmi(
-        (array(0), array(0)), (array(10), array(0)), (array(0), array(4)), 100, "shrinkage", 1.0, True
-    )[0]
+    value = ordinary_pmi((array(0), array(0)), (array(10), array(0)), (array(0), array(4)), 100, 1.0, True)[0]
     assert value == pytest.approx(math.log(1 / (1 + 10 * 4 / 200)))
 
 
 def test_shrinkage_says_little_of_rare_words_and_much_of_frequent_ones() -> None:
     nothing = (array(0, 0), array(0, 0))
     counts = (array(1, 500), array(1, 500))
-    rare, frequent = ordinary_pmi(nothing, counts, counts, 1000, "shrinkage", 1.0)
+    rare, frequent = ordinary_pmi(nothing, counts, counts, 1000, 1.0)
     assert -0.01 < rare < 0
     assert frequent == pytest.approx(math.log(1 / 501))
