@@ -1,5 +1,5 @@
 # make corpus   set everything up and rebuild the corpus that params.yaml describes
-# make test     set everything up and run the checks and the fast tests; make test-full runs all tests
+# make test     set everything up and run the checks and the fast tests; make test-full runs the others
 PYTHON      ?= python3
 CONSTRAINTS ?= constraints.txt
 VENV        := .venv
@@ -17,7 +17,7 @@ VERSIONS    ?= 3.11 3.12 3.13 3.14
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the fast tests"
-	@echo "make test-full  run all tests: kills, installations, clusters, trainings, older processors"
+	@echo "make test-full  run the other tests: kills, installations, clusters, trainings, older processors"
 	@echo "make test-all run the tests on every Python from 3.11 to 3.14 that this machine has"
 	@echo "make test-processors   run the numeric tests as older processors compute"
 	@echo "make results  write docs/results.md from the measurements in results/"
@@ -47,9 +47,10 @@ corpus: setup
 test: setup lint
 	$(MAKE) --jobs=2 types tests
 
-# All tests; then, as older processors compute, a tenth of the numeric ones, another tenth each day.
+# What 'make test' leaves out, and every property with many examples; then, as older processors compute, a tenth of
+# the numeric tests, another tenth each day.
 test-full: setup
-	python -m pytest -n auto --dist worksteal -m ''
+	HYPOTHESIS_PROFILE=thorough python -m pytest -n auto --dist worksteal -m 'full or hypothesis'
 	python scripts/test_processors.py --today
 
 # Each in an environment of its own; a Python that is missing is named, and is no failure.

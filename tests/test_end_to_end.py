@@ -89,7 +89,8 @@ def test_nothing_runs_again_and_a_threshold_runs_two_stages(project: Path, tmp_p
 
 def test_two_workers_killed_once_give_the_same_bytes(project: Path, tmp_path: Path) -> None:
     copied = tmp_path / "project"
-    shutil.copytree(project, copied, symlinks=True, ignore=shutil.ignore_patterns("work", "dvc.lock"))
+    ignored = shutil.ignore_patterns("work", "dvc.lock", "cache")
+    shutil.copytree(project, copied, symlinks=True, ignore=ignored)
     for name in ("data", "models"):
         for path in (copied / name).iterdir():
             if path.is_dir():

@@ -25,9 +25,6 @@ OVERRIDES = (
     "embeddings.models.word.encoder.dimension=8",
     "lexicon.minimum_pairs=1",
     "triplets=default",
-    "decoders=small",
-    "decoders.model.network.word_dimension=8",
-    "decoders.model.training.updates=6",
 )
 FAILING = "kolo"
 """The fake engine fails on Czech sentences with this in them."""
