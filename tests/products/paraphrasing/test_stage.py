@@ -71,6 +71,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.full
 def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = build(root, tmp_path)
     assert report.origin == "trained"
@@ -100,6 +101,7 @@ def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             build(root, tmp_path, **changes)
 
 
+@pytest.mark.full
 def test_an_lstm_trains_resumes_translates_and_is_imported(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +142,7 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
 TREES = ("(S (NP (PP)) (VP) (.))", "(S (NP) (VP (NP (PP))) (.))", "(S (VP (NP)))")
 
 
+@pytest.mark.full
 def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = pairs_of(root)
     sentences = sorted({row[side] for row in pairs for side in ("reference", "translation")})
@@ -207,6 +210,7 @@ def translations(model: Path, sentences: list[str]) -> list[str]:
     return [result.hypotheses[0].text for result in translator.translate(sentences)]
 
 
+@pytest.mark.full
 def test_diverse_beams_and_samples_of_fairseq(root: Path, tmp_path: Path) -> None:
     build(root, tmp_path)
     options = DecodingOptions(beam=4, nbest=4, maximum_target_tokens=30)

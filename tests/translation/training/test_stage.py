@@ -35,6 +35,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.full
 def test_training_once_and_publishing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
     resources = Resources(threads=1, devices=["cpu"], work=tmp_path / "work")
@@ -111,6 +112,7 @@ def test_the_key_has_the_precision_that_auto_means(
         assert places[-1].name == found
 
 
+@pytest.mark.full
 def test_a_bitext_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
     source = {

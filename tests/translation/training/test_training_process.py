@@ -72,6 +72,7 @@ def test_precision() -> None:
     assert precision("auto", "cpu") in ("float32", "bfloat16")
 
 
+@pytest.mark.full
 def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     chosen = parameters()
@@ -98,6 +99,7 @@ def test_the_process_trains_reports_and_resumes(tmp_path: Path, monkeypatch: pyt
     assert float(rows[-1]["bleu"]) == result.history[-1]["bleu"]
 
 
+@pytest.mark.full
 def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) -> None:
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     chosen = parameters(training={"accumulate": 2, "maximum_updates": 8})
@@ -120,6 +122,7 @@ def test_the_number_of_processes_changes_nothing_but_rounding(tmp_path: Path) ->
     assert last["extra_state"]["train_iterator"] == alone_last["extra_state"]["train_iterator"]
 
 
+@pytest.mark.full
 def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = write_shards(tmp_path / "shards", [(cs, en, None) for cs, en in bitext(300)])
     written = trainer_settings
@@ -158,6 +161,7 @@ def test_a_process_that_falls_silent_is_named_and_ended(
     assert f"the training process {silent[0].pid} has reported nothing" in caplog.text
 
 
+@pytest.mark.full
 def test_a_training_whose_process_stops_is_resumed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
