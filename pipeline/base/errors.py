@@ -149,13 +149,8 @@ class IncompleteError(ParaforgeError):
     exit_code = 5
 
 
-class UnfitWorkerError(IncompleteError):
-    """This worker of a cluster must not do the job; another may.
-
-    worker: its address, which the scheduler's side of the job fills in.
-    """
-
-    worker = ""
+class RetryError(IncompleteError):
+    """A job failed for something that may be there next time, on this worker or another; it is run again."""
 
 
 class Interrupted(ParaforgeError):

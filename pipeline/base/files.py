@@ -103,15 +103,12 @@ def temporary_name(path: Path) -> Path:
 
 
 def sweep(directory: Path, alone: bool = False) -> None:
-    """Remove what killed processes of this host left in a directory; looks once per process.
+    """Remove what killed processes of this host left in a directory.
 
     A directory that was to be replaced when the process was killed gets its name back.
 
-    alone: nobody else writes there, on any host: remove whatever is temporary, and look again.
+    alone: nobody else writes there, on any host: remove whatever is temporary.
     """
-    if directory in _swept and not alone:
-        return
-    _swept.add(directory)
     for left in directory.glob(".*.tmp"):
         found = _TEMPORARY.fullmatch(left.name)
         if alone or (found and found["host"] == socket.gethostname() and not _is_running(int(found["pid"]))):
@@ -119,6 +116,13 @@ def sweep(directory: Path, alone: bool = False) -> None:
                 left.rename(directory / found["name"])
             else:
                 remove(left)
+
+
+def sweep_once(directory: Path) -> None:
+    """Sweep a directory when this process first writes there."""
+    if directory not in _swept:
+        _swept.add(directory)
+        sweep(directory)
 
 
 def _is_running(process: int) -> bool:
@@ -140,7 +144,7 @@ def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Pa
     """
     target = Path(path)
     make_directory(target.parent)
-    sweep(target.parent)
+    sweep_once(target.parent)
     temporary = target.with_name(f"{target.name}.part") if keep else temporary_name(target)
     if not keep:
         unfinished_paths.add(temporary)

@@ -1,4 +1,4 @@
-"""Dask clusters: one that is made here or one that is there, its workers, and who of them this process is."""
+"""Connecting to a Dask cluster, or starting a local one; which of its workers this process is."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paraforge.base.errors import IncompleteError, InputError, first_line
+from paraforge.base.errors import IncompleteError, first_line
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from distributed import Client, Future, Security
+    from distributed import Client, Future
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ ATTEMPTS = 3
 _LEAST_OUT = 64
 _OUT_A_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
-# So long a run waits for a first worker, or for another when all have gone, before it stops.
+# How long a run waits for its first worker, or for another when all have gone.
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
 _CONNECTING = "30s"
@@ -130,51 +128,6 @@ def outcome(future: Future) -> tuple[Any, Exception | None]:
             return None, error
 
 
-def certificates(resources: Resources) -> dict[str, Path]:
-    """Absolute paths of the files of ``resources.tls``; none where Dask's own settings name them, or the
-    scheduler asks for none. Raises InputError: it asks for them, and nothing names them."""
-    from distributed import Security
-
-    if resources.tls is not None:
-        return {name: path.expanduser().absolute() for name, path in resources.tls}
-    if (resources.scheduler or "").startswith("tls://") and Security().tls_ca_file is None:
-        raise InputError(
-            f"{resources.scheduler} is encrypted, and no certificates are named",
-            remedy="Name them: resources.tls: {ca: ca.pem, cert: cert.pem, key: key.pem} (docs/scaling.md).",
-        )
-    return {}
-
-
-def _security(resources: Resources) -> Security | None:
-    """What the client proves itself with; None: what Dask's own settings say. Raises InputError: a file is
-    missing, or is not named."""
-    from distributed import Security
-
-    paths = certificates(resources)
-    if not paths:
-        return None
-    for name, path in paths.items():
-        if not path.is_file():
-            raise InputError("no such file", path, remedy=f"resources.tls.{name} names it.")
-    ca, cert, key = map(str, paths.values())
-    return Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
-
-
-def check_address(address: str) -> None:
-    """Raises InputError: Dask cannot use an address. A client that finds that out leaves threads behind."""
-    from distributed.comm import get_address_host_port, parse_address
-    from distributed.comm.registry import get_backend
-
-    try:
-        get_backend(parse_address(address)[0]).get_connector()
-        get_address_host_port(address)
-    except (ImportError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"resources.scheduler {address} cannot be used: {first_line(error)}",
-            remedy="Name what 'dask scheduler' prints, such as tcp://10.0.0.1:8786.",
-        ) from error
-
-
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
     """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
@@ -182,7 +135,6 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
     from distributed import Client, Security
 
     if resources.scheduler is not None:
-        check_address(resources.scheduler)
         if not resources.scheduler.startswith(("tls://", "wss://")) and resources.scheduler not in _warned:
             _warned.add(resources.scheduler)
             logger.warning(
@@ -191,14 +143,12 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
                 resources.scheduler,
             )
         try:
-            client = Client(
-                resources.scheduler, timeout=_CONNECTING, set_as_default=False, security=_security(resources)
-            )
-        except OSError as error:
-            or_else = "" if resources.tls is None else f", or it does not know the certificate ({error})"
+            client = Client(resources.scheduler, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
             raise IncompleteError(
-                f"nobody answers at {resources.scheduler}{or_else}: start one, or set resources.scheduler to "
-                "null"
+                f"cannot connect to the scheduler {resources.scheduler}: {first_line(error)}. Set "
+                "resources.scheduler to what 'dask scheduler' prints, such as tcp://10.0.0.1:8786, or null, "
+                "and name the certificates for tls:// in Dask's settings (docs/scaling.md)"
             ) from error
         with client:
             yield client
@@ -273,59 +223,32 @@ def _started(options: Mapping[str, Any]) -> Any:
 
 
 class Workers:
-    """The workers that are there, counted now and then, and which of them may be asked.
-
-    fit: addresses of those that may, where some have been refused; None: all, also those that join.
-    served: whether one has done a job: when the last such worker goes, another may come.
-    """
+    """Counts the workers now and then, and waits for a first one."""
 
     def __init__(self, client: Client, gpu: bool = False) -> None:
         """``gpu``: whether only workers that declare a ``GPU`` resource are of use."""
-        self.fit: list[str] | None = None
-        self.served = False
         self._client = client
         self._gpu = gpu
         self._asked = -math.inf
         self._number = 0
         self._last_seen = time.monotonic()
-        self._refused: dict[str, str] = {}
-
-    def refuse(self, address: str, reason: str) -> None:
-        """Ask a worker no more. Raises IncompleteError: no other is there, and none has done anything."""
-        if address not in self._refused:
-            logger.warning("the worker at %s is not used: %s. The others continue", address, reason)
-            self._refused[address] = reason
-            self._count()
-            if not self._number and not self.served:
-                raise self._none_left()
-
-    def _count(self) -> None:
-        known = self._client.sync(self._client.scheduler.identity)["workers"]
-        useful = [name for name, one in known.items() if not self._gpu or one["resources"].get("GPU")]
-        if self._refused:
-            self.fit = [name for name in useful if name not in self._refused]
-        self._number = len(useful if self.fit is None else self.fit)
-
-    def _none_left(self) -> IncompleteError:
-        refused = "".join(f"\n  - the worker at {name}: {reason}" for name, reason in self._refused.items())
-        why = "every worker was refused" if refused else f"no worker for {_PATIENCE_SECONDS / 60:.0f} minutes"
-        return IncompleteError(
-            f"{why}. What is finished is safe: start workers with this host's versions of libraries and run "
-            f"the same command again.{refused}"
-        )
 
     def tasks_out(self) -> int:
         """How many tasks the scheduler is to hold: enough for all workers, also for those that join. Raises
-        IncompleteError: no worker that can be used has been there for a quarter of an hour."""
+        IncompleteError if no usable worker has come for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
             before = self._number
-            self._count()
+            known = self._client.sync(self._client.scheduler.identity)["workers"].values()
+            self._number = sum(not self._gpu or bool(worker["resources"].get("GPU")) for worker in known)
             self._asked = now
             if self._number:
                 self._last_seen = now
             elif before:
                 logger.warning("all workers have gone; waiting for others")
             elif now - self._last_seen > _PATIENCE_SECONDS:
-                raise self._none_left()
+                raise IncompleteError(
+                    f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. What is finished is safe: "
+                    "start workers and run the same command again."
+                )
         return max(_LEAST_OUT, _OUT_A_WORKER * self._number)

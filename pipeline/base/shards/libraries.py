@@ -1,12 +1,8 @@
-"""Versions of the libraries that decide a step's bytes: recorded in its shards, and not mixed unasked."""
+"""Versions of the libraries that decide a step's bytes: recorded in its shards; a mixture is warned of."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-
-from paraforge.base.errors import InputError, UnfitWorkerError
-from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.work import WorkDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -32,68 +28,19 @@ def own_versions(libraries: Iterable[str]) -> Versions:
     return found
 
 
-def check_worker(wanted: Versions) -> None:
-    """Raise UnfitWorkerError: this process has other versions of libraries than those that a run wants."""
-    if is_made_otherwise(here := own_versions(wanted), wanted):
-        differ = [
-            f"{name} {here[name]}, not {number}" for name, number in wanted.items() if here[name] != number
-        ]
-        raise UnfitWorkerError(f"it has {', '.join(differ)}")
+def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
+    """Warn where several versions of a library made the shards of a step.
 
-
-def settle_versions(
-    work: WorkDirectory,
-    finished: Collection[str],
-    shards: int,
-    wanted: Versions,
-    resources: Resources,
-    begun: Collection[str] = (),
-) -> set[str]:
-    """See to finished shards that other versions made, as ``resources.other_versions`` says.
-
-    Shards that were all made by the same versions, with none missing, are no mixture and are left alone. A
-    shard has one version: one that was begun with others begins again, or stops the run like a finished one.
-
-    finished: keys of the finished shards. shards: of the step, finished or not. begun: keys of others.
-    wanted: what the missing ones would be made with. resources: ``stop``, ``reuse`` or ``redo``.
-
-    Returns keys of those that are to be made again: they have been discarded. Raises InputError: there are
-    such shards, and what to do with them was not said.
+    made: versions by library, as :func:`merged` gives them.
     """
-    made = {key: work.made_with(key) for key in finished}
-    others = {key: versions for key, versions in made.items() if is_made_otherwise(versions, wanted)}
-    complete = len(made) == shards and len({tuple(sorted(one.items())) for one in made.values()}) == 1
-    choice = resources.other_versions
-    halves = {key: versions for key in begun if (versions := work.begun_with(key, wanted)) is not None}
-    if choice != "stop":
-        for key in halves:
-            work.discard(key)
-    elif halves:
-        raise InputError(
-            f"{work.step}: {len(halves):,} of {shards:,} shards were begun with "
-            f"{described(halves.values(), wanted)}",
-            remedy="Set resources.other_versions to reuse or redo (they begin again), or install the other "
-            "version.",
+    mixed = [f"{name} {', '.join(versions)}" for name, versions in made.items() if len(versions) > 1]
+    if mixed:
+        logger.warning(
+            "%s: shards were made with several versions of libraries (%s), which the manifest names; to make "
+            "all of them anew, remove the step's directory in the work directory",
+            step,
+            "; ".join(mixed),
         )
-    if not others or (complete and choice != "redo"):
-        return set()
-    finding = (
-        f"{work.step}: {len(others):,} of {shards:,} shards are finished and were made with "
-        f"{described(others.values(), wanted)}"
-    )
-    if choice == "redo":
-        logger.warning("%s: they are made again", finding)
-        for key in others:
-            work.discard(key)
-        return set(others)
-    if choice == "reuse":
-        logger.warning("%s: they are kept, and the manifest names both versions", finding)
-        return set()
-    raise InputError(
-        finding,
-        remedy="Set resources.other_versions to reuse (they are kept, and the manifest names both "
-        "versions) or to redo (they are made again), or install the other version.",
-    )
 
 
 def is_made_otherwise(made: Versions, wanted: Versions) -> bool:

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from paraforge.base.section import Section
 
@@ -17,14 +16,6 @@ from paraforge.base.section import Section
 MEMORY_NAME = "memory"
 MOST_JOB_MEMORY = 1 << 30
 LEAST_JOB_MEMORY = 64 << 20
-
-
-class Tls(Section):
-    """Certificates (PEM files) that a scheduler and its clients prove themselves with."""
-
-    ca: Path = Field(description="certificate of the authority that signed all of them")
-    cert: Path = Field(description="own certificate")
-    key: Path = Field(description="its private key")
 
 
 class Resources(Section):
@@ -35,10 +26,6 @@ class Resources(Section):
         None,
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
         description="address of a running Dask scheduler; null for a local cluster",
-    )
-    tls: Tls | None = Field(
-        None,
-        description="of a scheduler tls://HOST:PORT: the files ca, cert and key; null: Dask's own settings",
     )
     devices: list[str] = Field(
         default_factory=lambda: ["auto"],
@@ -72,10 +59,6 @@ class Resources(Section):
     in_process_rows: int = Field(
         20_000, ge=0, description="with no more rows than this, no cluster is started"
     )
-    other_versions: Literal["stop", "reuse", "redo"] = Field(
-        "stop",
-        description="what to do with shards that another version of a library made: stop, reuse, redo",
-    )
     translation_memory: Path | None = Field(
         None,
         description="directory of the translation memory, which projects and hosts may share; null: memory/ "
@@ -94,12 +77,6 @@ class Resources(Section):
     worker_cache_gib: float = Field(
         20, ge=0, description="GiB that models may take there; those unused for longest are removed first"
     )
-
-    @model_validator(mode="after")
-    def _encrypted(self) -> Resources:
-        if self.tls is not None and not (self.scheduler or "").startswith("tls://"):
-            raise ValueError("tls is for a scheduler tls://HOST:PORT")
-        return self
 
     def memory_directory(self) -> Path:
         """The translation memory."""

@@ -7,21 +7,21 @@ import logging
 import os
 import traceback
 import uuid
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from paraforge.base.errors import IncompleteError, Interrupted, ParaforgeError, UnfitWorkerError
-from paraforge.base.interrupts import stop_requested
+from paraforge.base.errors import IncompleteError, ParaforgeError, RetryError
+from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import JobCounter, progress
 from paraforge.base.shards.cluster import ATTEMPTS, Workers, connect, outcome, watched_connection
-from paraforge.base.shards.copies import TransferError, copied, sending
-from paraforge.base.shards.disk import Disk, JobFiles, announced, on_shared_disk
-from paraforge.base.shards.libraries import Versions, check_worker, installed
+from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.transfer.copies import copied, sending
+from paraforge.base.shards.transfer.disk import Disk, announced, on_shared_disk
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,21 +62,17 @@ class Jobs:
         *,
         gpu: bool = False,
         at_once: int = 1,
-        libraries: Collection[str] = (),
         disk: Disk | None = None,
     ) -> None:
         """Use ``client``, or this process and ``at_once`` threads.
 
         gpu: whether a job needs a worker that declares a ``GPU`` resource.
         at_once: jobs that this process has in hand at a time.
-        libraries: distributions besides pyarrow whose versions decide what a job gives: a worker that has
-            others is named and not asked again.
         disk: how workers find out whether they see it; None: all of them do.
         """
         self._client = client
         self._gpu = gpu
         self._at_once = at_once
-        self._libraries = libraries
         self._disk = disk
 
     def run(
@@ -121,7 +117,7 @@ class Jobs:
 
         Raises:
             ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
-            IncompleteError: there are workers, but none of them has this process' versions of libraries.
+            IncompleteError: no worker has come for a quarter of an hour.
             Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
@@ -170,15 +166,13 @@ class Jobs:
                 function,
                 arguments[index],
                 (run, index),
-                versions,
                 self._disk,
                 None if files is None else files[index],
                 priority=-index,
                 resources={"GPU": 1} if self._gpu else None,
-                workers=workers.fit or None,
                 pure=False,
             )
-            pending[future] = index, {*(workers.fit or ())}
+            pending[future] = index
 
         def told(event: tuple[float, tuple[str, int, int]]) -> None:
             whose, index, rows = event[1]
@@ -188,51 +182,42 @@ class Jobs:
         # A few jobs a worker are out at a time: the scheduler need not hold a million, nor need we look
         # through them whenever one is done, and a worker that dies has few to be blamed for.
         waiting = deque(range(len(arguments)))
-        pending: dict[Any, tuple[int, set[str]]] = {}  # with the workers that may be asked, if not all may
+        pending: dict[Any, int] = {}
         suspects: list[int] = []
-        alone: set[int] = set()
+        tries: Counter[int] = Counter()
         workers = Workers(client, self._gpu)
-        versions = installed(self._libraries)
         client.subscribe_topic(_TOPIC, told)
         try:
             while waiting or pending or suspects:
-                if stop_requested():
-                    raise Interrupted()
+                check_interrupt()
                 with watched_connection(), client.as_current():
                     out = workers.tasks_out()
-                    for future, (index, asked) in list(pending.items()):
-                        if asked and asked.isdisjoint(workers.fit or ()):  # all of these have gone
-                            waiting.appendleft(index)
-                            del pending[future]
                     while waiting and len(pending) < out:
                         submit(waiting.popleft())
                     if not pending:
                         # Dask blames every job that a dying worker held. Alone, only the guilty one is there.
-                        index = suspects.pop()
-                        alone.add(index)
-                        submit(index)
+                        submit(suspects.pop())
                     try:
                         finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
                     except (DaskTimeoutError, TimeoutError):
                         continue
                 for future in finished.done:
-                    index, _ = pending.pop(future)
+                    index = pending.pop(future)
                     result, error = outcome(future)
+                    tries[index] += 1
                     if result is not None:
-                        workers.served = True
                         if result[2] is not None:
                             assert files is not None
                             files[index].commit(result[2])
                         counter.finish(index, result[0])
                         yield index, result[1]
-                    elif isinstance(error, UnfitWorkerError):
-                        workers.refuse(error.worker, str(error))
-                        waiting.appendleft(index)
-                    elif isinstance(error, KilledWorker | TransferError) and index not in alone:
+                    elif isinstance(error, KilledWorker) and tries[index] == 1:
                         suspects.append(index)
                     elif isinstance(error, KilledWorker):
                         yield index, Failed(f"its worker died {ATTEMPTS} times")
-                    elif isinstance(error, _USERS):
+                    elif isinstance(error, RetryError) and tries[index] < ATTEMPTS:
+                        waiting.append(index)
+                    elif isinstance(error, _USERS) and not isinstance(error, RetryError):
                         raise error
                     elif error is not None:
                         yield index, Failed(_reason(error), error)
@@ -268,7 +253,6 @@ def _call_on_worker(
     function: Callable[..., ResultT],
     given: tuple[Any, ...],
     name: tuple[str, int],
-    versions: Versions,
     disk: Disk | None,
     files: JobFiles | None,
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
@@ -281,16 +265,12 @@ def _call_on_worker(
         worker.log_event(_TOPIC, (*name, rows))
 
     try:
-        check_worker(versions)
         if disk is None or disk.is_seen():
             return *_called(function, given, tell), None
         if files is None:
-            raise UnfitWorkerError(f"it does not see {disk.project}")
+            raise RetryError(f"{worker.address} does not see {disk.project}")
         with copied(disk, files, name[1], worker.address, worker.log_event) as copies:
             return *_called(function, copies.placed(given), tell), copies.left()
-    except UnfitWorkerError as error:
-        error.worker = worker.address
-        raise
     except ParaforgeError as error:
         if error.ends_process:
             # Dask gives the job to another worker, and the nanny starts one here with a context of its own.
@@ -313,7 +293,6 @@ def open_jobs(
     workers: int | None = None,
     gpu: bool = False,
     at_once: int = 1,
-    libraries: Collection[str] = ("numpy",),
     travels: bool = False,
 ) -> Iterator[Jobs]:
     """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
@@ -321,9 +300,9 @@ def open_jobs(
     resources: where to run. rows: of all jobs together.
     jobs: how many there will be, if that is known: no more workers are started.
     workers: processes, where another number than ``resources`` says is needed.
-    gpu, at_once, libraries: see :class:`Jobs`.
+    gpu, at_once: see :class:`Jobs`.
     travels: whether the files of all jobs are named, so that workers need not see this disk. Otherwise the
-        work is done on this host if no worker of the scheduler sees it.
+        work is done on this host if a worker of the scheduler does not see it.
     """
     if not (travels or on_shared_disk(resources)):
         resources = resources.model_copy(update={"scheduler": None})
@@ -336,4 +315,4 @@ def open_jobs(
         announced(resources) as disk,
         connect(resources, count if jobs is None else min(count, jobs), gpu, at_once) as client,
     ):
-        yield Jobs(client, gpu=gpu, libraries=libraries, disk=disk)
+        yield Jobs(client, gpu=gpu, disk=disk)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from paraforge.base.errors import IncompleteError, InputError, ParaforgeError
 from paraforge.base.files import sha256_file
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.shards.disk import JobFiles
-from paraforge.base.shards.libraries import Versions, installed, merged, settle_versions
+from paraforge.base.shards.job_files import JobFiles
+from paraforge.base.shards.libraries import installed, merged, warn_of_mixture
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Failed, open_jobs
 from paraforge.base.shards.store import ShardRecord, ShardView, read_aligned
@@ -121,11 +121,6 @@ def run_step(
         keys = shard_keys(step, view)
         with ThreadPoolExecutor() as pool:
             found = list(pool.map(work.find, keys))
-        finished = [key for key, record in zip(keys, found, strict=True) if record is not None]
-        versions = installed(step.libraries)
-        begun = [key for key, record in zip(keys, found, strict=True) if record is None]
-        again = settle_versions(work, finished, len(keys), versions, resources, begun)
-        found = [None if key in again else record for key, record in zip(keys, found, strict=True)]
         reused = sum(record is not None for record in found)
         if reused:
             logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
@@ -149,6 +144,7 @@ def run_step(
                     )
         if output is not None:
             libraries = merged([step.inherited, *map(work.made_with, keys)])
+            warn_of_mixture(step.name, libraries)
             description = {**step.description(), "libraries": libraries, **step.notes}
             if step.aligned:
                 description["aligned_to"] = view.digests
@@ -179,11 +175,8 @@ def _make_missing(
         return done
     # Workers on other hosts need paths that mean the same there.
     root = work.path.parent.resolve()
-    versions = installed(step.libraries)
     shards = [tuple(path.resolve() for path in view.shard_paths(index)) for index in todo]
-    arguments = [
-        (step, keys[index], paths, root, versions) for index, paths in zip(todo, shards, strict=True)
-    ]
+    arguments = [(step, keys[index], paths, root) for index, paths in zip(todo, shards, strict=True)]
     place = WorkDirectory(step.name, root)
     files = [
         JobFiles(
@@ -203,7 +196,6 @@ def _make_missing(
             workers=workers,
             gpu=gpu,
             at_once=step.at_once,
-            libraries=step.libraries,
             travels=step.files is not None,
         ) as jobs:
             for number, result in jobs.attempt(
@@ -226,13 +218,10 @@ def _make_missing(
     return done
 
 
-def compute_shard(
-    step: Step, key: str, inputs: Sequence[Path], root: Path, versions: Versions
-) -> ShardRecord:
+def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> ShardRecord:
     """Read a shard's input files, apply the step's function, and commit the result to the work directory.
 
     root: of the step's work directory.
-    versions: of the libraries that decide it, on the host that asks and here.
     """
     work = WorkDirectory(step.name, root)
     with _building:
@@ -246,7 +235,7 @@ def compute_shard(
         table = function(read_aligned(inputs, step.columns))
     finally:
         _unfinished.reset(token)
-    record = work.commit(key, table, versions)
+    record = work.commit(key, table, installed(step.libraries))
     unfinished.unlink(missing_ok=True)
     return record
 

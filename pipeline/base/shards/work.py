@@ -25,6 +25,7 @@ from paraforge.base.files import (
     remove_directory,
     sha256_file,
     sweep,
+    sweep_once,
     sync_directory,
     sync_tree,
     temporary_name,
@@ -125,13 +126,6 @@ class WorkDirectory:
     def files(self, key: str) -> tuple[Path, ...]:
         """All files of a shard, in the order in which they appear."""
         return self.file(key), self._record_file(key), self.begun_file(key)
-
-    def begun_with(self, key: str, wanted: Mapping[str, str]) -> dict[str, str] | None:
-        """The versions of libraries that an unfinished shard was begun with, if one is not as ``wanted``."""
-        begun = read_begun(self.begun_file(key))
-        if begun is None or all(wanted.get(name) == number for name, number in begun.libraries.items()):
-            return None
-        return {**wanted, **begun.libraries}
 
     def discard(self, key: str) -> None:
         """Forget a shard, finished or not."""
@@ -270,7 +264,7 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
 def temporary_beside(path: Path) -> Path:
     """Make an empty directory with a temporary name next to a path."""
     make_directory(path.parent)
-    sweep(path.parent)
+    sweep_once(path.parent)
     directory = temporary_name(path)
     directory.mkdir()
     return directory

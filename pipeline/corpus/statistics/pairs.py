@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.shards.disk import JobFiles
+from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardDirectory, ShardView, read_aligned, read_parquet, read_schema
 

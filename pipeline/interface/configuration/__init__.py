@@ -16,6 +16,10 @@ PARAMETERS = Path("params.yaml")
 # Parameters of earlier versions, and what replaces each.
 _REMOVED = {
     "decoders": "remove it: 'python -m experiments.programs train-decoders' in a clone trains decoders",
+    "resources.tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others "
+    "(docs/scaling.md)",
+    "resources.other_versions": "remove it: shards of other library versions are used, with a warning; to "
+    "make them anew, remove work/STEP",
     "resources.keep_work": "remove it: a finished stage removes what is quick to make again, and the rest "
     "stays until you remove work/STAGE",
 }

@@ -103,7 +103,6 @@ def translate_unknown(
         :func:`finish_tasks`.
 
     Raises:
-        InputError: other versions of libraries made a part of what is known, and what to do was not said.
         IncompleteError: a task failed, or sentences have no result.
     """
     memory = open_memory(choice, resources)
@@ -115,9 +114,9 @@ def translate_unknown(
     note_run(memory, work.parent)
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
-        segments = usable_segments(memory, choice, resources) if parameters.memory else []
+        segments = usable_segments(memory, choice) if parameters.memory else []
         recalled = recall(distinct.keys, segments, [], work / "recall", resources)
-        check_versions(recalled, choice, resources)
+        warn_of_versions(recalled, choice)
         if parameters.memory and not len(recalled.unknown):
             # Whatever another run has left here is void, and is not continued.
             _write_state(work, Tasks(key, finished=True))
@@ -142,7 +141,7 @@ def translate_unknown(
             tasks.translating = False
             _write_state(work, tasks)
         _discard_all(results)
-        segments = usable_segments(memory, choice, resources)
+        segments = usable_segments(memory, choice)
         if not parameters.memory:
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", resources)
@@ -176,21 +175,16 @@ def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, H
         open_memory(choice, resources).add([(table, _versions(choice))])
 
 
-def usable_segments(memory: MemorySet, choice: EngineChoice, resources: Resources) -> list[Segment]:
-    """The segments that ``resources.other_versions`` allows, those that count before others first."""
+def usable_segments(memory: MemorySet, choice: EngineChoice) -> list[Segment]:
+    """List the segments, those that this machine's versions of libraries made before others."""
     wanted = _versions(choice)
-    segments = memory.segments()
-    if resources.other_versions == "reuse":
-        return segments
-    others = [segment for segment in segments if is_made_otherwise(segment.libraries, wanted)]
-    same = [segment for segment in segments if segment not in others]
-    return same if resources.other_versions == "redo" else same + others
+    return sorted(memory.segments(), key=lambda segment: is_made_otherwise(segment.libraries, wanted))
 
 
 def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     """What the next run will find: segments of the memory, and finished tasks that are not in it yet."""
     memory = open_memory(choice, resources)
-    known = usable_segments(memory, choice, resources)
+    known = usable_segments(memory, choice)
     results = WorkDirectory("translate-sentences", resources.work)
     for key in _finished(results).get(json.dumps(memory.description).encode(), []):
         keys = pq.read_table(results.file(key), columns=["key"]).column("key")
@@ -200,25 +194,16 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
     return known
 
 
-def check_versions(recalled: Recalled, choice: EngineChoice, resources: Resources) -> None:
-    """See that translations of other versions of libraries are not mixed unasked.
-
-    What was all made by the same versions, with nothing missing, is no mixture. Raises InputError: they would
-    be, and ``resources.other_versions`` is ``stop``.
-    """
-    if resources.other_versions != "stop":
-        return
+def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
+    """Warn where other versions of libraries made a part of what is remembered."""
     wanted = _versions(choice)
-    needed = recalled.needed()
-    others = [segment.libraries for segment in needed if is_made_otherwise(segment.libraries, wanted)]
-    alike = len({json.dumps(one, sort_keys=True) for one in others}) == 1 and len(others) == len(needed)
-    if not others or (alike and not len(recalled.unknown)):
-        return
-    raise InputError(
-        f"a part of the sentences in the translation memory were translated with {described(others, wanted)}",
-        remedy="Set resources.other_versions to reuse (they are kept, and the manifest names both versions) "
-        "or to redo (they are translated again), or install the other version.",
-    )
+    libraries = [segment.libraries for segment in recalled.needed()]
+    if others := [one for one in libraries if is_made_otherwise(one, wanted)]:
+        logger.warning(
+            "some sentences of the translation memory are used that were translated with %s; the manifest "
+            "names all versions",
+            described(others, wanted),
+        )
 
 
 def _versions(choice: EngineChoice) -> Versions:

@@ -228,8 +228,23 @@ def device_of_worker(workplace: Workplace) -> str:
     return workplace.devices[worker_number() % len(workplace.devices)]
 
 
+def check_model(choice: EngineChoice) -> None:
+    """Raise InputError if the model is not the one that the run has recorded: it was changed, or is another
+    copy on this worker's host."""
+    if choice.model is None or hasattr(engine_module(choice.engine), "weights"):
+        return
+    found = open_model(choice.model, choice.engine).fingerprint
+    if found != choice.weights:
+        raise InputError(
+            f"its fingerprint is {found[:8]}, and was {choice.weights[:8]} when the run began",
+            choice.model,
+            remedy="Run the same command again.",
+        )
+
+
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
+    check_model(choice)
     translator = choice.open(workplace.placement(device_of_worker(workplace)))
     versions = own_versions(choice.libraries())
     if workplace.on_gpu:

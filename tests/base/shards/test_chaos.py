@@ -115,6 +115,6 @@ def test_a_run_without_workers_stops(
     monkeypatch.setattr("paraforge.base.shards.cluster._SECONDS_BETWEEN_COUNTS", 0.2)
     with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as cluster:
         resources = Resources(scheduler=cluster.scheduler_address, work=tmp_path / "work")
-        with pytest.raises(IncompleteError, match="no worker for"):
+        with pytest.raises(IncompleteError, match="no usable worker for"):
             translate(parameters(0), undisturbed / "in", tmp_path / "none", tmp_path / "out", resources)
     assert not (tmp_path / "out").exists()

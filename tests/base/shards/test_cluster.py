@@ -6,7 +6,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ import pytest
 from distributed import CancelledError, Security, Status
 from distributed.comm import CommClosedError
 from distributed.nanny import WorkerProcess
-from pydantic import ValidationError
 
-from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.errors import IncompleteError
 from paraforge.base.shards import cluster
 from paraforge.base.shards.cluster import connect, is_numbered, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
@@ -38,7 +36,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("distributed.Client", client)
     with (
-        pytest.raises(IncompleteError, match="nobody answers at tcp://host:8786"),
+        pytest.raises(IncompleteError, match="cannot connect to the scheduler tcp://host:8786"),
         connect(Resources(scheduler="tcp://host:8786"), 2),
     ):
         pass
@@ -105,19 +103,18 @@ def certificates(directory: Path) -> dict[str, str]:
     return {name: str(directory / f"{name}.pem") for name in ("ca", "cert", "key")}
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str], Path]]:
-    """A cluster's address, and its certificates."""
-    from distributed import LocalCluster, Security
+@needs_openssl
+@pytest.mark.full
+def test_certificates_in_dasks_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right ones compute; others, or none, do not connect."""
+    from distributed import LocalCluster
 
-    root = tmp_path_factory.mktemp("tls")
-    paths = certificates(root / "right")
-    both = {
-        f"tls_{who}_{what}": paths[what]
-        for who in ("scheduler", "worker", "client")
-        for what in ("cert", "key")
-    }
-    security = Security(tls_ca_file=paths["ca"], require_encryption=True, **both)
+    monkeypatch.setattr(cluster, "_CONNECTING", "2s")
+    right, other = (certificates(tmp_path / name) for name in ("right", "other"))
+    both = {f"tls_{who}_{one}": right[one] for who in ("scheduler", "worker") for one in ("cert", "key")}
+    security = Security(
+        tls_ca_file=right["ca"], require_encryption=True, **both, tls_client_cert=right["cert"]
+    )
     with LocalCluster(
         n_workers=1,
         threads_per_worker=1,
@@ -128,63 +125,27 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
         dashboard_address=None,
         silence_logs=logging.CRITICAL,
     ) as made:
-        yield made.scheduler_address, paths, root
-
-
-@needs_openssl
-def test_the_right_certificate_computes(running: tuple[str, dict[str, str], Path]) -> None:
-    address, paths, _ = running
-    assert address.startswith("tls://")
-    resources = Resources.model_validate({"scheduler": address, "tls": paths})
-    with connect(resources, 1) as client:
-        assert client.submit(sum, [1, 2, 3]).result() == 6
-
-
-@needs_openssl
-def test_another_authority_is_refused(
-    running: tuple[str, dict[str, str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address, _, root = running
-    monkeypatch.setattr(cluster, "_CONNECTING", "2s")
-    other = certificates(root / "other")
-    resources = Resources.model_validate({"scheduler": address, "tls": other})
-    with pytest.raises(IncompleteError, match="does not know the certificate"), connect(resources, 1):
-        pass
-    (root / "other" / "cert.pem").write_text("no certificate")
-    with pytest.raises(IncompleteError, match="does not know the certificate"), connect(resources, 1):
-        pass
-    (root / "other" / "key.pem").unlink()
-    with (
-        pytest.raises(InputError, match=r"key\.pem: no such file.*resources\.tls\.key"),
-        connect(resources, 1),
-    ):
-        pass
+        resources = Resources(scheduler=made.scheduler_address)
+        for paths, works in ((right, True), (other, False), ({}, False)):
+            settings = {f"distributed.comm.tls.client.{one}": paths.get(one) for one in ("cert", "key")}
+            with dask.config.set({"distributed.comm.tls.ca-file": paths.get("ca"), **settings}):
+                if works:
+                    with connect(resources, 1) as client:
+                        assert client.submit(sum, [1, 2, 3]).result() == 6
+                else:
+                    refused = pytest.raises(IncompleteError, match="cannot connect to the scheduler tls://")
+                    with refused, connect(resources, 1):
+                        pass
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ucx://127.0.0.1:8786"])
 def test_an_address_that_dask_cannot_use(address: str) -> None:
     """Without a port, or of a protocol that is not installed."""
     with (
-        pytest.raises(InputError, match=rf"scheduler {address} cannot be used: .*such as tcp://"),
+        pytest.raises(IncompleteError, match=rf"cannot connect to the scheduler {address}: .*such as tcp://"),
         connect(Resources(scheduler=address), 1),
     ):
         pass
-
-
-def test_certificates_are_for_an_encrypted_scheduler() -> None:
-    files = {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
-    for scheduler in (None, "tcp://host:8786"):
-        with pytest.raises(ValidationError, match="tls is for a scheduler tls://"):
-            Resources.model_validate({"scheduler": scheduler, "tls": files})
-
-
-def test_an_encrypted_scheduler_needs_certificates() -> None:
-    """Ours, or those that Dask's own settings name."""
-    resources = Resources(scheduler="tls://127.0.0.1:8786")
-    with pytest.raises(InputError, match=r"no certificates are named.*resources\.tls"), connect(resources, 1):
-        pass
-    with dask.config.set({"distributed.comm.tls.ca-file": "ca.pem"}):
-        assert cluster.certificates(resources) == {}
 
 
 def test_a_scheduler_without_tls_is_warned_of_once(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paraforge.base import interrupts
-from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.errors import Interrupted
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
@@ -278,27 +278,19 @@ def test_translated_anew_on_request(tmp_path: Path, seen: list[str]) -> None:
     assert not seen
 
 
-def test_another_version_of_a_library_is_not_mixed_in_unasked(
-    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch
+def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
+    tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = corpus_of(tmp_path / "a", MANY[:50]), corpus_of(tmp_path / "b", MANY)
     monkeypatch.setattr("paraforge.translation.engines.fake.LIBRARIES", ("numpy",))
     run(tmp_path, first, CHOSEN)
-    with monkeypatch.context() as patch:
-        patch.setattr(libraries, "version", lambda name: "0.1")
-        seen.clear()
-        run(tmp_path, first, CHOSEN)  # all of it is there, of one version: no mixture
-        assert not seen
-        with pytest.raises(InputError, match=r"50 sentences|numpy .* \(0.1 is installed\)"):
-            run(tmp_path, second, CHOSEN)
-        report, published = run(tmp_path, second, CHOSEN, other_versions="reuse")
-        assert report.sentences_from_memory == 50
-        assert len(published.description["libraries"]["numpy"]) == 2
-        report, _ = run(tmp_path, second, CHOSEN, other_versions="redo")
-        assert counts(report) == (47, 50, 0)
-        report, published = run(tmp_path, second, CHOSEN)
-        assert report.sentences_from_memory == 97
-        assert published.description["libraries"]["numpy"] == ["0.1"]
+    assert "is installed" not in caplog.text
+    monkeypatch.setattr(libraries, "version", lambda name: "0.1")
+    seen.clear()
+    report, published = run(tmp_path, second, CHOSEN)
+    assert report.sentences_from_memory == 50
+    assert len(published.description["libraries"]["numpy"]) == 2
+    assert "(0.1 is installed); the manifest names all versions" in caplog.text
 
 
 def test_the_index_says_how_the_corpus_came_about(tmp_path: Path) -> None:

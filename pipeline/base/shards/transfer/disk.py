@@ -1,39 +1,19 @@
-"""The disk of the host that asks: who sees it, and what of it a job reads and writes."""
+"""Which workers see the disk of the host that asks."""
 
 import logging
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paraforge.base.files import remove, write_whole
+from paraforge.base.files import remove
 from paraforge.base.shards.cluster import connect, wait_for_worker, watched_connection
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.work import temporary_beside
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class JobFiles:
-    """What a job uses of the disk of the host that asks; absolute paths.
-
-    kept: files and directories that many jobs read, as models: a worker keeps copies in its cache.
-    read: files of this job alone.
-    written: files that the job leaves, in the order in which they are to appear on the host that asks; one
-        that is not there when the job is done is removed there.
-    """
-
-    kept: tuple[Path, ...] = ()
-    read: tuple[Path, ...] = ()
-    written: tuple[Path, ...] = ()
-
-    def commit(self, contents: Sequence[bytes | None]) -> None:
-        """Write what a worker left, on the host that asks."""
-        for path, content in zip(self.written, contents, strict=True):
-            path.unlink(missing_ok=True) if content is None else write_whole(path, content)
 
 
 @dataclass(frozen=True)
@@ -86,8 +66,8 @@ _known: dict[tuple[str, Path], bool] = {}
 
 
 def on_shared_disk(resources: Resources) -> bool:
-    """Whether a worker sees this disk, as far as this process has not asked before; waits a while for a first
-    worker."""
+    """Whether all workers see this disk, as far as this process has not asked before; waits a while for a
+    first worker."""
     if resources.scheduler is None or resources.shared_disk:
         return True
     if resources.shared_disk is None:
@@ -96,7 +76,7 @@ def on_shared_disk(resources: Resources) -> bool:
             _known[asked] = _is_seen(resources)
         if _known[asked]:
             return True
-    logger.info("no worker sees %s: what needs all of it is done here", Path.cwd())
+    logger.info("not every worker sees %s: what needs all of it is done here", Path.cwd())
     return False
 
 
@@ -104,4 +84,4 @@ def _is_seen(resources: Resources) -> bool:
     with announced(resources) as disk, connect(resources, 0) as client, watched_connection():
         assert disk is not None
         wait_for_worker(client)
-        return any(client.run(disk.is_seen, on_error="ignore").values())
+        return all(seen is True for seen in client.run(disk.is_seen, on_error="return").values())

@@ -1,7 +1,11 @@
 """Workers that do not see this disk: files travel to them and back, and the bytes are the same."""
 
+import asyncio
+import errno
 import hashlib
 import logging
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +15,15 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
 
-from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.shards import copies, disk
-from paraforge.base.shards.cache import Cache
-from paraforge.base.shards.copies import Copies, TransferError, copied, receive
-from paraforge.base.shards.disk import Disk, JobFiles
+from paraforge.base.errors import IncompleteError, InputError, RetryError
+from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.transfer import copies, disk
+from paraforge.base.shards.transfer.cache import Cache
+from paraforge.base.shards.transfer.copies import Copies, copied, receive
+from paraforge.base.shards.transfer.disk import Disk
 from tests.base.shards.steps import multiply_step, write_input
 
 MODEL = {"weights.bin": bytes(range(256)) * 40_000, "folder/words.txt": b"slovo\n" * 9, "empty": b""}
@@ -72,7 +77,7 @@ def counted(method: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
 def test_models_travel_once_and_shards_both_ways(
     tmp_path: Path, cluster: tuple[str, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In pieces, which are counted; a copy that was damaged is not believed."""
+    """In pieces, which are counted; a copy that is not complete is not believed."""
     write_input(tmp_path / "in", rows=200)
     for name, content in MODEL.items():
         (tmp_path / "model" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -97,8 +102,10 @@ def test_models_travel_once_and_shards_both_ways(
     shards = 20
     assert asked(1) == 10 + 3 + shards
     assert asked(2) == shards
+    # A copy that was filled in part is not complete, and its files are compared.
     kept = next((tmp_path / "cache").glob("*/content/model/weights.bin"))
-    kept.write_bytes(b"damaged")
+    kept.write_bytes(b"a half")
+    (kept.parents[2] / "complete").unlink()
     assert asked(3) == 10 + shards
 
 
@@ -147,14 +154,73 @@ def test_a_run_asks_once_whether_the_disk_is_shared(
 
 @pytest.mark.full
 def test_an_error_names_the_file_as_the_user_knows_it(tmp_path: Path, cluster: tuple[str, Client]) -> None:
-    """A model that goes while it is wanted; a worker that cannot write is not asked again."""
+    """A model that goes while it is wanted, and workers that cannot write."""
     write_input(tmp_path / "in", rows=30)
     missing = tmp_path / "model"
     with pytest.raises(InputError, match=f"{missing}: cannot be read: No such file"):
         run_step(hash_step([missing]), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
     full = there(cluster, tmp_path).model_copy(update={"worker_cache": Path("/proc")})
-    with pytest.raises(IncompleteError, match="it cannot write to /proc"):
+    cluster[1].run(shorten)
+    with pytest.raises(IncompleteError, match=r"3 of 3 shards failed(.|\n)*cannot write to /proc"):
         run_step(hash_step([]), [tmp_path / "in"], tmp_path / "out", full)
+
+
+def shorten() -> None:
+    """For a worker: do not wait for room on a full disk."""
+    copies._SECONDS_FOR_ROOM = 0.0
+
+
+def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it hashes a large model it says that it is there; many workers have it hashed once."""
+    monkeypatch.setattr(copies, "_KEEP_ALIVE_SECONDS", 0.05)
+    hashed: list[Path] = []
+
+    def slow(path: Path) -> str:
+        hashed.append(path)
+        time.sleep(0.3)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(copies, "sha256_file", slow)
+    model = tmp_path / "model"
+    model.write_bytes(b"weights")
+    messages: list[tuple[int, bytes, str]] = []
+
+    class Workers:
+        async def run(
+            self, _: object, request: str, offset: int, piece: bytes, digest: str, problem: str, **__: object
+        ) -> dict[str, bool]:
+            messages.append((offset, piece, digest))
+            return {"worker": True}
+
+    sender = copies.Sender(Workers(), Disk("", None, None, "run"), [JobFiles((model,))])  # type: ignore[arg-type]
+
+    async def two() -> None:
+        sender._sending = {"a": None, "b": None}  # type: ignore[dict-item]
+        await asyncio.gather(*(sender._send(0, name, "worker", model, False, 0) for name in "ab"))
+
+    asyncio.run(two())
+    assert hashed == [model]
+    assert messages.count((0, b"", "")) >= 4
+    assert [piece for _, piece, digest in messages if digest] == [b"weights"] * 2
+
+
+def test_a_full_disk_is_pruned_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path / "cache")
+    (tmp_path / "cache").mkdir()
+    job = tmp_path / "cache" / ".job.other.tmp"
+    job.mkdir()
+    old = cache.enter("old", [["", "digest"]], job)
+    shutil.rmtree(job)
+    here = Copies(Disk("", None, None, "run"), JobFiles(), 0, "", lambda *_: None, tmp_path, cache)
+
+    def receive_once(self: Copies, path: Path, target: Path, is_list: bool = False) -> None:
+        if old.parents[1].exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        target.write_bytes(b"received")
+
+    monkeypatch.setattr(Copies, "_receive", receive_once)
+    here._receive_with_room(tmp_path / "model", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"received"
 
 
 @dataclass(frozen=True)
@@ -190,7 +256,7 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
     own = Disk("", None, tmp_path / "cache", "run")
     for ask, message in ((lambda *_: None, "has not reached"), (_damage, "reached worker with other bytes")):
         with (
-            pytest.raises(TransferError, match=message),
+            pytest.raises(RetryError, match=message),
             copied(own, JobFiles(read=(path,)), 0, "worker", ask),
         ):
             pass

@@ -1,18 +1,20 @@
-"""Translates and scores a corpus: ``python -m tests.base.shards.head PLACE SCHEDULER RATE [CA CERT KEY]``."""
+"""Translates and scores a corpus: ``python -m tests....transfer.head PLACE SCHEDULER RATE [CA CERT KEY]``."""
 
 import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from paraforge.base.shards import copies
+import dask
+
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.transfer import copies
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import score
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
-from tests.base.shards.hosts import PATIENCE_SECONDS
+from tests.base.shards.transfer.hosts import PATIENCE_SECONDS
 from tests.translation.stage.test_population import write_corpus
 
 SENTENCES = [f"věta {number} " + "slovo " * (number % 11) for number in range(600)]
@@ -24,8 +26,10 @@ def corpus_of(place: Path, scheduler: str | None = None, rate: float = 0.0, tls:
 
     rate: sentences that a worker translates in a second; 0 is as many as it can. tls: paths of certificates.
     """
-    certificates = dict(zip(("ca", "cert", "key"), tls, strict=True)) if tls else None
-    values = {"workers": 1, "scheduler": scheduler, "work": place / "work", "tls": certificates}
+    if tls:
+        names = ("ca-file", "client.cert", "client.key")
+        dask.config.set({f"distributed.comm.tls.{name}": path for name, path in zip(names, tls, strict=True)})
+    values = {"workers": 1, "scheduler": scheduler, "work": place / "work"}
     resources = Resources.model_validate(values)
     if not (place / "in").is_dir():
         write_corpus(place / "in", SENTENCES, rejected={3, 77, 200}, rows=100)

@@ -1,5 +1,4 @@
-"""Copies of files on a worker that does not see the disk of the host that asks, which sends them
-in pieces, over Dask's connections."""
+"""Copies of a job's files: the worker asks for them, and the host with the project sends them in pieces."""
 
 from __future__ import annotations
 
@@ -17,30 +16,28 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paraforge.base.errors import InputError, UnfitWorkerError
+from paraforge.base.errors import InputError, RetryError
 from paraforge.base.files import cache_directory, remove, sha256_file
-from paraforge.base.shards.cache import Cache
-from paraforge.base.shards.disk import Disk, JobFiles
+from paraforge.base.shards.job_files import JobFiles
+from paraforge.base.shards.transfer.cache import Cache
+from paraforge.base.shards.transfer.disk import Disk
 from paraforge.base.shards.work import temporary_beside
 
 if TYPE_CHECKING:
     from distributed import Client
 
-
 logger = logging.getLogger(__name__)
 
 # A scheduler never forgets a topic: one for all runs.
-TOPIC = "paraforge-files"
-# Without a piece for so long, a worker gives its job back, and a sender forgets the worker.
+_TOPIC = "paraforge-files"
+# Without a word for so long, a worker gives its job back, and a sender forgets the worker.
 PATIENCE_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 5.0
+_KEEP_ALIVE_SECONDS = 5.0
+_SECONDS_FOR_ROOM = 10.0
+_PIECE = 4 << 20
 # What is wrong with the disk of a worker, and not with those of others.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-_PIECE = 4 << 20
-
-
-class TransferError(Exception):
-    """A file did not arrive. The job may be tried again, here or elsewhere."""
 
 
 class _Incoming:
@@ -112,15 +109,27 @@ class Copies:
         copy = self.cache.enter(root.name, listed, self.directory)
         # Of several workers of one host, the first asks and the others find what it was given.
         with self.cache.filling(copy):
-            for name, digest in listed:
-                target = copy / name if name else copy
-                if not target.is_file() or sha256_file(target) != digest:
-                    self._receive(root / name if name else root, target)
+            if not self.cache.is_complete(copy):
+                for name, digest in listed:
+                    target = copy / name if name else copy
+                    if not target.is_file() or sha256_file(target) != digest:
+                        self._receive_with_room(root / name if name else root, target)
+                self.cache.complete(copy)
         self.cache.prune()
         return copy
 
+    def _receive_with_room(self, path: Path, target: Path) -> None:
+        """Copy a file; where the disk is full, once more when no copy is left that no job uses."""
+        try:
+            self._receive(path, target)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self.cache.prune(all_unused=True)
+            self._receive(path, target)
+
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
-        """Copy a file. Raises TransferError: it does not come, or is damaged; InputError: it cannot be read
+        """Copy a file. Raises RetryError: it does not come, or is damaged; InputError: it cannot be read
         there; OSError: it cannot be written here."""
         request = uuid.uuid4().hex
         coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
@@ -129,12 +138,13 @@ class Copies:
         try:
             while not (coming.digest or coming.problem):
                 asked = (self.disk.run, self.job, request, self.worker, str(path), is_list, coming.bytes)
-                self.ask(TOPIC, asked)
+                self.ask(_TOPIC, asked)
+                # The host that asks also says that it is still there, as while it hashes a large file.
                 while coming.changed.wait(_ASK_AGAIN_SECONDS) and not (coming.digest or coming.problem):
                     coming.changed.clear()
                     heard = time.monotonic()
                 if time.monotonic() - heard > PATIENCE_SECONDS:
-                    raise TransferError(f"{path} has not reached {self.worker}")
+                    raise RetryError(f"{path} has not reached {self.worker}")
         finally:
             del _incoming[request]
         if coming.error is not None:
@@ -142,7 +152,7 @@ class Copies:
         if coming.problem:
             raise InputError(coming.problem, path)
         if sha256_file(coming.path) != coming.digest:
-            raise TransferError(f"{path} reached {self.worker} with other bytes")
+            raise RetryError(f"{path} reached {self.worker} with other bytes")
         target.parent.mkdir(parents=True, exist_ok=True)
         coming.path.replace(target)
 
@@ -184,28 +194,27 @@ def copied(
     """Copies of a job's files for the block; see :class:`Copies`.
 
     Raises:
-        UnfitWorkerError: they cannot be written here.
-        TransferError: one does not come.
+        RetryError: a file does not come, or cannot be written here, where there may be room later.
         InputError: one cannot be read where it is. The names of errors of the block are those there, too.
     """
     cache = Cache((disk.cache or cache_directory("worker")).expanduser(), disk.cache_bytes)
+    directory = None
     try:
         directory = temporary_beside(cache.directory / "job")
-    except OSError as error:
-        raise UnfitWorkerError(f"it cannot write to {cache.directory}: {error.strerror}") from error
-    try:
         copies = Copies(disk, files, job, worker, ask, directory, cache)
         copies.fetch()
         yield copies
     except InputError as error:
-        raise error.renamed(directory, "") from error
+        raise error if directory is None else error.renamed(directory, "") from error
     except OSError as error:
-        if error.errno not in _FULL:
+        if directory is not None and error.errno not in _FULL:
             raise
-        raise UnfitWorkerError(f"it cannot write to {cache.directory}: {error.strerror}") from error
+        time.sleep(_SECONDS_FOR_ROOM)  # others take the job meanwhile
+        raise RetryError(f"{worker} cannot write to {cache.directory}: {error.strerror}") from error
     finally:
-        cache.leave(directory)
-        remove(directory)
+        if directory is not None:
+            cache.leave(directory)
+            remove(directory)
 
 
 class Sender:
@@ -216,11 +225,12 @@ class Sender:
         self._disk = disk
         self._files = files
         self._digests: dict[Path, str] = {}
+        self._hashing = threading.Lock()
         self._sending: dict[str, asyncio.Future[None]] = {}
         self._named = False
 
     def asked(self, event: tuple[float, tuple[str, int, str, str, str, bool, int]]) -> None:
-        """Handler of :data:`TOPIC`; runs in the client's event loop."""
+        """Handler of :data:`_TOPIC`; runs in the client's event loop."""
         run, job, request, worker, path, is_list, offset = event[1]
         if run != self._disk.run or request in self._sending:
             return
@@ -241,7 +251,11 @@ class Sender:
         """Send what is left of a file, piece by piece, as long as the worker takes them."""
         try:
             while True:
-                piece, digest, problem = await asyncio.to_thread(self._piece, job, path, is_list, offset)
+                reading = asyncio.ensure_future(asyncio.to_thread(self._piece, job, path, is_list, offset))
+                # A large file is hashed for longer than a worker waits without a word.
+                while not (await asyncio.wait([reading], timeout=_KEEP_ALIVE_SECONDS))[0]:
+                    await self._client.run(receive, request, offset, b"", "", "", workers=[worker])
+                piece, digest, problem = reading.result()
                 given = (request, offset, piece, digest, problem)
                 sent = self._client.run(receive, *given, workers=[worker])
                 taken = await asyncio.wait_for(sent, PATIENCE_SECONDS)
@@ -280,9 +294,10 @@ class Sender:
         ]
 
     def _digest(self, path: Path) -> str:
-        if path not in self._digests:
-            self._digests[path] = sha256_file(path)
-        return self._digests[path]
+        with self._hashing:  # once, however many workers ask
+            if path not in self._digests:
+                self._digests[path] = sha256_file(path)
+            return self._digests[path]
 
 
 @contextmanager
@@ -292,10 +307,10 @@ def sending(client: Client, disk: Disk | None, files: Sequence[JobFiles] | None)
         yield
         return
     sender = Sender(client, disk, files)
-    client.subscribe_topic(TOPIC, sender.asked)
+    client.subscribe_topic(_TOPIC, sender.asked)
     try:
         yield
     finally:
         sender.stop()
         with suppress(Exception):  # where the connection is lost there is nobody to inform
-            client.unsubscribe_topic(TOPIC)
+            client.unsubscribe_topic(_TOPIC)

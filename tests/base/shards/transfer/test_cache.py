@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from paraforge.base.shards.cache import Cache
-from paraforge.base.shards.copies import Copies, copied, receive
-from paraforge.base.shards.disk import Disk, JobFiles
+from paraforge.base.shards.job_files import JobFiles
+from paraforge.base.shards.transfer.cache import Cache
+from paraforge.base.shards.transfer.copies import Copies, copied, receive
+from paraforge.base.shards.transfer.disk import Disk
 
 BYTES = 10_000
 # Of three models of 10,000 bytes, with what is noted of each, two fit.
@@ -105,7 +107,7 @@ def test_the_end_of_a_job_is_a_use(head: Head) -> None:
 def test_no_model_goes_while_a_job_of_any_process_uses_it(
     head: Head, caplog: pytest.LogCaptureFixture
 ) -> None:
-    program = "import tests.base.shards.test_cache as t; t.in_another_process()"
+    program = "import tests.base.shards.transfer.test_cache as t; t.in_another_process()"
     environment = {**os.environ, "HEAD": str(head.root)}
     with subprocess.Popen(
         [sys.executable, "-c", program],
@@ -136,7 +138,7 @@ def in_another_process() -> None:
 
 def test_a_job_that_was_killed_uses_nothing(head: Head) -> None:
     program = (
-        "import os; import tests.base.shards.test_cache as t\n"
+        "import os; import tests.base.shards.transfer.test_cache as t\n"
         "with t.Head(t.Path(os.environ['HEAD'])).job('a'): os._exit(9)"
     )
     killed = subprocess.run([sys.executable, "-c", program], env={**os.environ, "HEAD": str(head.root)})
@@ -150,7 +152,7 @@ def test_a_kill_while_copies_are_removed_loses_none_of_the_others(head: Head, fa
     """Before a copy has its hidden name, while it is removed, and when the job ends."""
     uses(head, "a", "b")
     program = (
-        "import os, shutil; from pathlib import Path; import tests.base.shards.test_cache as t\n"
+        "import os, shutil; from pathlib import Path; import tests.base.shards.transfer.test_cache as t\n"
         "with t.Head(Path(os.environ['HEAD'])).job('c'): pass\n"
     ).replace("\n", f"\n{fatal} = lambda *_, **__: os._exit(9)\n", 1)
     killed = subprocess.run([sys.executable, "-c", program], env={**os.environ, "HEAD": str(head.root)})
@@ -161,22 +163,29 @@ def test_a_kill_while_copies_are_removed_loses_none_of_the_others(head: Head, fa
 
 
 def test_what_others_put_there_stays(head: Head) -> None:
-    """Whatever it is called: files in a copy, and directories of the same form."""
+    """Files, directories, and directories and links with names as copies have them."""
     uses(head, "a", "b")
     cache = head.root / "cache"
-    (mine,) = cache.glob("*/content/a")
-    (mine / "notes").write_text("mine")
-    places = [cache / "notes", cache / "own" / "file", cache / ("0" * 64) / "content" / "own", mine / "notes"]
-    contents = dict.fromkeys(places, "mine")
-    for listing in ("[]", "{}", '{"name": "x", "files": 3}', '{"name": "x", "files": [[]]}', "no JSON"):
-        contents[cache / hashlib.sha256(listing.encode()).hexdigest() / "listing.json"] = listing
-    (cache / "link").symlink_to(mine.parents[1])
-    for place, content in contents.items():
+    places = [cache / "notes", cache / "own" / "last-use", cache / ("0" * 64) / "content" / "own"]
+    for place in places:
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(content)
+        place.write_text("mine")
+    (cache / ("1" * 64)).symlink_to(cache / "own")
     Cache(cache, 0).prune()
-    assert {place: place.read_text() for place in contents} == contents and (cache / "link").is_symlink()
-    assert (mine / "weights").is_file() and not list(cache.glob("*/content/b"))
+    assert [place.read_text() for place in places] == ["mine"] * 3 and (cache / ("1" * 64)).is_symlink()
+    assert not list(cache.glob("*/content/[ab]"))
+
+
+def test_a_copy_that_another_run_has_begun_to_fill_again_is_not_used(head: Head) -> None:
+    """The copy was removed since, and only a part of it has come."""
+    uses(head, "a")
+    (copy,) = (head.root / "cache").glob("*/content/a")
+    shutil.rmtree(copy.parents[1])
+    copy.mkdir(parents=True)
+    (copy.parents[1] / "last-use").touch()
+    (copy / "empty").touch()
+    uses(head, "a")
+    assert head.kept() == {"a"}
 
 
 def test_without_a_bound_all_are_kept(head: Head) -> None:
