@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.base.shards.hosts import mounts_missing
+from tests.base.shards.transfer.hosts import mounts_missing
 
 _LIMITED = """
 set -e
