@@ -197,7 +197,29 @@ def describe_os_error(error: OSError) -> str:
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         text += ": free some space and run the same command; finished work is kept"
+    elif error.errno in _DISK:
+        place = "" if error.filename else f" (of {Path.cwd()}, or of the temporary files)"
+        text += f": the disk{place} fails or is not connected; check it ('dmesg'), and run the same command"
     return text
+
+
+# What a failing disk or a lost network disk answers.
+_DISK = (errno.EIO, errno.ESTALE, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT)
+
+
+@contextmanager
+def naming(path: str | PathLike[str], done: str) -> Iterator[None]:
+    """Around the reading or writing of a file: an OSError that names no file says what was done to this one.
+
+    done: ``read`` or ``written``.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            text = f"{os.strerror(error.errno)}, while this was {done}"
+            raise OSError(error.errno, text, fspath(path)) from error
+        raise
 
 
 def _shared_memory_trouble() -> str | None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, naming
 
 
 def plain_name(value: object) -> str:
@@ -149,8 +149,9 @@ def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Pa
     if not keep:
         unfinished_paths.add(temporary)
     try:
-        yield temporary
-        sync_file(temporary)
+        with naming(target, "written"):
+            yield temporary
+            sync_file(temporary)
         temporary.replace(target)
     except BaseException:
         if not keep:
@@ -200,16 +201,26 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes as 64 hexadecimal digits."""
     digest = hashlib.sha256()
-    with Path(path).open("rb") as file:
+    with naming(path, "read"), Path(path).open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
 
 
+def files_below(directory: Path) -> Iterator[Path]:
+    """Give the files in a directory and those in it, links to directories included, each directory once."""
+    seen: set[Path] = set()
+    for place, inner, names in os.walk(directory, followlinks=True):
+        here = Path(place)
+        inner[:] = sorted(name for name in inner if (here / name).resolve() not in seen)
+        seen.update((here / name).resolve() for name in inner)
+        yield from (here / name for name in names if (here / name).is_file())
+
+
 def sha256_directory(directory: Path) -> str:
     """SHA-256 over the names and contents of a directory's files, hexadecimal."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+    for path in sorted(files_below(directory)):
         digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
     return digest.hexdigest()
 

@@ -28,6 +28,8 @@ from paraforge.base.errors import (
     require,
 )
 from paraforge.base.section import Section
+from paraforge.base.shards.store import write_shard
+from paraforge.base.shards.work import replaced_directory
 from paraforge.interface.configuration.diagnosis import OPTIONAL
 from tests.project import ROOT
 
@@ -145,3 +147,26 @@ def test_shared_memory_that_cannot_be_used_is_named(
         text = describe_os_error(OSError(number, os.strerror(number)))
         assert (f"{tmp_path}, where processes share memory, {said}" in text) == (said is not None)
         assert str(tmp_path) not in describe_os_error(OSError(number, os.strerror(number), "a file"))
+
+
+def test_an_error_of_the_disk_names_the_file_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes: libraries raise errors that name no file."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Error writing bytes to file. Detail: [errno 5] Input/output error")
+
+    monkeypatch.setattr("paraforge.base.shards.store.pq.write_table", fail)
+    with pytest.raises(OSError, match="while this was written") as raised:
+        write_shard(pa.table({"a": [1]}), tmp_path / "shard.parquet")
+    said = describe_os_error(raised.value)
+    assert f"{tmp_path}/shard.parquet" in said and "the disk fails" in said and "run the same command" in said
+    with (
+        pytest.raises(OSError, match="while this was written") as raised,
+        replaced_directory(tmp_path / "out"),
+    ):
+        fail()
+    assert f"{tmp_path}/out" in describe_os_error(raised.value)
+    assert "temporary files" in describe_os_error(OSError(errno.EIO, "Input/output error"))
+    assert list(tmp_path.iterdir()) == []

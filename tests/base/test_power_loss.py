@@ -301,5 +301,5 @@ def test_a_directory_that_cannot_be_synced_is_no_error(
     a_replaced_directory(tmp_path)
     assert (tmp_path / "out" / "data.bin").read_text() == "new"
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
-    with pytest.raises(OSError, match="I/O error"):
+    with pytest.raises(OSError, match="Input/output error"):
         a_file(tmp_path)

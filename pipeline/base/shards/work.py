@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from paraforge.base.errors import InputError, Interrupted, WorkLockedError
+from paraforge.base.errors import InputError, Interrupted, WorkLockedError, naming
 from paraforge.base.files import (
     hash_json,
     make_directory,
@@ -251,9 +251,10 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     try:
         for output in outputs:
             temporaries.append(temporary_beside(output))
-        yield temporaries
-        for temporary in temporaries:
-            sync_tree(temporary)
+        with naming(outputs[0], "written"):
+            yield temporaries
+            for temporary in temporaries:
+                sync_tree(temporary)
         for output, temporary in zip(outputs, temporaries, strict=True):
             _put_in_place(temporary, output)
     finally:

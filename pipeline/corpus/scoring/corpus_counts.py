@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.progress import progress
+from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, original_rows
@@ -156,7 +157,7 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
                         bar.update(view.rows[shards[place]])
                         yield counts
 
-                work.commit(key, put_together(counted()).table())
+                work.commit(key, put_together(counted()).table(), installed(("numpy",)))
     return work.file(key).resolve(), key
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from paraforge.base.compiled import compiled
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
+from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.lineage import mix
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
@@ -148,7 +149,8 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
     with work.lock():
         if work.find(key) is None:
-            work.commit(key, learn(drawn_rows(corpus_tables(view, resources))).table())
+            table = learn(drawn_rows(corpus_tables(view, resources))).table()
+            work.commit(key, table, installed(("numpy", "numba")))
     return work.file(key).resolve(), key
 
 

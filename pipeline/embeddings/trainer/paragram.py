@@ -158,10 +158,11 @@ def _key(parameters: ParagramParameters, data: TrainingData) -> str:
         if not path.is_file():
             raise InputError("no such file", path)
         initial = sha256_file(path)
+    files = {"initial_vectors", "pair_files"}  # which have their content in the key
     return hash_json(
         {
             "version": PARAGRAM,
-            "parameters": parameters.model_dump(mode="json", exclude={"built_in"}),
+            "parameters": parameters.model_dump(mode="json", exclude={"built_in", *files}),
             "data": data.fingerprint(),
             "initial_vectors": initial,
         }

@@ -190,22 +190,23 @@ def train_model(
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
-    files = {}
+    """Hash of all that a training's result depends on: of files their content, wherever they are."""
+    files: dict[str, str] = {}
     if parameters.teacher is not None:
         teacher = Path(expand(parameters.teacher))
         check_directory(teacher, "SentenceTransformer")
-        files[parameters.teacher] = sha256_directory(teacher)
+        files["teacher"] = sha256_directory(teacher)
     if parameters.start is not None:
-        files[parameters.start] = sha256_directory(Path(expand(parameters.start)))
-    for path in (parameters.vectors, parameters.sentencepiece_model):
-        if path is not None:
+        files["start"] = sha256_directory(Path(expand(parameters.start)))
+    for name in ("vectors", "sentencepiece_model"):
+        if (path := getattr(parameters, name)) is not None:
             if not Path(expand(path)).is_file():
                 raise InputError("no such file", expand(path))
-            files[path] = sha256_file(expand(path))
+            files[name] = sha256_file(expand(path))
     return hash_json(
         {
             "version": EMBEDDINGS,
-            "parameters": parameters.model_dump(mode="json"),
+            "parameters": parameters.model_dump(mode="json", exclude={*files}),
             "files": files,
             "data": data.fingerprint(),
         }

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from paraforge.base.errors import InputError
+from paraforge.base.files import files_below
 from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.text.paths import UserFile, expand, files_of
 from paraforge.interface.configuration.choices import composed_files, sections_of
@@ -170,9 +171,8 @@ def _of_hub(text: str) -> bool:
 
 
 def _below(directory: Path) -> Iterator[Path]:
-    for path in directory.rglob("*"):
-        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-        if not hidden and path.is_file():
+    for path in files_below(directory):
+        if not any(part.startswith(".") for part in path.relative_to(directory).parts):
             yield path
 
 

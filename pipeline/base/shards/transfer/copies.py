@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import InputError, RetryError
-from paraforge.base.files import cache_directory, remove, sha256_file
+from paraforge.base.files import cache_directory, files_below, remove, sha256_file
 from paraforge.base.shards.job_files import JobFiles
 from paraforge.base.shards.transfer.cache import Cache
 from paraforge.base.shards.transfer.disk import Disk
@@ -288,7 +288,7 @@ class Sender:
 
     def _listed(self, root: Path) -> list[tuple[str, str]]:
         """Name and SHA-256 of each file of a directory; of a file, an empty name."""
-        paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        paths = sorted(files_below(root)) if root.is_dir() else [root]
         return [
             (path.relative_to(root).as_posix() if path != root else "", self._digest(path)) for path in paths
         ]

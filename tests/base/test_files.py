@@ -1,0 +1,48 @@
+"""Files by name and content: what a directory's fingerprint sees, and what killed processes left."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from paraforge.base.files import sha256_directory, sweep, write_json
+
+
+def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
+    for name in ("model", "elsewhere/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "model" / "weights").write_text("weights")
+    plain = sha256_directory(tmp_path / "model")
+    (tmp_path / "elsewhere" / "inner" / "vocabulary").write_text("one")
+    (tmp_path / "model" / "linked").symlink_to(tmp_path / "elsewhere")
+    linked = sha256_directory(tmp_path / "model")
+    (tmp_path / "elsewhere" / "inner" / "vocabulary").write_text("two")
+    assert len({plain, linked, sha256_directory(tmp_path / "model")}) == 3
+    (tmp_path / "elsewhere" / "round").symlink_to(tmp_path / "model")  # ends, all the same
+    assert sha256_directory(tmp_path / "model")
+
+
+def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, sys\n"
+        "from paraforge.base.files import atomic_path\n"
+        "with atomic_path(pathlib.Path(sys.argv[1]) / 'default.yaml') as temporary:\n"
+        "    temporary.write_text('half'); os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    alive = tmp_path / f".other.{socket.gethostname()}-{os.getpid()}-00000000.tmp"
+    elsewhere = tmp_path / ".other.another-host-1-00000000.tmp"
+    mine = tmp_path / ".notes.tmp"
+    for path in (alive, elsewhere, mine):
+        path.touch()
+    write_json(tmp_path / "other.json", {})
+    assert {*tmp_path.iterdir()} == {
+        alive,
+        elsewhere,
+        mine,
+        tmp_path / "other.json",
+    } and left.suffix == ".tmp"
+    sweep(tmp_path, alone=True)
+    assert {*tmp_path.iterdir()} == {tmp_path / "other.json"}
