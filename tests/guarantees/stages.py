@@ -1,12 +1,15 @@
 """The small project that every guarantee is checked on: all stages run, on several shards."""
 
+import os
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from paraforge.base.files import write_json
 from paraforge.intake.sample_bitext import write_sample
 from tests.here import inside, run_stage
 from tests.project import (
@@ -26,6 +29,7 @@ OVERRIDES = (
     "lexicon.minimum_pairs=1",
     "triplets=default",
 )
+RENAMES = "renames.json"
 FAILING = "kolo"
 """The fake engine fails on Czech sentences with this in them."""
 DIRTY = (
@@ -90,11 +94,26 @@ def make(project: Path, changed: Mapping[str, Any] | None = None) -> Path:
 
 
 def make_finished(project: Path, changed: Mapping[str, Any] | None = None) -> None:
-    """Make the project and run all of its stages here, one after the other."""
+    """Make the project and run all of its stages here, one after the other.
+
+    How many files and directories each renamed is written to RENAMES.
+    """
     make(project, changed)
+    renames: dict[str, int] = {}
+    running: list[str] = []
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.rename" and running:
+            inside_project = Path(os.fsdecode(arguments[1])).absolute().is_relative_to(project)
+            renames[running[0]] = renames.get(running[0], 0) + inside_project
+
+    sys.addaudithook(count)
     with inside(project):
         for stage in stage_names():
+            running[:] = [stage]
             assert run_stage(stage), stage
+    running.clear()
+    write_json(project / RENAMES, renames)
 
 
 def put(parameters: dict[str, Any], key: str, value: Any) -> None:

@@ -50,7 +50,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "publish": [
         {"publish.name": "Another corpus"},
         {"publish.group_score": 0.95},
-        {"publish.splits": {"test": 0.2}},
+        {"publish.splits": {"test": 20}},
     ],
     "lexicon": [{"lexicon.filters.minimum_score": 0.95}, {"lexicon.pseudo_count": 5.0}],
     "embeddings": [
