@@ -21,9 +21,10 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.hardware import data_directory
 from benchmarks.results import Paper, append, directory, latest, read
 from experiments import commands, training
-from experiments.pairs import data_directory, teacher_directory
+from experiments.pairs import teacher_directory
 from experiments.pool import Pool, alone
 from experiments.tables import Cell, Row, Table, cells, names, read_table
 from paraforge import versions

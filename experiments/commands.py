@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.hardware import data_directory
 from benchmarks.results import sts_figures
-from experiments.pairs import data_directory, sts_files, teacher_directory
+from experiments.pairs import sts_files, teacher_directory
 from experiments.tables import Cell, fill
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.interface.cli import app

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
 
-from experiments.pairs import FILES, data_directory, paraphrases
+from benchmarks.hardware import data_directory
+from experiments.pairs import FILES, paraphrases
 from experiments.pool import corpus_pairs
 from paraforge.base.files import text_output, write_json
 from paraforge.base.shards.store import open_parquet

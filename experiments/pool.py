@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from filelock import FileLock, Timeout
 
-from experiments.pairs import FILES, data_directory, paraphrases
+from benchmarks.hardware import data_directory
+from experiments.pairs import FILES, paraphrases
 from experiments.tables import Pairs
 from paraforge.base.files import hash_json, read_json, write_json
 from paraforge.base.shards.store import ShardView

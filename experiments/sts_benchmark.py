@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import typer
 
-from experiments.pairs import data_directory
+from benchmarks.hardware import data_directory
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.correlation import pearson

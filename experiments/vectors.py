@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from benchmarks.hardware import hardware, peak_memory
-from experiments.pairs import data_directory, paraphrases
+from benchmarks.hardware import data_directory, hardware, peak_memory
+from experiments.pairs import paraphrases
 from paraforge.base.errors import require
 from paraforge.base.files import atomic_path
 from paraforge.base.text.tokens import TokenColumn, tokenize_column

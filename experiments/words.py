@@ -12,7 +12,8 @@ import pyarrow as pa
 import typer
 from scipy.stats import pearsonr, spearmanr
 
-from experiments.pairs import data_directory, paraphrases, sts_sets
+from benchmarks.hardware import data_directory
+from experiments.pairs import paraphrases, sts_sets
 from paraforge.base.files import write_json
 from paraforge.base.text.idf import Background
 from paraforge.base.text.tokens import tokenize_column

@@ -292,7 +292,8 @@ def _read(places: Sequence[NDArray[np.int64]], clusters: NDArray[np.int64], sear
     """Read pairs by their places in the files of each piece."""
     chosen = [(piece.number, at) for piece, at in zip(search.pieces, places, strict=True) if len(at)]
     if not chosen:
-        return Pairs(*np.zeros((2, 0), np.int64), (np.zeros((0, 1), np.float32),) * 2)
+        nothing = np.zeros(0, np.int64)
+        return Pairs(nothing, nothing, (np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)))
     vectors = np.concatenate([load(part(search.directory, "vectors", n), True)[at] for n, at in chosen])
     rows = np.concatenate([load(part(search.directory, "candidates", n), True)[at] for n, at in chosen])
     sides = vectors.astype(np.float32)
