@@ -46,6 +46,7 @@ def test_outside_of_a_cluster_there_is_one_process() -> None:
     assert (worker_number(), is_numbered()) == (0, True)
 
 
+@pytest.mark.full
 def test_a_cluster_ends_although_a_worker_is_being_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = WorkerProcess.kill
     refused: list[str] = []
@@ -75,6 +76,7 @@ for number in range({times}):
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("times", "starts"), [(1, True), (100, False)])
 def test_a_worker_that_dies_while_it_starts_is_started_again_or_a_clear_error(
     tmp_path: Path, times: int, starts: bool
@@ -161,6 +163,7 @@ def test_a_scheduler_without_tls_is_warned_of_once(
     assert len(warnings) == 1 and "use tls://" in warnings[0]
 
 
+@pytest.mark.full
 def test_other_users_of_this_host_cannot_use_a_local_cluster() -> None:
     """Every port of its processes is on the loopback address, and none runs code without the certificate."""
     with connect(Resources(), 2) as client:
