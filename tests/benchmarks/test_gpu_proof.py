@@ -20,6 +20,8 @@ from paraforge.translation.engines.ctranslate2 import CTranslate2Translator
 from paraforge.translation.torch_search.search import Search
 from tests.translation.models.tiny import bitext
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def setting(tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
