@@ -47,6 +47,7 @@ def test_every_page_is_in_the_site() -> None:
     assert {page.name for page in documentation.PAGES if page.parent.name == "docs"} == pages
 
 
+@pytest.mark.full
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
