@@ -44,6 +44,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "old", "new", "expected"),
     [

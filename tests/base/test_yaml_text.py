@@ -107,6 +107,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.full
 @given(VALUES)
 def test_what_is_no_bomb_is_read_as_by_safe_load(value: object) -> None:
     # A value that is in two places is written once, with an alias.

@@ -238,6 +238,7 @@ def run(work: Callable[[int], int]) -> list[int]:
     return list(in_processes(work, range(20), nothing, (), 2))
 
 
+@pytest.mark.full
 def test_ctrl_c_is_left_to_the_parent() -> None:
     assert run(squared_in_spite_of_ctrl_c) == [number**2 for number in range(20)]
 
@@ -247,6 +248,7 @@ def test_a_process_that_dies_is_one_line() -> None:
         run(dies_at_seven)
 
 
+@pytest.mark.full
 def test_a_process_that_dies_of_an_interrupt_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
     stop.set()
