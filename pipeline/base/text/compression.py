@@ -1,6 +1,8 @@
 """Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, known by its first bytes."""
 
+import gzip
 import lzma
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ _MAGIC = {
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _RAW_BLOCK = 1 << 18
 _XZ_MEMORY = 512 << 20  # 'xz -9' needs 65 MB; a file that asks for more than this is refused
+_LFS_POINTER = b"version https://git-lfs"
 _UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text"}
 
 
@@ -34,22 +37,37 @@ class ByteStream(Protocol):
 
 def compression_of(path: Path) -> str | None:
     """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is missing,
-    empty, an archive, or not what its name says."""
+    empty, an archive, a Git LFS pointer, or not what its name says."""
     try:
         with path.open("rb") as file:
-            head = file.read(8)
+            head = file.read(len(_LFS_POINTER))
     except FileNotFoundError as error:
         raise InputError("no such file", path) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path) from error
     if not head:
         raise InputError("the file is empty", path)
+    if head == _LFS_POINTER:
+        raise _lfs_pointer(path)
     found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
     named = _SUFFIXES.get(path.suffix.lower())
     if named is not None and found != named:
         what = found or "not compressed"
-        raise InputError(f"named {path.suffix}, but it is {what}", path, remedy="Give it its right name.")
+        raise InputError(f"named {path.suffix}, but its content is {what}", path, remedy="Rename it.")
     return found
+
+
+def refuse_lfs_pointer(path: Path) -> None:
+    """Raise InputError if a file is what Git keeps instead of a large file, not the file itself."""
+    with path.open("rb") as file:
+        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+            raise _lfs_pointer(path)
+
+
+def _lfs_pointer(path: Path) -> InputError:
+    return InputError(
+        "a Git LFS pointer instead of the file itself", path, remedy="Run 'git lfs pull' in its repository."
+    )
 
 
 def refuse_binary(path: Path, head: bytes | None = None) -> None:
@@ -80,6 +98,10 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     if compression == "xz":
         with path.open("rb") as file:
             yield _Checked(path, _XzStream(file), compression)
+    elif compression == "gzip":
+        # Unlike Arrow, the standard library reads files that are padded with zeros, as tapes leave them.
+        with gzip.open(path, "rb") as file:
+            yield _Checked(path, file, compression)
     elif compression is None:
         with path.open("rb") as file:
             yield _Checked(path, file, "file")
@@ -157,7 +179,7 @@ class _Checked:
     def read(self, size: int, /) -> bytes:
         try:
             data = self._stream.read(size)
-        except (OSError, EOFError, lzma.LZMAError, pa.ArrowException) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             raise InputError(
                 f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text "
                 f"({one_line(error)})",

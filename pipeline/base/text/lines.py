@@ -24,6 +24,9 @@ MAX_LINE_BYTES = 1 << 20
 # What is kept of a line over the limit: enough to be recognised in the corpus of refused rows.
 _KEPT_BYTES = 16_384
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Where parallel files are out of step is looked for in this many lines, and a blank line near that place.
+_LINES_COMPARED = 5_000_000
+_NEARBY = 5
 _WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 
 
@@ -207,7 +210,14 @@ def paired_blocks(
         if len(ended) == len(current):
             return
         if ended:
-            raise _unequal(paths, readers, current)
+            in_step = min(block.first for block in current.values() if block is not None) - 1
+            counts = dict.fromkeys(ended, in_step)
+            for name, last in current.items():
+                if last is not None:
+                    for further in readers[name]:
+                        last = further
+                    counts[name] = last.first + len(last) - 1
+            raise _unequal(paths, counts)
         blocks = {name: block for name, block in current.items() if block is not None}
         count = min(map(len, blocks.values()))
         yield {name: block.slice(0, count) for name, block in blocks.items()}
@@ -216,28 +226,50 @@ def paired_blocks(
             current[name] = block.slice(count, left) if left else next(readers[name], None)
 
 
-def _unequal(
-    paths: Mapping[str, Path], readers: dict[str, Iterator[LineBlock]], current: dict[str, LineBlock | None]
-) -> InputError:
-    counts: dict[str, int | None] = {}
-    for name, block in current.items():
-        if block is None:
-            counts[name] = None
-            continue
-        last = block.first + len(block) - 1
-        for further in readers[name]:
-            last = further.first + len(further) - 1
-        counts[name] = last
-    # A file that has ended has as many lines as the others had in step with it.
-    in_step = min(block.first for block in current.values() if block is not None) - 1
-    told = ", ".join(f"{paths[name]} has {count or in_step:,}" for name, count in counts.items())
-    short = next(name for name, count in counts.items() if count is None)
+def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError:
+    told = ", ".join(f"{paths[name]} has {count:,}" for name, count in counts.items())
+    (short, fewest), *_, (long, most) = sorted(counts.items(), key=lambda item: item[1])
+    where = _out_of_step(paths[short], paths[long], most - fewest)
     return InputError(
         f"the parallel files do not have the same number of lines: {told}",
         paths[short],
-        in_step,
-        remedy=f"Line {in_step + 1:,} and what follows have no partner: find where they went out of step.",
+        fewest,
+        remedy=f"{where} Correct it there: every line after it is paired with the wrong one.",
     )
+
+
+def _out_of_step(short: Path, long: Path, missing: int) -> str:
+    """Where the shorter of two files lost its step: the line before which lines fit as they are, and from
+    which on they fit when moved by as many as it lacks."""
+    one, other = (_line_lengths(path) for path in (short, long))
+    if len(one) >= _LINES_COMPARED:
+        return f"They were in step or not in more than {_LINES_COMPARED:,} lines, which were not compared."
+    scale = max(np.median(one), 1) / max(np.median(other), 1)
+    unlike = [
+        np.abs(np.log1p(one) - np.log1p(scale * other[moved : moved + len(one)])) for moved in (0, missing)
+    ]
+    cost = np.concatenate(([0], np.cumsum(unlike[0] - unlike[1])))
+    place = len(one) - int(np.argmin(cost[::-1]))
+    near = range(max(place - _NEARBY, 0), min(place + _NEARBY, len(one)))
+    blank = [line for line in near if (one[line] == 0) != (other[line] == 0)]
+    if blank:
+        path = short if one[blank[0]] == 0 else long
+        return (
+            f"Line {blank[0] + 1:,} of {path} is blank, and its partner is not: they are out of step there."
+        )
+    if place == len(one):
+        return f"They seem to be in step up to the end of {short}; what follows has no partner."
+    return f"They seem to be out of step from about line {place + 1:,} on, where lengths no longer fit."
+
+
+def _line_lengths(path: Path) -> NDArray[np.int64]:
+    """Characters of each line, of the first lines of a file; blanks do not count at the ends."""
+    lengths: list[NDArray[np.int64]] = []
+    for block in line_blocks(path, Reading(strict=False)):
+        lengths.append(pc.utf8_length(pc.utf8_trim_whitespace(block.lines)).to_numpy().astype(np.int64))
+        if sum(map(len, lengths)) >= _LINES_COMPARED:
+            break
+    return np.concatenate(lengths)
 
 
 def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:

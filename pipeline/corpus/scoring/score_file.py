@@ -26,6 +26,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text,
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
+from paraforge.base.text.repair import REPAIRS
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import Scorer
 from paraforge.corpus.scoring import general
@@ -43,7 +44,8 @@ from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
 from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
 from paraforge.intake.bitext.block import REJECT_MALFORMED
-from paraforge.intake.bitext.languages import Oddity, oddities, oddity, other_language
+from paraforge.intake.bitext.columns import is_header, oddity
+from paraforge.intake.bitext.languages import other_language
 from paraforge.intake.bitext.readers.tsv import read_separated
 
 logger = logging.getLogger(__name__)
@@ -100,10 +102,14 @@ def score_file(
     """
     require_regular(input_path)
 
+    repairs: Counter[str] = Counter()
+
     def read() -> Iterator[Any]:
-        if is_parquet(input_path):
-            return _parquet_tables(input_path, columns)
-        return tables_of(_tsv_tables(input_path, columns, header), BATCH_ROWS)
+        repairs.clear()
+        tables = _parquet_tables(input_path, columns)
+        if not is_parquet(input_path):
+            tables = tables_of(_tsv_tables(input_path, columns, header), BATCH_ROWS)
+        return map(partial(_repaired, repairs), tables)
 
     scorer_arguments = {**scorer_arguments, "counts": _counts(read), "lexical": _lexical(read)}
     tables = read()
@@ -125,7 +131,23 @@ def score_file(
         if change := finish(wrong):
             with atomic_path(temporary) as changed:
                 _write(changed, map(change, _row_groups(temporary)), "filter")
+    for what, count in repairs.items():
+        logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
     return ScoredFile(rows, wrong, sources)
+
+
+def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
+    """The table with its texts as ingest repairs them; repaired texts are counted."""
+    for name in TEXT_COLUMNS:
+        place, texts = table.column_names.index(name), table[name].combine_chunks()
+        plain = pc.fill_null(texts, "")
+        for what, repair in REPAIRS.items():
+            plain, changed = repair(plain)
+            if changed.any():
+                repairs[what] += int(changed.sum())
+        column = pc.if_else(texts.is_valid(), plain, pa.scalar(None, texts.type))
+        table = table.set_column(place, table.schema.field(place), column)
+    return table
 
 
 def _say_oddities(
@@ -133,13 +155,14 @@ def _say_oddities(
 ) -> None:
     """Warn of columns that do not look like two texts, and name those that do; of the built-in scorer, which
     is English, also of texts in another language."""
-    texts = {name: rows[name].to_pylist() for name in TEXT_COLUMNS}
-    found = oddities(texts, {name: f"column {columns[name]}" for name in texts})
-    remedy = "Give other columns with --reference and --translation"
-    others = {name: other_language([text or "" for text in one], "en") for name, one in texts.items()}
+    texts = {name: [text or "" for text in rows[name].to_pylist()] for name in TEXT_COLUMNS}
+    odd = {name: oddity(one) for name, one in texts.items()}
+    found = [f"column {columns[name]} {one}" for name, one in odd.items() if one is not None]
+    remedy = "Use other columns with --reference and --translation"
+    others = {name: other_language(one, "en") for name, one in texts.items()}
     if is_built_in and not found and all(others.values()):
-        found = [Oddity(f"the texts are in {others['reference']!r}, and the built-in scorer is for English")]
-        remedy = "Give --vectors"
+        found = [f"the texts are in {others['reference']!r}, and the built-in scorer is for English"]
+        remedy = "Use --vectors"
     elif found and not is_parquet(path):
         with suppress(InputError):
             fields = next(line_blocks(path, Reading(strict=False, block_bytes=1 << 16))).lines
@@ -149,8 +172,10 @@ def _say_oddities(
             if len(good) > 1 and good[:2] != list(columns.values()):
                 remedy = f"Try --reference {good[0]} --translation {good[1]}"
     for one in found:
-        header_too = one.is_header and not is_parquet(path)
-        logger.warning("%s: %s. %s", path, one, "Give --header" if header_too else remedy)
+        logger.warning("%s: %s. %s", path, one, remedy)
+    first = [one[0] for one in texts.values()]
+    if not is_parquet(path) and not header and is_header(first):
+        logger.warning("%s: the first row is %s, which looks like a header. Use --header", path, first)
 
 
 def _dialect(path: Path) -> dict[str, Any]:

@@ -19,14 +19,15 @@ REASONS: dict[str, str] = {
     "overlong_line": "the line has more bytes than max_line_bytes; the rest of it was not read",
     "contaminated": "the row is in the source's list drop_rows",
     "not_selected": "the source's condition 'where' leaves the row out",
+    "damaged_characters": "a side has lost characters: U+FFFD, or UTF-8 that was read in another encoding",
     "control_characters": "a side has a control character other than tabs and line breaks",
     "blank_source": "the foreign side is blank",
     "blank_reference": "the reference is blank",
     "blank_translation": "the translation of an existing paraphrase corpus is blank",
     "too_long": "a side has more than max_characters characters or max_words words",
     "identical": "the two sides are the same",
-    "length_ratio": "one side is more than max_length_ratio times as long as the other",
-    "duplicate": "an earlier row has the same two sides",
+    "length_ratio": "one side is more than max_length_ratio times as long as the other, by its script",
+    "duplicate": "an earlier row has the same two sides, but for case and invisible characters",
 }
 
 NAMES = tuple(REASONS)

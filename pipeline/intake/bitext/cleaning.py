@@ -1,7 +1,8 @@
 """Cleans a block of rows column by column, and says why a row is rejected."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,18 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Changes
 from paraforge.base.text.normalisation import BREAKS, CONTROLS, normalise_unicode
 from paraforge.base.text.ragged import text_bytes
+from paraforge.base.text.repair import (
+    decode_entities,
+    has_lost_letters,
+    has_markup,
+    is_damaged,
+    remove_invisible,
+)
 from paraforge.intake.bitext.block import CODES, NAMES, REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
-# What a blank may be made of beside white space: zero-width space, joiners, and the byte order mark.
+# Characters that are trimmed even where invisible characters are kept.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _WHITE_SPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
@@ -27,29 +35,79 @@ _WHITE_SPACE = (
 _FIRST_COMBINING_BYTE = 0xCC
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
+# UTF-8 of scripts that write in one character what others write in several, by the bytes that characters
+# begin with, and what one of them counts: ideographs, kana, Hangul syllables.
+_DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
+_EXAMPLE_CHARACTERS = 120
+
 Mask = NDArray[np.bool_]
 
 
-def clean(block: Block, settings: Cleaning, paths: Mapping[str, Path], changes: Changes) -> Block:
+@dataclass
+class Notices:
+    """What was noticed in the texts of rows that are kept: rows by what it is, and the first text of each."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, block: Block, found: Sequence[Mask]) -> None:
+        """Note the rows of a block that are not rejected and whose texts have something; a mask a column."""
+        kept = block.codes == 0
+        self.rows[name] += int((np.logical_or.reduce(found) & kept).sum())
+        for texts, mask in zip(block.texts.values(), found, strict=True):
+            if name not in self.examples and (mask & kept).any():
+                text = texts[int(np.flatnonzero(mask & kept)[0])].as_py()
+                self.examples[name] = str(text)[:_EXAMPLE_CHARACTERS]
+
+    def update(self, other: "Notices") -> None:
+        """Add what was noticed in later rows."""
+        self.rows.update(other.rows)
+        self.examples = {**other.examples, **self.examples}
+
+
+def clean(
+    block: Block,
+    settings: Cleaning,
+    paths: Mapping[str, Path],
+    changes: Changes,
+    notices: Notices | None = None,
+) -> Block:
     """Clean the texts of a block and find the rows to reject; no row is removed.
 
-    The order is that of :data:`reasons.REASONS`, the first reason found stays. Duplicates and contaminated
+    The order is that of :data:`block.REASONS`, the first reason found stays. Duplicates and contaminated
     rows are found elsewhere: they need more than the block.
 
     block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
-    changes: where repaired rows are counted: ``line_breaks``, ``control_characters``, ``normalised``,
-        ``trimmed``.
+    changes: where repaired rows are counted: ``entities``, ``invisible_characters``, ``line_breaks``,
+        ``control_characters``, ``normalised``, ``trimmed``.
+    notices: where rows with ``markup``, ``question_marks`` and, where they are kept, ``entities`` are noted.
 
-    Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError:
+    Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
     ``settings.malformed`` is ``error`` and a row has a NUL.
     """
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
+    entities = []
     for name, texts in block.texts.items():
+        decoded, found = decode_entities(texts)
+        entities.append(found)
+        if settings.entities == "decode":
+            texts = decoded
+            changes["entities"] += int(found.sum())
+        cleaned.refuse(is_damaged(texts), "damaged_characters")
         texts = _control_characters(name, texts, cleaned, settings, paths[name], changes)
+        if settings.invisible == "remove":
+            texts, found = remove_invisible(texts)
+            changes["invisible_characters"] += int(found.sum())
         if settings.normalise:
             texts = composed(texts, changes)
         cleaned.texts[name] = _trim(texts, changes)
     _refuse(cleaned, settings)
+    if notices is not None:
+        texts_of_sides = cleaned.texts.values()
+        notices.add("markup", cleaned, [has_markup(texts) for texts in texts_of_sides])
+        notices.add("question_marks", cleaned, [has_lost_letters(texts) for texts in texts_of_sides])
+        if settings.entities == "keep":
+            notices.add("entities", cleaned, entities)
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
     return cleaned
 
@@ -59,8 +117,9 @@ def as_ingested(texts: pa.Array) -> pa.Array:
     block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
     changes: Changes = Counter()
     settings = Cleaning(malformed="reject")
-    repaired = _control_characters("source_text", texts, block, settings, Path(), changes)
-    return _trim(composed(repaired, changes), changes)
+    decoded, _ = decode_entities(texts)
+    repaired = _control_characters("source_text", decoded, block, settings, Path(), changes)
+    return _trim(composed(remove_invisible(repaired)[0], changes), changes)
 
 
 def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -153,10 +212,24 @@ def _refuse(block: Block, settings: Cleaning) -> None:
     if settings.identical:
         block.refuse(pc.equal(first, second).to_numpy(zero_copy_only=False), "identical")
     if settings.max_length_ratio is not None:
-        a, b = lengths.values()
+        a, b = (lengths[name] + _density(texts) for name, texts in block.texts.items())
         longer, shorter = np.maximum(a, b), np.minimum(a, b)
         too_uneven = longer > settings.max_length_ratio * shorter
         block.refuse(too_uneven & (longer > settings.length_ratio_from), "length_ratio")
+
+
+def _density(texts: pa.Array) -> NDArray[np.int64]:
+    """What to add to the characters of each text so that lengths of different scripts compare: a Chinese
+    character counts 3, a kana or a Hangul syllable 2."""
+    data, offsets = text_bytes(texts)
+    if not data.size or data.max() < _DENSE[0][0] >> 8:
+        return np.zeros(len(texts), np.int64)
+    places = np.flatnonzero(data[:-1] >= _DENSE[0][0] >> 8)
+    begins = data[places].astype(np.int64) << 8 | data[places + 1]
+    weights = np.zeros(len(data) + 1, np.int64)
+    for low, high, weight in _DENSE:
+        weights[places[(begins >= low) & (begins <= high)] + 1] = weight
+    return np.diff(np.cumsum(weights)[offsets])
 
 
 def _words(texts: pa.Array) -> NDArray[np.int64]:

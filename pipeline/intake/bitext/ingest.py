@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +28,18 @@ from paraforge.base.shards.schema import schema_of
 from paraforge.base.shards.store import ShardDirectory, ShardWriter, open_parquet
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.intake.bitext.cleaning import shorten
-from paraforge.intake.bitext.examination import check_first_rows, check_spread_rows
+from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.parts import PAIR_KEY, SOURCE_KEY, TEXTS, FileReport, read_parts
-from paraforge.intake.bitext.report import IngestReport, SourceReport, add_up, log_report, report_source
+from paraforge.intake.bitext.report import (
+    EXAMPLES,
+    IngestReport,
+    SourceReport,
+    add_up,
+    log_report,
+    report_source,
+)
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
 
@@ -40,6 +48,7 @@ from paraforge.versions import INGEST
 _BYTES_A_ROW = 8_000
 # More cannot be kept busy by the one that reads.
 _MOST_THREADS = 8
+_EXAMPLE_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,6 @@ def ingest(
         for left in work.path.glob("**/.*.tmp"):
             left.unlink(missing_ok=True)  # of a writer that was killed
         sources = resolve(parameters, work.path)
-        check_first_rows(sources, parameters, languages)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs, resources, languages)
@@ -244,12 +252,16 @@ def _write(
         writer = ShardWriter(directory, schema_of(names), parameters.rows_per_shard)
         for source in read:
             rejected: Counter[str] = Counter()
+            examples: dict[str, list[list[Any]]] = {}
             for table in _tables(source, kind, rankers):
                 rejected.update(table["rejected"].drop_null().to_pylist())
+                _add_examples(table, TEXTS[kind], examples)
                 writer.write(table)
                 bar.update(table.num_rows)
             writer.close()  # a shard does not mix sources
-            sources[source.files.name] = report_source(source.files, source.reports, source.digests, rejected)
+            sources[source.files.name] = report_source(
+                source.files, source.reports, source.digests, rejected, examples
+            )
         report = add_up(sources, len(writer.records), sum(record.rows for record in writer.records))
         writer.close(
             {
@@ -263,6 +275,17 @@ def _write(
             }
         )
     return report
+
+
+def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, list[list[Any]]]) -> None:
+    """Collect the first rows that are rejected for each reason: line and texts."""
+    for reason in table["rejected"].drop_null().unique().to_pylist():
+        known = examples.setdefault(reason, [])
+        if len(known) < EXAMPLES:
+            rows = table.filter(pc.equal(table["rejected"], reason))[: EXAMPLES - len(known)]
+            for row in rows.select(["line", *texts]).to_pylist():
+                line, *found = row.values()
+                known.append([line, *(text[:_EXAMPLE_CHARACTERS] for text in found)])
 
 
 def _tables(source: _Source, kind: str, rankers: dict[tuple[str, str], GroupRanker]) -> Iterator[pa.Table]:

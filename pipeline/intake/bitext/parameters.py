@@ -23,6 +23,15 @@ class Cleaning(Section):
         description="rows with control characters other than tabs and line breaks (which become spaces): "
         "reject the row, or take the characters out",
     )
+    entities: Literal["decode", "keep"] = Field(
+        "decode",
+        description="entities such as &apos; and &amp;: decode them once, or keep them",
+    )
+    invisible: Literal["remove", "keep"] = Field(
+        "remove",
+        description="soft hyphens, zero-width spaces, direction marks and the like; joiners stay inside "
+        "words of scripts that need them and inside emoji",
+    )
     normalise: bool = Field(True, description="Unicode normalisation form C")
     max_characters: int = Field(2000, ge=1, description="longest side, in characters")
     max_words: int = Field(250, ge=1, description="longest side, in words separated by spaces")
@@ -34,7 +43,8 @@ class Cleaning(Section):
         4.0,
         gt=1,
         allow_inf_nan=False,
-        description="longer side / shorter side, in characters; null for no limit",
+        description="longer side / shorter side, in characters; a Chinese one counts 3, a kana or Korean one "
+        "2; null for no limit",
     )
     length_ratio_from: int = Field(
         20, ge=0, description="the ratio counts where the longer side has more characters than this"

@@ -25,8 +25,9 @@ from paraforge.base.shards.scheduler import report_rows
 from paraforge.base.shards.schema import COLUMNS, tables_of
 from paraforge.base.shards.store import ShardDirectory, ShardRecord, shard_name, write_index, write_shard
 from paraforge.base.text.lines import Reading
+from paraforge.base.text.normalisation import folded
 from paraforge.intake.bitext.block import Block
-from paraforge.intake.bitext.cleaning import clean, reason_names
+from paraforge.intake.bitext.cleaning import Notices, clean, reason_names
 from paraforge.intake.bitext.parameters import Cleaning
 from paraforge.intake.bitext.sources import SourceFile, read_file
 
@@ -47,12 +48,15 @@ class FileReport:
     rows: rows read, rejected ones included. last_line: line number of the last row.
     rejected: rejected rows by reason, duplicates and contaminated rows not among them.
     changes: rows or lines repaired, by what was repaired.
+    noticed: rows with something that is not repaired, by what it is. examples: a text of each.
     """
 
     rows: int
     last_line: int
     rejected: dict[str, int]
     changes: dict[str, int]
+    noticed: dict[str, int]
+    examples: dict[str, str]
 
 
 def part_schema(kind: str) -> pa.Schema:
@@ -88,25 +92,28 @@ def read_parts(
     reading = Reading()
     changes: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
+    notices = Notices()
     paths = {name: file.path_of(name) for name in TEXTS[kind]}
     schema = part_schema(kind)
     directory.mkdir(parents=True, exist_ok=True)
     rows = last_line = 0
 
-    def cleaned(block: Block | InputError) -> tuple[pa.Table, Counter[str]]:
+    def cleaned(block: Block | InputError) -> tuple[pa.Table, Counter[str], Notices]:
         if isinstance(block, InputError):
             raise block
         found: Counter[str] = Counter()
         block.texts = {name: block.texts[name] for name in TEXTS[kind]}
-        block = clean(block, cleaning, paths, found)
-        return pa.table({**_columns(block, kind), **_keys(block, kind)}, schema), found
+        seen = Notices()
+        block = clean(block, cleaning, paths, found, seen)
+        return pa.table({**_columns(block, kind), **_keys(block, kind)}, schema), found, seen
 
-    def counted(tables: Iterable[tuple[pa.Table, Counter[str]]]) -> Iterator[pa.Table]:
+    def counted(tables: Iterable[tuple[pa.Table, Counter[str], Notices]]) -> Iterator[pa.Table]:
         nonlocal rows, last_line
-        for table, found in tables:
+        for table, found, seen in tables:
             check_interrupt()
             rejected.update(table.column("rejected").drop_null().to_pylist())
             changes.update(found)
+            notices.update(seen)
             rows += table.num_rows
             last_line = table.column("line")[-1].as_py()
             report_rows(table.num_rows)
@@ -127,7 +134,8 @@ def read_parts(
         if _state(path) != before[name] and sha256_file(path) != digests[name]:
             raise InputError("the file changed while it was read", path, remedy="Run the same command again.")
     changes.update(reading.changes)
-    report = FileReport(rows, last_line, dict(sorted(rejected.items())), dict(sorted(changes.items())))
+    counted_things = (dict(sorted((+one).items())) for one in (rejected, changes, notices.rows))
+    report = FileReport(rows, last_line, *counted_things, dict(sorted(notices.examples.items())))
     write_index(directory, written, {"report": asdict(report)})
     return report
 
@@ -165,7 +173,7 @@ def _columns(block: Block, kind: str) -> dict[str, Any]:
 
 def _keys(block: Block, kind: str) -> dict[str, NDArray[np.uint64]]:
     first, second = block.texts.values()
-    keyed = [(PAIR_KEY, text_keys(first, second))]
+    keyed = [(PAIR_KEY, text_keys(folded(first), folded(second)))]
     if kind == "bitext":
         keyed.append((SOURCE_KEY, text_keys(first)))
     return {

@@ -7,22 +7,60 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paraforge.base.errors import IncompleteError
-from paraforge.intake.bitext.block import NAMES
+from paraforge.intake.bitext.block import NAMES, REASONS, Block
+from paraforge.intake.bitext.cleaning import Notices, reason_names
 from paraforge.intake.bitext.parts import FileReport
 from paraforge.intake.bitext.sources import SourceFiles
 
 logger = logging.getLogger(__name__)
 
 
+# A reason that rejects more than this share of a source is reported with examples.
+_FREQUENT = 0.05
+# So is a reason whatever its share.
+_ALWAYS = "damaged_characters"
+EXAMPLES = 3
+_EXAMPLE_CHARACTERS = 120
+# What is noticed in this share of a source is a warning; markup always is.
+_NOTICED = 0.01
+_ADVICE = {
+    "markup": "have markup in a text. Remove it from the files: translation and scores take it for words",
+    "question_marks": "have question marks inside words, as if letters had been lost. Get the files in UTF-8",
+    "entities": "have entities. Set ingest.cleaning.entities=decode",
+}
+
+
 @dataclass
 class SourceReport:
-    """Counts of one source."""
+    """Counts of one source.
+
+    noticed: rows with something that is not repaired. frequent: reasons that reject many rows, each with its
+    share and examples: line and both texts. examples: a text for each thing noticed.
+    """
 
     rows: int = 0
     kept: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     changes: dict[str, int] = field(default_factory=dict)
+    noticed: dict[str, int] = field(default_factory=dict)
+    frequent: dict[str, dict[str, Any]] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
+
+    def warnings(self) -> list[str]:
+        """What a person should look at, a sentence each."""
+        found = []
+        for reason, one in self.frequent.items():
+            shown = "; ".join(
+                f"line {line}: {first!r} | {second!r}" for line, first, second in one["examples"]
+            )
+            share = max(1, round(100 * one["share"]))
+            found.append(f"{share}% of the rows are rejected as {reason} ({REASONS[reason]}), e.g. {shown}")
+        for name, rows in self.noticed.items():
+            if name == "markup" or rows >= max(EXAMPLES, _NOTICED * self.rows):
+                share = f"{max(1, round(100 * rows / self.rows))}% of the rows ({rows:,})"
+                found.append(f"{share} {_ADVICE[name]}, e.g. {self.examples[name]!r}")
+        return found
 
 
 @dataclass
@@ -47,8 +85,37 @@ class IngestReport:
         """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 are in _shards.json."""
         numbers = asdict(self)
         for source in numbers["sources"].values():
-            del source["files"]
+            del source["files"], source["examples"]
         return numbers
+
+
+def summarize_rows(block: Block, notices: Notices) -> SourceReport:
+    """Count the rows of one block that was cleaned."""
+    names = reason_names(block.codes).to_pylist()
+    rejected = Counter(name for name in names if name is not None)
+    examples: dict[str, list[list[Any]]] = {}
+    texts = list(block.texts.values())
+    for row, name in enumerate(names):
+        if name is not None and len(known := examples.setdefault(name, [])) < EXAMPLES:
+            known.append([int(block.lines[row]), *(one[row].as_py()[:_EXAMPLE_CHARACTERS] for one in texts)])
+    return SourceReport(
+        rows=len(block),
+        kept=len(block) - rejected.total(),
+        rejected=_in_order(rejected),
+        noticed=dict(+notices.rows),
+        frequent=_frequent(rejected, len(block), examples),
+        examples=notices.examples,
+    )
+
+
+def _frequent(
+    rejected: Counter[str], rows: int, examples: Mapping[str, list[list[Any]]]
+) -> dict[str, dict[str, Any]]:
+    return {
+        reason: {"share": round(count / rows, 4), "examples": examples[reason]}
+        for reason, count in _in_order(rejected).items()
+        if count > _FREQUENT * rows or reason == _ALWAYS
+    }
 
 
 def report_source(
@@ -56,17 +123,22 @@ def report_source(
     reports: Sequence[FileReport],
     digests: Sequence[Mapping[str, str]],
     rejected: Counter[str],
+    examples: Mapping[str, list[list[Any]]],
 ) -> SourceReport:
-    """Count one source. files, reports, digests: its files in order. rejected: its rows in the shards."""
+    """Count one source. files, reports, digests: its files in order. rejected: its rows in the shards.
+    examples: rows for each reason."""
     rows = sum(report.rows for report in reports)
-    changes: Counter[str] = Counter()
-    for report in reports:
-        changes.update({what: count for what, count in report.changes.items() if count})
+    changes: Counter[str] = sum((Counter(report.changes) for report in reports), Counter())
+    noticed: Counter[str] = sum((Counter(report.noticed) for report in reports), Counter())
+    shown = {name: text for report in reversed(reports) for name, text in report.examples.items()}
     return SourceReport(
         rows=rows,
         kept=rows - rejected.total(),
         rejected=_in_order(rejected),
         changes=dict(sorted(changes.items())),
+        noticed=dict(sorted(noticed.items())),
+        frequent=_frequent(rejected, rows, examples),
+        examples=dict(sorted(shown.items())),
         files=[
             {"files": {path.name: digest[name] for name, path in file.paths.items()}, "rows": report.rows}
             for file, report, digest in zip(files.files, reports, digests, strict=True)
@@ -100,6 +172,8 @@ def log_report(report: IngestReport) -> None:
         repaired = ", ".join(f"{count:,} {what}" for what, count in source.changes.items())
         ending = f"; repaired {repaired}" if repaired else ""
         logger.info("%s: %s rows, %s kept%s%s", name, f"{source.rows:,}", f"{source.kept:,}", told, ending)
+        for warning in source.warnings():
+            logger.warning("%s: %s", name, warning)
     logger.info(
         "%s pairs in %.1f s (%s pairs/s): %s kept, %s rejected, %d shards",
         f"{report.rows:,}",

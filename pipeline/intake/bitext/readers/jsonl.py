@@ -1,40 +1,117 @@
-"""JSON lines: an object a line, texts by field name or by dotted path (``translation.cs``)."""
+"""JSON: an object a line, or an array of objects; texts by field name or dotted path (``translation.cs``)."""
 
+import codecs
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import LineBlock, Reading, line_blocks
+from paraforge.base.text.compression import read_ahead
+from paraforge.base.text.lines import OVERLONG_LINE, LineBlock, Reading, line_blocks
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes, text_array, text_of
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource, Where
 
 _LARGEST_SCORE = float(np.finfo(np.float32).max)
+_READ_BYTES = 1 << 18
+_BLOCK_ITEMS = 10_000
+_SPACE = re.compile(r"\s*")
+_ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 
 
 class JsonlSource(NamedColumnSource):
-    """An object a line; nested fields as ``translation.cs``."""
+    """An object a line, or one array of objects; nested fields as ``translation.cs``."""
 
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a file of JSON objects, one per line. An empty line and a null are blank text.
+        """Read a file of JSON objects. An empty line and a null are blank text.
 
         A column ``a.b`` is field b of the object in field a where there is no field of the name ``a.b``
-        itself.
+        itself. Of an array, the line of a row is the number of its object.
 
-        Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; in a strict reading a line that
-        is not a JSON object with these fields, one that has a field twice, a text that is not a string, or a
-        score that is not a number (in single precision: 1e300 is none).
+        Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; in a strict reading if a line
+        is not a JSON object with these fields or has a field twice, a text is not a string, or a score is not
+        a finite number in single precision; if an array is damaged.
         """
         path = paths[ONLY]
-        for block in line_blocks(path, reading):
+        for block in json_blocks(path, reading):
             yield _parse(path, block, self.names, reading.strict, self.where)
+
+
+def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
+    """The objects of a file as lines of JSON: the lines of the file or, of an array, its items.
+
+    Raises InputError: see :meth:`JsonlSource.read`.
+    """
+    blocks = line_blocks(path, reading)
+    first = next(blocks)
+    begin = next((line for line in first.lines[:100].to_pylist() if line.strip()), "")
+    if _ARRAY.match(begin):
+        yield from _items(path, reading)
+    else:
+        yield from chain([first], blocks)
+
+
+def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
+    """The items of an array, each as a line; in bounded memory."""
+    texts = _decoded(path)
+    text, place = next(texts).removeprefix("\ufeff").lstrip(), 1
+    items: list[str] = []
+    done, needs_comma = 0, False
+    while True:
+        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+        following = text[place : place + 1]
+        if following == "]":
+            break
+        try:
+            if not following:
+                raise ValueError("it ends in the middle")
+            if needs_comma:
+                if following != ",":
+                    raise InputError(
+                        "damaged JSON array: no comma after this object", path, done + len(items)
+                    )
+                place, needs_comma = place + 1, False
+                continue
+            _, end = _SCANNER.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            more = next(texts, None)
+            if more is None or len(text) - place > reading.max_line_bytes + _READ_BYTES:
+                problem = f"damaged or truncated JSON array: {error}"
+                raise InputError(problem, path, done + len(items) + 1) from error
+            text, place = text[place:] + more, 0
+            continue
+        items.append(text[place:end])
+        place, needs_comma = end, True
+        if len(items) == _BLOCK_ITEMS:
+            yield _as_lines(items, done + 1, reading)
+            done += len(items)
+            items = []
+    if items:
+        yield _as_lines(items, done + 1, reading)
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for data in read_ahead(path, _READ_BYTES):
+        try:
+            yield decoder.decode(data)
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error}", path) from error
+
+
+def _as_lines(items: list[str], first: int, reading: Reading) -> LineBlock:
+    lines, _ = text_array(items)
+    faults = np.where(pc.binary_length(lines).to_numpy() > reading.max_line_bytes, OVERLONG_LINE, 0)
+    return LineBlock(first, lines, faults.astype(np.uint8))
 
 
 def _parse(
@@ -97,6 +174,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_SCANNER = json.JSONDecoder()
 # Readers of JSON take the last of equal names: which text was meant is not known.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 

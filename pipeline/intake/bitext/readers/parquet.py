@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, one_line
 from paraforge.base.shards.schema import holds_text
+from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, text_of
 from paraforge.intake.bitext.source import ONLY, NamedColumnSource, Where
@@ -34,6 +35,7 @@ class ParquetSource(NamedColumnSource):
         wanted = self.names if where is None else {**self.names, "where": str(where.column)}
         if not path.stat().st_size:
             raise InputError("the file is empty", path)
+        refuse_lfs_pointer(path)
         row = 0
         try:
             with pq.ParquetFile(

@@ -1,0 +1,54 @@
+"""What a column of a table holds instead of sentences, and whether a row names the columns."""
+
+import re
+from collections.abc import Sequence
+
+from paraforge.base.text.language_codes import CODES
+
+_ROWS = 20
+_MOST = 0.9
+# Rows for each text of a column of labels.
+_REPEATED = 20
+_SHOWN = 40
+# What has no language: numbers, keys, addresses, paths.
+NO_WORD = re.compile(r"(?<![!-~])[!-~]*[0-9@/][!-~]*")
+_KINDS = {
+    "a number": re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*"),
+    "a key or an address": re.compile(rf"\s*{NO_WORD.pattern}\s*"),
+}
+_HEADINGS = re.compile(
+    r"(source|target|src|tgt|ref|hyp|mt|text|sentence|sent|phrase|reference|translation|paraphrase|original|"
+    r"hypothesis|premise|question|english|arabic|chinese|croatian|czech|danish|dutch|finnish|french|german|"
+    r"greek|hungarian|italian|japanese|korean|norwegian|polish|portuguese|romanian|russian|serbian|slovak|"
+    r"slovenian|spanish|swedish|turkish|ukrainian)([ _-]?(text|sentence|lang|[12ab])|[ _-][a-z]{2,3})?|"
+    rf"[st][12]|(?-i:[a-z]{{2}}|{'|'.join(CODES)})",
+    re.I,
+)
+# A code of any language, known or not: twi, pt-BR, eng_Latn.
+_CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
+
+
+def oddity(texts: Sequence[str]) -> str | None:
+    """Say what a column of at least 20 texts holds instead of sentences: one text, labels, numbers, keys."""
+    if len(texts) < _ROWS:
+        return None
+    if len(set(texts)) == 1:
+        return f"is {texts[0][:_SHOWN]!r} in every row" if texts[0] else "is empty in every row"
+    if len(set(texts)) <= len(texts) / _REPEATED:
+        return f"has {len(set(texts))} texts in {len(texts)} rows, {texts[0][:_SHOWN]!r} for one"
+    for kind, pattern in _KINDS.items():
+        share = sum(pattern.fullmatch(text) is not None for text in texts) / len(texts)
+        if share >= _MOST:
+            return f"has {kind} in {share:.0%} of the rows"
+    return None
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether a row has the names of columns: different ones that are all known as such, or all codes of
+    languages of which one is known."""
+    names = [cell.strip() for cell in cells]
+    if len(set(names)) < len(names) or len(names) < 2:
+        return False
+    codes = [_CODE.fullmatch(name) for name in names]
+    has_known = any(code is not None and (len(code[1]) == 2 or code[1] in CODES) for code in codes)
+    return all(_HEADINGS.fullmatch(name) for name in names) or (all(codes) and has_known)

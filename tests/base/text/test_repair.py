@@ -1,0 +1,106 @@
+"""Texts as other programs leave them: what is repaired, what is certainly damaged, and what must stay."""
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.text.repair import (
+    decode_entities,
+    has_lost_letters,
+    has_markup,
+    is_damaged,
+    remove_invisible,
+    restore_letters,
+)
+
+ENTITIES = {
+    "I don&apos;t &quot;know&quot; &amp; &#39;say&#x27;": "I don't \"know\" & 'say'",
+    "a &#91; b &#93; &#124; &bar; c": "a [ b ] | | c",
+    "A&nbsp;man": "A\u00a0man",
+    "&amp;lt;b&amp;gt;": "&lt;b&gt;",  # once
+    "AT&T; R&D &nosuch; ?a=1&copy=2": "AT&T; R&D &nosuch; ?a=1&copy=2",
+}
+
+
+def test_entities_are_decoded_once() -> None:
+    texts, changed = decode_entities(pa.array(ENTITIES))
+    assert texts.to_pylist() == list(ENTITIES.values())
+    assert changed.tolist() == [before != after for before, after in ENTITIES.items()]
+
+
+INVISIBLE = {
+    "co\u00adop\u200berate\u2060": "cooperate",
+    "\ufeff\u200eword\u200f": "word",
+    "a\u200cb": "ab",
+    "I \u2764\ufe0f it": "I \u2764 it",
+}
+NEEDED = [
+    "می\u200cروم",  # Persian
+    "क्\u200dष",  # Hindi
+    "👩\u200d\u2764\ufe0f\u200d👩 👨\u200d👩\u200d👧",
+    "1\ufe0f\u20e3",
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    "辻\U000e0100",
+]
+
+
+def test_invisible_characters_are_removed_where_no_script_needs_them() -> None:
+    texts, changed = remove_invisible(pa.array([*INVISIBLE, *NEEDED]))
+    assert texts.to_pylist() == [*INVISIBLE.values(), *NEEDED]
+    assert changed.tolist() == [True] * len(INVISIBLE) + [False] * len(NEEDED)
+
+
+CZECH = "Příliš žluťoučký kůň"
+DAMAGED = [
+    "Mal\ufffd chlapec",
+    *(CZECH.encode().decode(page, "replace").replace("\ufffd", "\x81") for page in ("cp1252", "cp1250")),
+    "MalÃ½ chlapec",
+    "Привет, мир".encode().decode("cp1251", "replace"),
+    "I donâ€™t know, naïve.",
+    "cafÃ©",
+    "日本語".encode().decode("cp1252", "replace"),
+]
+# Each of these is also UTF-8 if it is written in one of the code pages, or nearly.
+SOUND = [
+    *(
+        "HYVÄ…",
+        "CAFÉ”",
+        "IRMÃ…",
+        "Её",
+        "её её",
+        "ÉTÉ»",
+        "«Ещё»",
+        "JÅ’S",
+        "POLSKĄ”",
+        "São Paulo",
+        "naïve café",
+    ),
+    *(
+        "Chvalte jej na buben a píšťalu, chvalte jej na husle a varhany.",
+        CZECH,
+        "Größe",
+        "Ñoño",
+        "日本語",
+        "",
+    ),
+]
+
+
+def test_what_is_certainly_damaged() -> None:
+    assert is_damaged(pa.array(DAMAGED)).all()
+    assert not is_damaged(pa.array(SOUND)).any()
+
+
+@pytest.mark.parametrize("page", ["cp1252", "cp1250", "cp1251"])
+def test_letters_are_restored(page: str) -> None:
+    text = {"cp1251": "Привет, мир"}.get(page, "Malý muž šel")
+    misread = b"".join(text.encode().splitlines()).decode(page, "ignore")
+    is_whole = len(misread.encode(page)) == len(text.encode())
+    restored, changed = restore_letters(pa.array([misread, "don\ufffdt", "plain"]))
+    assert restored.to_pylist()[1:] == ["don’t", "plain"]
+    assert not is_whole or (restored[0].as_py() == text and changed.tolist() == [True, True, False])
+
+
+def test_lost_letters_and_markup() -> None:
+    texts = pa.array(["Mal? p?ed", "What? Yes", "see http://a.b/c?d=e", "a <f0> b", "1 < 2 > 0", "</seg>"])
+    assert has_lost_letters(texts).tolist() == [True, False, False, False, False, False]
+    assert has_markup(texts).tolist() == [False, False, False, True, False, True]
