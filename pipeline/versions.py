@@ -8,7 +8,7 @@ DVC reads this file without running it.
 
 __version__ = "0.1.0"
 
-INGEST = 4
+INGEST = 5
 NMT = 2
 TRANSLATE = 2
 PARAGRAM = 2

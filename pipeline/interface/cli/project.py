@@ -34,7 +34,7 @@ def init(
     table: Path = typer.Option(
         None,
         metavar="FILE",
-        help="begin with this TSV, CSV, JSON Lines or Parquet file: its foreign and English column are found",
+        help="begin with this TSV, CSV, JSON, Parquet or TMX file: its two columns are found",
     ),
     upgrade: bool = typer.Option(
         False, "--upgrade", help="bring a project of an earlier version up to date; what you changed stays"
@@ -64,7 +64,8 @@ def init(
         raise InputError("give one of --sample, --bitext and --table")
     found = look_at(*bitext) if bitext else look_at_table(table) if table else None
     make_project(directory, found)
-    typer.echo(f"{directory}: a project with {'the embedded sample' if found is None else 'your bitext'}")
+    contents = "the embedded sample" if found is None else f"your {found.kind}"
+    typer.echo(f"{directory}: a project with {contents}")
     if found is not None:
         for (name, place), language in zip(found.places.items(), found.languages, strict=True):
             typer.echo(

@@ -1,9 +1,11 @@
-"""A user's bitext, looked at before a project is made of it: which side is English, and do lines pair."""
+"""A user's bitext, or table of paraphrases, looked at before a project is made of it."""
 
 import csv
+import importlib.util
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,37 +13,52 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import json as arrow_json
 from pyarrow import parquet
 
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.shards.schema import holds_text
+from paraforge.base.text.compression import refuse_lfs_pointer
+from paraforge.base.text.language_codes import CODES, THREE_LETTERS
 from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.corpus.scoring.general import is_english
+from paraforge.intake.bitext.columns import is_header, oddity
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.languages import (
     Languages,
     identified,
-    is_header,
     is_identifiable,
     language_code,
-    oddity,
     other_language,
 )
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.intake.bitext.readers.jsonl import json_blocks
+from paraforge.intake.bitext.readers.tmx import TmxSource, tmx_languages
 from paraforge.intake.bitext.source import ONLY, FileSource
 
-_SAMPLE_LINES = 500
+_SAMPLE_LINES = 1_000
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
-_FORMATS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl"}
-_ARRAY = "Of a JSON array jq -c '.[]' makes JSON lines, an object a line."
+_FORMATS = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".tmx": "tmx",
+}
+# A language that is neither named nor identified.
+_UNKNOWN = "und"
 # Of the name of a column.
 _MOST_WORDS = 3
-_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+_LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 # Ends of names that are no languages.
-_NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "raw", "bpe", "tc", "lc"}
+_NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc"}
 _SIDES = ("source_text", "reference")
+_PARAPHRASES = ("reference", "translation")
 _NMT_SIDES = ("source", "target")
 
 
@@ -54,6 +71,7 @@ class Bitext:
     lines: of each file.
     columns: where one file has both: the places of source and reference in it.
     reading: what else a source of it says: its format, whether it has a header.
+    sides: what the columns are: of paraphrases, both are English.
     """
 
     source: Path
@@ -62,10 +80,18 @@ class Bitext:
     lines: int
     columns: tuple[int | str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=lambda: {"format": "moses"})
+    sides: tuple[str, str] = _SIDES
+
+    @property
+    def kind(self) -> str:
+        """Of ingest's kinds."""
+        return "bitext" if self.sides == _SIDES else "paraphrases"
 
     @property
     def choices(self) -> list[str]:
         """What to configure for it."""
+        if self.kind == "paraphrases":
+            return ["corpus=my", "translation=none", "select=quality"]
         english = self.languages[1] is None or is_english(self.languages[1])
         return ["corpus=my", "translation=small", "select=quality", *([] if english else ["paragram=corpus"])]
 
@@ -74,14 +100,15 @@ class Bitext:
         """What to call the place of each side."""
         columns = [f"column {json.dumps(one, ensure_ascii=False)} of " for one in self.columns] or ["", ""]
         paths = (self.source, self.reference)
-        return {side: f"{column}{path}" for side, column, path in zip(_SIDES, columns, paths, strict=True)}
+        places = [f"{column}{path}" for column, path in zip(columns, paths, strict=True)]
+        return dict(zip(self.sides, places, strict=True))
 
     def entry(self, project: Path | None = None) -> dict[str, Any]:
         """The source that it is. project: the directory that paths inside it are relative to, if any."""
         paths = [_path_in(path, project) for path in (self.source, self.reference)]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
         if self.columns:
-            places = {"path": paths[1], "columns": dict(zip(_SIDES, self.columns, strict=True))}
+            places = {"path": paths[1], "columns": dict(zip(self.sides, self.columns, strict=True))}
         else:
             places = {"paths": dict(zip(_SIDES, paths, strict=True))}
         return {"name": name, **self.reading, **places}
@@ -89,25 +116,26 @@ class Bitext:
     def problems(self) -> list[str]:
         """What configure will say of its first rows; what looks odd in them is logged."""
         source, target = self.languages
-        return problems(IngestParameters(sources=[self.entry()]), Languages(source, target or "en"))
+        parameters = IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
+        return problems(parameters, Languages(source, target or "en"))
 
     def yaml(self, project: Path) -> str:
         """The group file that names it. project: the directory that paths inside it are relative to."""
         source = self.entry(project)
-        languages = {
-            f"{name}_language": one for name, one in zip(_NMT_SIDES, self.languages, strict=True) if one
-        }
+        languages = dict(zip(_NMT_SIDES, (one or _UNKNOWN for one in self.languages), strict=True))
+        if self.kind == "paraphrases":
+            languages = {}
         first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in source.items())
         lines = [
             "# @package _global_",
             f"# Your bitext: {self.lines:,} pairs when it was looked at. Name more sources below this one.",
             "ingest:",
-            "  kind: bitext",
+            f"  kind: {self.kind}",
             "  sources:",
             f"    - {first}",
             *(f"      {one}" for one in others),
             *(["nmt:"] if languages else []),
-            *(f"  {key}: {json.dumps(value)}" for key, value in languages.items()),
+            *(f"  {key}_language: {json.dumps(value)}" for key, value in languages.items()),
         ]
         return "\n".join(lines) + "\n"
 
@@ -138,22 +166,24 @@ def look_at(first: Path, second: Path) -> Bitext:
 
 
 def look_at_table(path: Path) -> Bitext:
-    """Find the two columns of a file that are an English text and one of another language, by its first rows;
-    read it once, in bounded memory.
+    """Find the two columns of a file that are an English text and one of another language, or two English
+    texts, by its first 1,000 rows; read it once, in bounded memory.
 
-    Columns of numbers, of labels, of one text, and of words beside columns of sentences are passed over.
+    Columns of numbers, labels, one text, and of words beside columns of sentences are passed over. A language
+    that a header, a field or a TMX file names counts; others are identified.
 
     Raises:
         InputError: the file is missing, empty, damaged, of no format that has columns, or has rows that a
-            source of its format cannot have; it has not one English column and one of another language.
+            source of its format cannot have; it does not have two such columns.
         MissingPackageError: py3langid, which tells languages, is not installed.
     """
     _check_name(path)
     endings = [one.lower() for one in path.suffixes[::-1]]
     form = next((_FORMATS[one] for one in endings if one in _FORMATS), None)
     if form is None:
-        remedy = _ARRAY if ".json" in endings else None
-        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path, remedy=remedy)
+        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
+    if importlib.util.find_spec("py3langid") is None:
+        raise MissingPackageError("py3langid", "pipeline")
     columns, reading = _first_rows(path, form)
     columns = {place: texts for place, texts in columns.items() if any(texts) and oddity(texts) is None}
     # Names of files and of keys; Chinese has no spaces either.
@@ -162,44 +192,64 @@ def look_at_table(path: Path) -> Bitext:
         for place, texts in columns.items()
     }
     columns = {place: texts for place, texts in columns.items() if wordy[place] >= max(wordy.values()) / 5}
-    languages = {place: identified(texts) for place, texts in columns.items()}
-    if None in languages.values():
-        raise MissingPackageError("py3langid", "pipeline")
+    named = _named_languages(list(columns))
+    languages = {place: named.get(place) or identified(texts) for place, texts in columns.items()}
     english = [place for place, one in languages.items() if one is not None and is_english(one)]
     foreign = [place for place in languages if place not in english]
-    if len(english) != 1 or len(foreign) != 1:
+    if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
         seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items()) or "none"
+        remedy = "Make the project without --table, and name the columns in configs/corpus/my.yaml."
+        if (len(english), len(foreign)) == (1, 0):
+            remedy = (
+                "English alone is not enough. Back-translation needs the same sentences in another language "
+                "in a second column, and a corpus of paraphrases a second English column."
+            )
         raise InputError(
-            f"of its columns with text one has to be English and one of another language: {seen}",
+            "of its columns with text one has to be English and one of another language, or two English: "
+            f"{seen}",
             path,
-            remedy="Make the project without --table, and name the columns in configs/corpus/my.yaml.",
+            remedy=remedy,
         )
-    found = (foreign[0], english[0])
-    entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(_SIDES, found, strict=True))}
-    (source,) = IngestParameters(sources=[entry]).sources
+    sides = _SIDES if foreign else _PARAPHRASES
+    found = (foreign[0], english[0]) if foreign else (english[0], english[1])
+    entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(sides, found, strict=True))}
+    kind = "bitext" if foreign else "paraphrases"
+    (source,) = IngestParameters.model_validate({"kind": kind, "sources": [entry]}).sources
     assert isinstance(source, FileSource)
     lines = sum(len(block) for block in source.read({ONLY: path}, Reading(strict=False)))
-    return Bitext(path, path, (languages[found[0]], languages[found[1]]), lines, found, reading)
+    return Bitext(path, path, (languages[found[0]], languages[found[1]]), lines, found, reading, sides)
+
+
+def _named_languages(places: Sequence[int | str]) -> dict[int | str, str]:
+    """The languages that the names of columns say: codes that are known, and others where all are codes."""
+    codes = {}
+    for place in places:
+        code = _LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
+        if isinstance(place, str) and code is not None and code[0] not in _NO_LANGUAGES:
+            codes[place] = code[0]
+    known = {place for place, code in codes.items() if language_code(code) in THREE_LETTERS or code in CODES}
+    return {
+        place: language_code(code)
+        for place, code in codes.items()
+        if place in known or (known and len(codes) == len(places))
+    }
 
 
 def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict[str, Any]]:
     """The columns of text in the first rows, and what a source of them says beside its path and columns."""
     reading: dict[str, Any] = {"format": form}
     if form == "parquet":
+        refuse_lfs_pointer(path)
         try:
             batches = list(islice(parquet.ParquetFile(path).iter_batches(_SAMPLE_LINES), 1))
         except pa.ArrowInvalid as error:
             raise InputError(f"no Parquet file: {error}", path) from error
         return _texts(pa.Table.from_batches(batches)) if batches else {}, reading
-    lines = next(line_blocks(path, Reading(strict=False))).lines.slice(0, _SAMPLE_LINES).to_pylist()
+    if form == "tmx":
+        return _first_units(path), reading
     if form == "jsonl":
-        for number, line in enumerate(lines, 1):
-            if line and not _is_object(line):
-                raise InputError("not a JSON object", path, number, _ARRAY if number == 1 else None)
-        try:
-            return _texts(arrow_json.read_json(pa.BufferReader("\n".join(lines).encode()))), reading
-        except pa.ArrowInvalid as error:
-            raise InputError(f"its first lines are no JSON objects of one kind: {error}", path) from error
+        return _first_objects(path), reading
+    lines = next(line_blocks(path, Reading(strict=False))).lines.slice(0, _SAMPLE_LINES).to_pylist()
     rows = [line.split("\t") for line in lines]
     if form == "csv":
         try:
@@ -209,23 +259,57 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
         reading["separator"] = max(found, key=lambda each: len(_even(found[each])))
         if len(_even(rows)) > len(_even(found[reading["separator"]])):
             raise InputError(
-                "its columns are separated by tabs", path, remedy="Give it a name that ends in .tsv."
+                "its columns are separated by tabs", path, remedy="Rename it so that it ends in .tsv."
             )
         rows = found[reading["separator"]]
     named = _has_header(rows, form)
     names: Sequence[int | str] = rows[0] if named else range(len(rows[0]))
     even = [row for row in rows[named:] if len(row) == len(names)]
-    return dict(zip(names, map(list, zip(*even, strict=True)), strict=bool(even))), reading | {
-        "header": named
+    columns = dict(zip(names, map(list, zip(*even, strict=True)), strict=bool(even)))
+    columns.pop("", None)  # the index, as pandas writes it
+    return columns, reading | {"header": named}
+
+
+def _first_units(path: Path) -> dict[int | str, list[str]]:
+    """The texts of the first units of a TMX file by language, of the two languages that most have."""
+    tags = Counter(tag for tag, _ in tmx_languages(path, _SAMPLE_LINES).most_common(2))
+    if len(tags) < 2:
+        return {}
+    source = TmxSource(
+        format="tmx", name="table", path=str(path), columns=dict(zip(_SIDES, tags, strict=True))
+    )
+    block = next(source.read({ONLY: path}, Reading(strict=False)))
+    return {
+        tag: block.texts[side].slice(0, _SAMPLE_LINES).to_pylist()
+        for side, tag in zip(_SIDES, tags, strict=True)
     }
 
 
-def _is_object(line: str) -> bool:
-    """Whether the line is a JSON object."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+def _first_objects(path: Path) -> dict[int | str, list[str]]:
+    """The fields of text in the first objects of a JSON file, nested ones by a name with dots."""
+    block = next(json_blocks(path, Reading(strict=False)))
+    columns: dict[str, list[Any]] = {}
+    for number, line in enumerate(block.lines.slice(0, _SAMPLE_LINES).to_pylist(), block.first):
+        try:
+            item = json.loads(line) if line else {}
+        except (ValueError, RecursionError):
+            item = None
+        if not isinstance(item, dict):
+            raise InputError("not a JSON object", path, number)
+        for name, value in _leaves(item).items():
+            columns.setdefault(name, []).append(value)
+    return {
+        name: [value or "" for value in values]
+        for name, values in columns.items()
+        if all(value is None or isinstance(value, str) for value in values)
+    }
+
+
+def _leaves(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in item.items():
+        found |= _leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
 
 
 def _even(rows: list[list[str]]) -> list[list[str]]:
@@ -235,13 +319,14 @@ def _even(rows: list[list[str]]) -> list[list[str]]:
 
 def _has_header(rows: list[list[str]], form: str) -> bool:
     """Whether the first row names the columns: it has known names, or a name above numbers; in a CSV file,
-    where that is usual, short texts."""
+    where that is usual, short texts. The first name may be blank: pandas writes an index so."""
     first, *others = rows
-    if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in first):
+    names = first[1:] if first[0] == "" else first
+    if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in names):
         return False
     columns = zip(*_even([first, *others]), strict=True)
     above = (str(oddity(texts)).startswith("has a number") and cell.isalpha() for cell, *texts in columns)
-    return form == "csv" or is_header(first) or any(above)
+    return form == "csv" or is_header(names) or any(above)
 
 
 def _texts(table: pa.Table) -> dict[int | str, list[str]]:

@@ -79,7 +79,11 @@ def test_languages_are_what_names_say_in_two_letters(
     [
         ("a.cs", lambda data: data.decode().encode("iso8859-2", "replace"), "not UTF-8: byte"),
         ("a.cs", lambda data: b"\0" + data, "a NUL character"),
-        ("a.txt", lambda data: data[: data.index(b"\n") + 1] * 200, "in every row"),
+        (
+            "a.txt",
+            lambda data: data.decode().encode("cp1250").decode("cp1252", "replace").encode(),
+            "damaged",
+        ),
     ],
 )
 def test_what_configure_will_say_is_said_at_once(
@@ -147,6 +151,23 @@ def _write_parquet(path: Path, rows: list[tuple[str, str]]) -> None:
     parquet.write_table(pa.table(kept), path)
 
 
+def _write_array(path: Path, rows: list[tuple[str, str]]) -> None:
+    path.write_text(json.dumps([{"en": english, "cs": czech} for czech, english in rows], indent=1))
+
+
+def _write_pandas(path: Path, rows: list[tuple[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("", "cs", "en"), *((n, *row) for n, row in enumerate(rows))])
+
+
+def _write_tmx(path: Path, rows: list[tuple[str, str]]) -> None:
+    units = (
+        f'<tu><tuv xml:lang="EN"><seg>{english}</seg></tuv><tuv xml:lang="cs"><seg>{czech}</seg></tuv></tu>'
+        for czech, english in rows
+    )
+    path.write_text(f"<tmx><body>{''.join(units)}</body></tmx>", encoding="utf-8")
+
+
 TABLES: dict[
     str, tuple[Callable[[Path, list[tuple[str, str]]], None], list[int | str], dict[str, object]]
 ] = {
@@ -156,6 +177,13 @@ TABLES: dict[
     "T.CSV": (_write_semicolons, [0, 1], {"format": "csv", "header": False, "separator": ";"}),
     "d.parquet": (_write_dictionary, ["cs", "en"], {"format": "parquet"}),
     "t.jsonl": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "t.json": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "t.ndjson": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "array.json": (_write_array, ["cs", "en"], {"format": "jsonl"}),
+    "t.tab": (_write_named_tsv, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
+    "pandas.csv": (_write_pandas, ["cs", "en"], {"format": "csv", "header": True}),
+    "t.pq": (_write_dictionary, ["cs", "en"], {"format": "parquet"}),
+    "t.tmx": (_write_tmx, ["cs", "en"], {"format": "tmx"}),
     "t.parquet": (_write_parquet, ["translation.cs", "translation.en"], {"format": "parquet"}),
 }
 
@@ -180,14 +208,15 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch
     ("name", "content", "message"),
     [
         ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
-        ("a.tsv", b"one\ttwo\n" * 30, "with text one has to be English and one of another language: none"),
+        ("a.tsv", b"one\ttwo\n" * 30, "or two English: none"),
         ("a.tsv", b"", "empty"),
         ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
         ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
-        ("A.JSON", b'[{"a": "text"}]', r"a table is named \.tsv.*jq -c"),
-        ("a.jsonl", b'[\n{"a": "text"}\n]\n', r"a\.jsonl:1: not a JSON object.*jq -c"),
+        ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object$"),
-        ("a.jsonl", b'{"a": 1}\n{"a": "one"}\n', "no JSON objects of one kind"),
+        ("a.jsonl", b'{"a": 1}\n{"a": "one"}\n', "or two English: none"),
+        ("a.tmx", b"<tmx><body></body></tmx>", "or two English: none"),
+        ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"),
         ("a.parquet", b"PAR1nothing", "no Parquet file"),
         ("missing.tsv", None, "no such file"),
     ],
@@ -224,6 +253,36 @@ def test_two_columns_of_one_language_are_not_guessed(tmp_path: Path) -> None:
     path.write_text("".join(f"{czech}\t{english}\t{english}!\n" for czech, english in _rows(tmp_path)))
     with pytest.raises(InputError, match=r"0 in 'cs', 1 in 'en', 2 in 'en'.*my\.yaml"):
         look_at_table(path)
+
+
+def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{english}\tWell, {english}\n" for _, english in _rows(tmp_path)))
+    assert "a project with your paraphrases" in run_command("init", tmp_path / "my", "--table", path).output
+    monkeypatch.chdir(tmp_path / "my")
+    parameters, source = chosen(Path())
+    assert isinstance(source, ColumnSource)
+    assert (parameters.ingest.kind, source.columns) == ("paraphrases", {"reference": 0, "translation": 1})
+
+
+def test_english_alone_is_told_what_it_needs(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{n}\t{english}\n" for n, (_, english) in enumerate(_rows(tmp_path))))
+    with pytest.raises(InputError, match=r"English alone is not enough.* in another language"):
+        look_at_table(path)
+
+
+@pytest.mark.parametrize("code", ["twi", "luo", "pcm"])
+def test_a_header_names_languages_that_nobody_knows(code: str, tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    path = tmp_path / "a.tsv"
+    rows = "".join(f"{english}\t{czech}\n" for czech, english in _rows(tmp_path))
+    path.write_text(f"en\t{code}\n{rows}")
+    found = look_at_table(path)
+    assert (found.columns, found.languages, found.lines) == ((code, "en"), (code, "en"), 200)
+    assert f'source_language: "{code}"' in found.yaml(tmp_path)
 
 
 def _shorter(first: Path, second: Path) -> tuple[Path, Path]:
