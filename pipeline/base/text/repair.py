@@ -114,7 +114,11 @@ _FURTHER_CLASS = f"[\x80-\x9f{''.join(sorted(_FURTHER - {REPLACEMENT}))}]"
 _LEADS = "\u00c2-\u00f4\u0102-\u0171\u0412-\u0444"
 _CANDIDATE = f"[{_LEADS}]{_FURTHER_CLASS}"
 # What curly quotes and dashes look like in each.
-_SURE = re.compile(f"(?:\u00e2\u20ac|\u0432\u0402){_FURTHER_CLASS}")
+# So is a capital after a small letter, and then a sign: ``velkÃ½``.
+_SIGN_CLASS = _FURTHER_CLASS.translate({ord(one): None for one in _FURTHER if one.isalpha()})
+_SURE = re.compile(
+    f"(?:\u00e2\u20ac|\u0432\u0402){_FURTHER_CLASS}|(?<=[a-z])[\u00c3-\u00c5\u0102\u0139]{_SIGN_CLASS}"
+)
 # What may well follow a capital letter at the end of a word or text.
 _SIGNS = (
     "\u2019\u201d\u201c\u2018\u201a\u201e\u2026\u2013\u2014\u00bb\u00ab\u203a\u2039"

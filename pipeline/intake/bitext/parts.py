@@ -123,16 +123,26 @@ def read_parts(
         number, table = part
         return write_shard(table.combine_chunks(), directory / shard_name(number), _LEVEL)
 
-    # One pool for both: as many threads as were given.
-    with ThreadPoolExecutor(threads, "clean") as pool:
-        tables = in_window(pool, cleaned, _blocks_or_error(read_file(file, cleaning, reading)), 2 * threads)
-        written = list(in_window(pool, write, enumerate(tables_of(counted(tables), PART_ROWS)), threads))
+    def check_unchanged() -> None:
+        # The parts are kept under the hash of what the file held at the start.
+        for name, path in file.paths.items():
+            if _state(path) != before[name] and sha256_file(path) != digests[name]:
+                raise InputError(
+                    "the file changed while it was read", path, remedy="Run the same command again."
+                )
+
+    try:
+        # One pool for both: as many threads as were given.
+        with ThreadPoolExecutor(threads, "clean") as pool:
+            blocks = _blocks_or_error(read_file(file, cleaning, reading))
+            tables = in_window(pool, cleaned, blocks, 2 * threads)
+            written = list(in_window(pool, write, enumerate(tables_of(counted(tables), PART_ROWS)), threads))
+    except InputError:
+        check_unchanged()  # what was wrong may be where it was cut
+        raise
     if rows == 0:
         raise InputError("the file has no rows", file.main_path)
-    for name, path in file.paths.items():
-        # The parts are kept under the hash of what the file held at the start.
-        if _state(path) != before[name] and sha256_file(path) != digests[name]:
-            raise InputError("the file changed while it was read", path, remedy="Run the same command again.")
+    check_unchanged()
     changes.update(reading.changes)
     counted_things = (dict(sorted((+one).items())) for one in (rejected, changes, notices.rows))
     report = FileReport(rows, last_line, *counted_things, dict(sorted(notices.examples.items())))

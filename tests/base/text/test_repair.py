@@ -57,6 +57,7 @@ DAMAGED = [
     "Привет, мир".encode().decode("cp1251", "replace"),
     "I donâ€™t know, naïve.",
     "cafÃ©",
+    "Nov\u00c3\u00bd u\u00c4itel na trhu, v\u00c4era ve\u00c4er",  # bytes that cp1252 does not have are gone
     "日本語".encode().decode("cp1252", "replace"),
 ]
 # Each of these is also UTF-8 if it is written in one of the code pages, or nearly.

@@ -206,6 +206,40 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         run(tmp_path, tsv(path))
 
 
+def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paraforge.intake.bitext import parts
+
+    path = write(tmp_path / "a.tsv", "a\tb\n" * 3)
+    read_file = parts.read_file
+
+    def cutting(*arguments: Any) -> Any:
+        write(path, "a\tb\na")
+        yield from read_file(*arguments)
+
+    monkeypatch.setattr(parts, "read_file", cutting)
+    with pytest.raises(InputError, match=r"a\.tsv: the file changed while it was read"):
+        run(tmp_path, tsv(path))
+
+
+def test_an_open_quotation_mark_in_the_first_row_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'a,"b\nc,d\ne,f\n')
+    source = tsv(path) | {"format": "csv", "header": False}
+    with pytest.raises(InputError, match=r"a\.csv:1: a quotation mark is opened and not closed"):
+        run(tmp_path, source)
+
+
+def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = "".join(f"word {n}\tslovo {n}\n" for n in range(95)) + "same\tsame\n" * 6 + "<b>a\tb\n"
+    report, _ = run(tmp_path, tsv(write(tmp_path / "a.tsv", lines)))
+    found = report.sources["a"].frequent["identical"]
+    assert found["share"] == round(6 / 102, 4) and [row[0] for row in found["examples"]] == [96, 97, 98]
+    assert report.metrics()["sources"]["a"]["frequent"] == {"identical": found}
+    assert report.sources["a"].noticed == {"markup": 1}
+    assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a'" in caplog.text
+
+
 def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
     bitext, leaked = data_directory / "bitext", "leakage/multi30k_train.contaminated_rows.tsv"
     report, rows = run(

@@ -80,6 +80,13 @@ def read_separated(
         if places is None:
             first = found.fields[0].as_py()
             width = len(first)
+            if not width:
+                raise InputError(
+                    "a quotation mark is opened and not closed in a row of as many columns",
+                    path,
+                    int(found.numbers[0]),
+                    "Close it, double it if it is text, or use format: tsv, where quotes are text.",
+                )
             places = _places(path, wanted, first, header)
             if header:
                 found = found.slice(1)
