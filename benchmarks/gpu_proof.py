@@ -34,7 +34,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.batching import SourceTokens
-from paraforge.translation.decoding.faults import limit_of
 from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
@@ -246,13 +245,13 @@ def memory_fraction(setting: Setting, engine: str) -> Figures:
         held = torch.empty(max(0, free - total // 10), dtype=torch.uint8, device=setting.device)
     translator = setting.open(engine, "bfloat16" if engine == "torch" else "float16", batch_tokens=262_144)
     found = list(translator.translate(sources))
-    halvings = limit_of(translator).halvings
+    halvings = translator.counts["halved"]
     again = list(translator.translate(sources))
     del held
     return {
         "failed_sentences": _failed(found) + _failed(again),
         "halvings": halvings,
-        "halvings_again": limit_of(translator).halvings - halvings,
+        "halvings_again": translator.counts["halved"] - halvings,
         "differing_texts": _differing(found, again),
     }
 

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 INGEST = 5
 NMT = 2
-TRANSLATE = 2
+TRANSLATE = 3
 PARAGRAM = 2
 SCORE = 14
 SELECT = 3

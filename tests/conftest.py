@@ -18,7 +18,7 @@ from paraforge.base import logs
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-    from tests.translation.decoding.remote.fake_server import FakeServer
+    from tests.translation.engines.fake_server import FakeServer
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -112,7 +112,7 @@ def chrome(_chromium: Chrome) -> Chrome:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
     """A running translation server, its address and key in the environment."""
-    from tests.translation.decoding.remote.fake_server import serving
+    from tests.translation.engines.fake_server import serving
 
     with serving(monkeypatch) as found:
         yield found

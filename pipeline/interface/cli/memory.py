@@ -13,7 +13,8 @@ from paraforge.interface.cli.settings import group
 
 app = group(
     "The translation memory: every sentence that was ever translated, with its hypotheses.\n\n"
-    "It has a set for each model with its engine and options; 'dvc repro' translates what is not in it."
+    "It is a directory of Parquet files with a subdirectory for each model with its engine and options: read "
+    "it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
 )
 
 _MEMORY = typer.Option(
@@ -32,20 +33,17 @@ def _memory() -> None:
 @app.command("import")
 def import_command(
     paths: list[Path] = typer.Argument(metavar="FILE...", help="Parquet files"),
-    name: str = typer.Option(
-        "", "--name", help="for translations made elsewhere; then translate.imported.name: NAME uses them"
-    ),
+    name: str = typer.Option(..., "--name", help="name for translate.imported.name"),
     memory: Path | None = _MEMORY,
 ) -> None:
-    """Add translations to the memory: an export of another memory, or what another system made.
+    """Add translations that another system made to the memory.
 
     A file has the columns sentence (as source_text in data/ingested) and hypotheses (a text, or a list of
     texts, the best first), perhaps also scores (mean log-probabilities per token). What is known already
-    stays as it is. An export goes to the set of its model and options unless it gets a name.
+    does not change.
 
     \b
     Examples:
-      paraforge memory import translations.parquet
       paraforge memory import marian.parquet --name marian-2024
       paraforge configure translation=imported translate.imported.name=marian-2024
     """
@@ -54,7 +52,7 @@ def import_command(
     root = memory_directory(memory)
     with graceful_interrupts():
         for path in paths:
-            found, sentences = import_file(path, root, name or None)
+            found, sentences = import_file(path, root, name)
             typer.echo(f"{path}: {counted(sentences, 'sentence')}, to {found.path}", err=True)
 
 

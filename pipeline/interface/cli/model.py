@@ -150,7 +150,7 @@ def check(
         return
 
     from paraforge.base.shards.resources import available_cores
-    from paraforge.translation.stage.calibration.check import loss_on_bitext
+    from paraforge.translation.stage.quantisation import loss_on_bitext
 
     pair = column_pair(columns)
     placement = Placement(threads=threads or available_cores())

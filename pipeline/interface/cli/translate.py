@@ -25,7 +25,7 @@ from paraforge.translation.decoding.translator import DecodingOptions
 if TYPE_CHECKING:
     from paraforge.products.paraphrasing.paraphraser import Search
     from paraforge.translation.decoding.translator import Translator
-    from paraforge.translation.stage.calibration.loss import Check
+    from paraforge.translation.stage.quantisation import Check
 
 
 @options_of(
@@ -64,13 +64,10 @@ def translate(
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
     the command then exits with 5.
 
-    Before anything is translated in int8 or int16, a sample of up to 1,000 sentences, at most one in 40, is
-    translated both ways. Unless it shows that the float32 model finds its own translations less than 0.02
-    nats a token more probable, everything is translated in float32; so is a text of fewer than 8,000
-    sentences, too short to measure. 'paraforge model check --bitext' checks any model by hand.
-
-    What the engine server has answered is kept in OUTPUT.*.answers until OUTPUT is complete: the same command
-    asks for the rest only.
+    Before anything is translated in int8 or int16, the first 1,000 sentences are translated both ways, once
+    for a model and its options. Unless they show that the float32 model finds its own translations less than
+    0.02 nats a token more probable, everything is translated in float32; so is a text of fewer than 2,000
+    sentences that comes first. 'paraforge model check --bitext' checks any model by hand.
 
     \b
     Examples:
@@ -81,12 +78,11 @@ def translate(
       paraforge translate news.cs news.tsv --engine server --set model=NAME --set source_language=Czech
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
-    from paraforge.translation.decoding.finished_batches import KeptAnswers
     from paraforge.translation.decoding.translator import Placement
-    from paraforge.translation.engines import is_model_free, is_remote, open_translator
+    from paraforge.translation.engines import is_model_free, open_translator
     from paraforge.translation.engines.ctranslate2 import NAME
     from paraforge.translation.models.importing import usable_model
-    from paraforge.translation.stage.calibration.check import checked
+    from paraforge.translation.stage.quantisation import checked
 
     if values["nbest"] > values["beam"]:
         raise ConfigurationError(
@@ -101,11 +97,8 @@ def translate(
         if path is not None and not is_model_free(engine):
             path = usable_model(path, engine)
         if engine == NAME and path is not None:
-            decoding, sentences = checked(path, options, placement, input_path, sentences, chosen)
+            decoding, sentences = checked(path, options, placement, sentences, chosen)
         translator = open_translator(engine, path, decoding, placement, _settings(setting))
-        if is_remote(engine) and output_path != Path("-"):
-            name = f"{output_path.name}.{translator.fingerprint[:8]}.answers"
-            translator = KeptAnswers(translator, output_path.with_name(name))
         return translator, sentences
 
     translate_file(input_path, output_path, force, prepare)
@@ -133,7 +126,7 @@ def translate_file(
 
 def _check(given: str) -> Check:
 
-    from paraforge.translation.stage.calibration.loss import Check
+    from paraforge.translation.stage.quantisation import Check
 
     if given not in get_args(Check):
         raise ConfigurationError([f"--check {given}: there are {', '.join(get_args(Check))}"])

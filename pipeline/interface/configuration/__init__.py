@@ -20,6 +20,7 @@ _REMOVED = {
     "(docs/scaling.md)",
     "resources.other_versions": "remove it: shards of other library versions are used, with a warning; to "
     "make them anew, remove work/STEP",
+    "translate.server.patience_seconds": "use translate.server.max_retries",
     "resources.keep_work": "remove it: a finished stage removes what is quick to make again, and the rest "
     "stays until you remove work/STAGE",
 }

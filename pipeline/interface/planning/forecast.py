@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paraforge.translation.decoding.remote.settings import Server, estimated_tokens
 from paraforge.translation.decoding.translator import Usage
+from paraforge.translation.engines.server import Server, estimated_tokens
 from paraforge.translation.stage.population import Population
 
 _MILLION = 1e6

@@ -25,13 +25,13 @@ from paraforge.interface.planning.forecast import (
 )
 from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
 from paraforge.interface.planning.progress import Progress, progress_of, save_plan, unknown_among
-from paraforge.translation.decoding.remote.settings import Server
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.engines import is_model_free, is_remote
+from paraforge.translation.engines.server import Server
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
-from paraforge.translation.stage.calibration.check import calibrated
 from paraforge.translation.stage.population import Population, survey
+from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import remember
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
 from paraforge.translation.stage.translate import translation_key
@@ -203,7 +203,7 @@ def make_plan(
                 _unknown(population, choice, resources) if paid and section.memory else population,
                 seconds=seconds,
                 precision=precision,
-                sentences_per_task=section.sentences_per_task,
+                sentences_per_task=section.sentences_per_task or 4000,
                 device=workplace.devices[0],
                 paid=paid,
                 answers=answers,
@@ -215,7 +215,8 @@ def make_plan(
     if isinstance(server, Server):
         sample = None if measurement is None else measurement.usage
         tokens = tokens_of(server, population, section.nbest, sample, token_prices)
-    size = section.task_size(population.sentences)
+    per_second = rate if measurement is None else 1 / measurement.rate.seconds
+    size = section.task_size(population.sentences, per_second or 0.0, workplace.worker_count)
     facts = _facts(population, corpus, size, measurement, rate)
     if measurement is not None:
         key = translation_key(corpus, choice)

@@ -1,20 +1,10 @@
-"""What can go wrong with an engine or its device: telling it apart, and remembering how much fits."""
+"""Recognize failures of an engine and its device."""
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from paraforge.base.errors import ParaforgeError
-
-if TYPE_CHECKING:
-    from paraforge.translation.decoding.batching import SourceTokens
-
-logger = logging.getLogger(__name__)
 
 # What torch, CTranslate2 and the drivers say of a device that will not answer again in this process.
 _LOST = (
@@ -68,52 +58,3 @@ def is_device_lost(error: BaseException) -> bool:
     if not isinstance(error, RuntimeError) or is_out_of_memory(error):
         return False
     return any(words in str(error).lower() for words in _LOST)
-
-
-class BatchLimit:
-    """The largest batch that is tried, in source tokens, padding included; shared by threads. It begins
-    without bound and is halved by each batch that does not fit."""
-
-    def __init__(self) -> None:
-        self.tokens: int | None = None
-        self.halvings = 0
-        self._lock = threading.Lock()
-
-    def too_large(self, batch: list[SourceTokens]) -> None:
-        """Remember that a batch did not fit: half of it is tried from now on."""
-        half = max(1, _cost(batch) // 2)
-        with self._lock:
-            if self.is_exceeded(batch):
-                return  # it was begun before another showed this
-            self.tokens = half
-            self.halvings += 1
-        logger.warning(
-            "out of memory with %d sentences: batches have at most %d source tokens from now on",
-            len(batch),
-            half,
-        )
-
-    def is_exceeded(self, batch: list[SourceTokens]) -> bool:
-        """Whether a batch is too large, and can be divided."""
-        return self.tokens is not None and len(batch) > 1 and _cost(batch) > self.tokens
-
-    def parts(self, batch: list[SourceTokens]) -> Iterator[list[SourceTokens]]:
-        """The batch, or parts of it in order that are within the limit; a sentence alone always is."""
-        if not self.is_exceeded(batch):
-            yield batch
-            return
-        middle = len(batch) // 2
-        yield from self.parts(batch[:middle])
-        yield from self.parts(batch[middle:])
-
-
-def _cost(batch: list[SourceTokens]) -> int:
-    return len(batch) * (1 + max(len(source.tokens) for source in batch))
-
-
-_limits: WeakKeyDictionary[object, BatchLimit] = WeakKeyDictionary()
-
-
-def limit_of(engine: object) -> BatchLimit:
-    """What a loaded engine was found to have room for, whichever stream or thread found it."""
-    return _limits.setdefault(engine, BatchLimit())

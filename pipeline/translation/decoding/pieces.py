@@ -10,7 +10,7 @@ from paraforge.translation.decoding.batching import SourceTokens
 from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.models.model import TranslationModel
 from paraforge.translation.models.model_file import ModelFile
-from paraforge.translation.models.subwords import BPE, open_subwords
+from paraforge.translation.models.subwords import BPE, known_pieces, open_subwords
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,7 @@ class SentencePieces:
             and model.source_sentencepiece.suffix != BPE  # Moses' rules are another language's
             else open_subwords(model.target_sentencepiece, model.target_language)
         )
+        self._is_known = known_pieces(self._source)
         self._prefix = list(model.source_prefix)
         self._suffix = list(model.source_suffix)
         self._forced = list(model.target_prefix)
@@ -89,7 +90,10 @@ class SentencePieces:
         if not pieces:
             return SourceTokens(sentence, [])
         truncated = len(pieces) > self._room
-        return SourceTokens(sentence, [*self._prefix, *pieces[: self._room], *self._suffix], truncated)
+        # Of nothing but unknown pieces (emoji, another script) a model invents a fluent sentence.
+        failed = None if any(map(self._is_known, pieces)) else "unknown source"
+        tokens = [*self._prefix, *pieces[: self._room], *self._suffix]
+        return SourceTokens(sentence, tokens, truncated, failed)
 
     def encode_target(self, texts: list[str]) -> list[list[str]]:
         """Tokens of texts of the target side, without those that every hypothesis is made to begin with."""

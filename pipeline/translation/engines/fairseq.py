@@ -129,7 +129,8 @@ class FairseqTranslator:
         self.batch_tokens = placement.batch_tokens or (
             _CPU_BATCH_TOKENS if self._device.type == "cpu" else _CUDA_BATCH_TOKENS
         )
-        self.queued_batches = 1
+        self.whole_windows = False
+        self.queued = 1
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""

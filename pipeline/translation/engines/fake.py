@@ -108,7 +108,8 @@ class FakeTranslator:
         self._fail = re.compile(settings.fail_pattern) if settings.fail_pattern else None
         self.fingerprint = fingerprint_of(NAME, hash_json(settings.result_settings()), options)
         self.batch_tokens = placement.batch_tokens or _BATCH_TOKENS
-        self.queued_batches = 1
+        self.whole_windows = False
+        self.queued = 1
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""

@@ -22,7 +22,6 @@ from paraforge.translation.decoding.faults import (
     device_lost,
     is_device_lost,
     is_out_of_memory,
-    limit_of,
 )
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.torch_device import device_of, fast_type, make_current, prepare_thread
@@ -152,7 +151,6 @@ class TorchTranslator:
         self._recorded: list[Any] = []
         self._lock = threading.Lock()
         self._search(options.compute_type)
-        self._limit = limit_of(self)
         self.counts = {"halved": 0, "recomputed": 0, "recomputed_sentences": 0, "unrecorded": 0}
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         on_cpu = self._device.type == "cpu"
@@ -162,7 +160,8 @@ class TorchTranslator:
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
         # One in work and one waiting for each thread, and one whose results are being taken.
-        self.queued_batches = 2 * threads + 1
+        self.whole_windows = False
+        self.queued = 2 * threads + 1
         # Within a thread torch uses one core: a batch a core needs no waiting for one another.
         self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
 
@@ -220,7 +219,7 @@ class TorchTranslator:
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
         """Put a batch in the queue of the threads; what can be done before and afterwards is done here."""
-        future = self._pool.submit(self._found, batch, [self._request(source) for source in batch])
+        future = self._pool.submit(self._found, [self._request(source) for source in batch])
         # Samples and groups may find the same several times: then all are looked at.
         varied = self._rules.sampling or self._settings.groups > 1
         most = None if varied else self._options.nbest
@@ -231,25 +230,21 @@ class TorchTranslator:
 
         return wait
 
-    def _found(self, batch: list[SourceTokens], requests: list[Request]) -> list[Findings]:
-        """What is found for a batch, in parts where it does not fit into memory."""
-        found: list[Findings] = []
-        for part in self._limit.parts(batch):
-            there, requests = requests[: len(part)], requests[len(part) :]
-            try:
-                found += self._computed(there)
-                continue
-            except Exception as error:
-                if is_device_lost(error):
-                    raise device_lost(error, str(self._device)) from error
-                if not is_out_of_memory(error) or len(part) == 1:
-                    raise
-                self._limit.too_large(part)
-                self.counts["halved"] = self._limit.halvings
-            # Outside of the handler, whose exception holds on to what it was computing with.
-            self._free()
-            found += self._found(part, there)
-        return found
+    def _found(self, requests: list[Request]) -> list[Findings]:
+        """Return the findings for a batch, in halves where it does not fit into memory."""
+        try:
+            return self._computed(requests)
+        except Exception as error:
+            if is_device_lost(error):
+                raise device_lost(error, str(self._device)) from error
+            if not is_out_of_memory(error) or len(requests) == 1:
+                raise
+        # Outside of the handler, whose exception holds on to the tensors.
+        with self._lock:
+            self.counts["halved"] += 1
+        self._free()
+        middle = len(requests) // 2
+        return self._found(requests[:middle]) + self._found(requests[middle:])
 
     def _free(self) -> None:
         import torch

@@ -4,7 +4,7 @@ how multilingual ones name languages: ``__cs__``, ``ces_Latn``, ``cs_CZ``, ``>>c
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,6 +52,15 @@ def open_subwords(path: Path, language: str) -> Subwords:
         return Tokenizers(path)
     processor: Subwords = load_processor(path)
     return processor
+
+
+def known_pieces(subwords: Any) -> Callable[[str], bool]:
+    """Return the test whether a piece of a sentence is known and more than a mark of a word's start."""
+    if hasattr(subwords, "known_pieces"):
+        known = set(subwords.known_pieces()) - {"<unk>", "\u2581"}
+        return known.__contains__
+    unknown = subwords.unk_id()
+    return lambda piece: piece != "\u2581" and subwords.piece_to_id(piece) != unknown
 
 
 def libraries(path: Path) -> tuple[str, ...]:

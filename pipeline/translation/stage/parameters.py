@@ -8,6 +8,7 @@ from pydantic import Field, create_model, model_validator
 
 from paraforge.base.section import Section
 from paraforge.intake.bitext.parameters import IngestParameters
+from paraforge.translation.decoding.batching import WINDOW
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings
 from paraforge.translation.engines import ENGINES, engine_settings, is_model_free
 from paraforge.translation.training.parameters import NmtParameters
@@ -26,11 +27,9 @@ class QuantisationParameters(Section):
         0.02,
         gt=0,
         description="nats a token by which the float32 model may find its own translations more probable; "
-        "the upper bound of a 95 % interval has to be below",
+        "the upper bound of a 95% interval must be below",
     )
-    sentences: int = Field(
-        1000, ge=200, le=100_000, description="of the sample, and at most one in 40 of the corpus"
-    )
+    sentences: int = Field(1000, ge=200, le=100_000, description="of the sample")
 
 
 if TYPE_CHECKING:
@@ -40,8 +39,10 @@ else:
     EngineName = Literal[tuple(ENGINES)]
 
 
-# Up to so many sentences the size of a task, which can decide bytes, is what the parameters say.
-_MANY, _MOST_TASKS = 50_000_000, 12_500
+# A kill loses about a task.
+TASK_SECONDS = 60.0
+# The files of tasks are bounded, and so are the hypotheses of a task, which are in memory.
+_MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
 
 
 class _Section(DecodingOptions):
@@ -52,17 +53,25 @@ class _Section(DecodingOptions):
         description="take the translations of known sentences from the translation memory; false translates "
         "all sentences again",
     )
-    sentences_per_task: int = Field(
-        4000,
+    sentences_per_task: int | None = Field(
+        None,
         ge=1,
         le=1_000_000,
-        description="distinct sentences that are translated and saved together: the most that a kill loses; "
-        "of more than 50 million sentences a 12,500th, if that is more",
+        description="distinct sentences that are translated and saved together, which a kill loses; null: "
+        "about a minute's worth, measured",
     )
 
-    def task_size(self, sentences: int) -> int:
-        """Sentences of a task where so many are translated: the number of files has a bound."""
-        return max(self.sentences_per_task, -(-sentences // _MOST_TASKS) if sentences > _MANY else 0)
+    def task_size(self, sentences: int, rate: float = 0.0, workers: int = 1, window: int = WINDOW) -> int:
+        """Return how many sentences a task has where ``sentences`` are translated.
+
+        rate: sentences per second of a worker; 0 where it is not known yet. window: sentences that the engine
+        sorts together; a task has a whole number of them, so that its size decides no batch.
+        """
+        if self.sentences_per_task is not None:
+            return self.sentences_per_task
+        share = sentences if workers == 1 else -(-sentences // (4 * workers))
+        wanted = max(min(rate * TASK_SECONDS, _MOST_HYPOTHESES / self.nbest, share), sentences / _MOST_TASKS)
+        return window * max(1, round(wanted / window))
 
     @model_validator(mode="after")
     def _consistent(self) -> _Section:

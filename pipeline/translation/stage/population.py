@@ -1,9 +1,8 @@
 """The sentences that are to be translated, by length, and samples that have the lengths of the whole;
 samples for the check of quantised translation: of a corpus, of a bitext, of a file of sentences."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +16,6 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.lines import PIPE
-from paraforge.translation.stage.calibration.loss import MINIMUM, SENTENCES, SHARE, sample_size
 from paraforge.translation.stage.text_file import read_sentences
 
 # Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
@@ -179,17 +176,6 @@ def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
     return found
 
 
-def waiting_among(corpus: ShardDirectory, sentences: Collection[str]) -> set[str]:
-    """Which of the sentences a corpus has in rows that are not rejected."""
-    wanted = pa.array(sorted(sentences), pa.string())
-    found: set[str] = set()
-    for table in corpus.tables(["source_text", "rejected"]):
-        check_interrupt()
-        texts = table.filter(pc.is_null(table["rejected"]))["source_text"]
-        found.update(texts.filter(pc.is_in(texts, wanted)).unique().to_pylist())
-    return found
-
-
 def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
     """Draw a sample and write it as one shard; ``output`` is replaced. Returns number of sentences."""
     table = draw_sample(corpus, wanted)
@@ -224,24 +210,6 @@ def _pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]]:
         reference, source = (fields[column].strip() for column in columns)
         if source and reference:
             yield source, reference
-
-
-def sampled(path: Path, sentences: Iterator[str]) -> tuple[list[str], Iterator[str]]:
-    """A random sample of a file's sentences, in proportion to it, always the same one; and all sentences.
-
-    A file is read twice. Standard input cannot be: of it, the sample is drawn from as many sentences as the
-    smallest one needs.
-
-    path: of the input, ``-`` for standard input.
-    sentences: what :func:`~paraforge.translation.stage.text_file.read_sentences` gave for it.
-
-    Raises InputError: a line of the file cannot be read.
-    """
-    first = list(islice(sentences, MINIMUM * SHARE)) if path == PIPE else []
-    kept, count = reservoir(filter(str.strip, first or sentences), SENTENCES)
-    whole = chain(first, sentences) if path == PIPE else read_sentences(path)
-    order = np.random.default_rng(_SEED).permutation(len(kept))
-    return [kept[place] for place in order[: sample_size(count)]], whole
 
 
 def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:

@@ -21,7 +21,6 @@ from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, 
 from paraforge.base.shards.work import SUFFIX, WorkDirectory, replaced_directory
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.memory.distinct import DistinctSentences
-from paraforge.translation.memory.inventory import note_run, note_use
 from paraforge.translation.memory.memory import HypothesisRows, MemorySet, Segment, open_set
 from paraforge.translation.memory.recall import Recalled, recall
 from paraforge.translation.stage.parameters import TranslateParameters
@@ -33,6 +32,8 @@ _SENTENCES = pa.schema([pa.field("source_text", pa.string())])
 _TASKS, _STATE = "tasks", "tasks.json"
 # A segment may be found damaged, or be removed, while the rest is translated.
 _ROUNDS = 3
+# The rate is measured where there are so many times more sentences than that takes.
+_PROBES = 8
 
 
 @dataclass
@@ -41,17 +42,20 @@ class Tasks:
 
     key: what it is for: corpus, model, engine, options, size of a task.
     unknown: sentences that the memory did not know. tasks: into how many tasks they were cut.
+    size: sentences of a task; 0 until the rate is known.
     segments: SHA-256 of the segments of the memory that have them now.
     translating: whether there are tasks whose result is not in the memory yet.
-    finished: whether the corpus has been written.
+    finished: whether the corpus has been written. more: whether other tasks follow these.
     """
 
     key: str
     unknown: int = 0
     tasks: int = 0
+    size: int = 0
     segments: list[str] = field(default_factory=list)
     translating: bool = False
     finished: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Remembered:
     known_before: sentences that other runs translated. Unlike ``from_memory`` it does not change when this
         run is killed, repeated, or has to translate again what was damaged.
     tasks: into how many tasks they were cut, whether this process translated them or an earlier one.
+    task_size: sentences of a task.
     translated_now: like ``translated``, without what an earlier process of the same run had finished.
     step: the tasks of this process.
     """
@@ -73,6 +78,7 @@ class Remembered:
     failed: int
     known_before: int
     tasks: int
+    task_size: int
     translated_now: int
     step: StepReport
 
@@ -111,7 +117,6 @@ def translate_unknown(
     tasks = _read_state(work)
     report = StepReport(0, 0, 0, 0.0)
     threads = threads_for(resources, len(distinct))
-    note_run(memory, work.parent)
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice) if parameters.memory else []
@@ -122,20 +127,29 @@ def translate_unknown(
             _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, Tasks(key), 0, report)
         memory.begin()
-        tasks = _write_tasks(work, Tasks(key), corpus, distinct, recalled, parameters, threads)
+        tasks = Tasks(key, unknown=len(recalled.unknown))
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
         logger.info(
             "%d sentences: %d are in the translation memory, %d are translated",
             len(distinct),
             len(distinct) - tasks.unknown,
             tasks.unknown,
         )
-    now = 0
-    for _ in range(_ROUNDS):
+    now = rounds = 0
+    while rounds < _ROUNDS:
         if tasks.translating:
             step = sentences_step(choice, workplace)
-            report = run_step(step, [work / _TASKS], None, resources, workplace.workers)
+            done = run_step(step, [work / _TASKS], None, resources, workplace.workers)
+            report = _sum(report, done)
             view = ShardView(work / _TASKS)
-            now = round(view.total_rows * (1 - report.reused / report.shards))
+            new = round(view.total_rows * (1 - done.reused / done.shards))
+            now += new
+            if not tasks.size and new:
+                busy = min(workplace.worker_count, done.shards - done.reused)
+                rate = new / max(done.seconds, 1e-3) / busy
+                left = tasks.unknown - view.total_rows
+                tasks.size = parameters.task_size(left, rate, workplace.worker_count, workplace.window)
+                logger.info("%.1f sentences/s for each worker: tasks of %d sentences", rate, tasks.size)
             keys = shard_keys(step, view)
             tasks.segments += memory.add(_tables(results, keys, threads), key, threads)
             tasks.translating = False
@@ -147,15 +161,16 @@ def translate_unknown(
         recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", resources)
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
-        logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
-        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, threads)
+        if not tasks.more:
+            rounds += 1
+            tasks.unknown += len(recalled.unknown)
+            logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
+        tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
     raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
 
 
-def finish_tasks(work: Path, memory: MemorySet | None, remembered: Remembered | None) -> None:
-    """Note that the corpus is written and what it uses; what has failed is tried again by the next run."""
-    if memory is not None and remembered is not None:
-        note_use(memory, work.parent, remembered.recalled.needed())
+def finish_tasks(work: Path) -> None:
+    """Note that the corpus is written; failed sentences are tried again by the next run."""
     tasks = _read_state(work)
     if tasks is not None:
         tasks.finished = True
@@ -221,8 +236,18 @@ def _remembered(recalled: Recalled, tasks: Tasks, translated_now: int, step: Ste
         failed=failed,
         known_before=count - recalled.made_by(tasks.key),
         tasks=tasks.tasks,
+        task_size=tasks.size,
         translated_now=translated_now,
         step=step,
+    )
+
+
+def _sum(one: StepReport, other: StepReport) -> StepReport:
+    return StepReport(
+        one.rows + other.rows,
+        one.shards + other.shards,
+        one.reused + other.reused,
+        one.seconds + other.seconds,
     )
 
 
@@ -250,21 +275,34 @@ def _write_tasks(
     distinct: DistinctSentences,
     recalled: Recalled,
     parameters: TranslateParameters,
+    workplace: Workplace,
     threads: int,
 ) -> Tasks:
-    """Cut the unknown sentences into tasks, in the order of the corpus."""
+    """Cut the unknown sentences into tasks, in the order of the corpus.
+
+    Where there are many and the rate is not known, only a window for each worker is cut: the time that these
+    take decides how large the other tasks are.
+    """
+    unknown, size = recalled.unknown, before.size
+    probe = workplace.window * workplace.worker_count
+    if not size and (parameters.sentences_per_task or len(unknown) <= _PROBES * probe):
+        size = parameters.task_size(len(unknown), 0.0, workplace.worker_count, workplace.window)
+    if not size:
+        unknown = unknown[:probe]
     remove_sealed(work / _STATE)
     with replaced_directory(work / _TASKS) as temporary:
-        writer = ShardWriter(temporary, _SENTENCES, parameters.task_size(len(recalled.unknown)))
-        for texts in distinct.texts(corpus, recalled.unknown, threads):
+        writer = ShardWriter(temporary, _SENTENCES, size or workplace.window)
+        for texts in distinct.texts(corpus, unknown, threads):
             writer.write(pa.table([pc.fill_null(texts, "")], schema=_SENTENCES))
         written = writer.close({"step": "unknown-sentences"})
     tasks = Tasks(
         before.key,
-        before.unknown + len(recalled.unknown),
+        before.unknown,
         before.tasks + len(written),
+        size,
         before.segments,
         translating=True,
+        more=len(unknown) < len(recalled.unknown),
     )
     _write_state(work, tasks)
     return tasks

@@ -12,10 +12,9 @@ import pyarrow as pa
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.cluster import has_gpu_workers, is_numbered, worker_number, worker_threads
-from paraforge.base.shards.libraries import own_versions
 from paraforge.base.shards.resources import Resources, available_cores
-from paraforge.base.shards.step import Step, unfinished_file
-from paraforge.translation.decoding.finished_batches import kept_batches
+from paraforge.base.shards.step import Step
+from paraforge.translation.decoding.batching import usual_window
 from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, Placement, Translator
 from paraforge.translation.engines import (
@@ -35,6 +34,7 @@ from paraforge.versions import TRANSLATE
 SET_METADATA = b"paraforge.translations"
 # Engines that two threads may ask at a time; fairseq's is not one.
 _TWO_ON_GPU = ("ctranslate2", "torch")
+_CLUSTER_WORKERS = 4
 
 
 @dataclass(frozen=True)
@@ -176,6 +176,16 @@ class Workplace:
         return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
 
     @property
+    def worker_count(self) -> int:
+        """Processes that translate; a guess where the cluster decides."""
+        return self.workers or _CLUSTER_WORKERS
+
+    @property
+    def window(self) -> int:
+        """Sentences that an engine sorts together."""
+        return usual_window(self.devices[0])
+
+    @property
     def on_gpu(self) -> bool:
         """Whether workers have to hold a GPU."""
         return self.devices[0].startswith("cuda")
@@ -246,7 +256,6 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     """Load the model on this worker's device; gives the function from sentences to hypotheses."""
     check_model(choice)
     translator = choice.open(workplace.placement(device_of_worker(workplace)))
-    versions = own_versions(choice.libraries())
     if workplace.on_gpu:
         # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
         gc.freeze()
@@ -254,9 +263,8 @@ def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     def translate_shard(table: pa.Table) -> pa.Table:
         sentences = table.column("source_text").to_pylist()
         rows = HypothesisRows()
-        with kept_batches(unfinished_file(), libraries=versions):
-            for result in translator.translate(sentences):
-                rows.add(result)
+        for result in translator.translate(sentences):
+            rows.add(result)
         if rows.sentences != len(sentences):
             raise IncompleteError(f"{len(sentences)} sentences gave {rows.sentences} results")
         remembered = rows.table(table.column("source_text").combine_chunks())

@@ -17,10 +17,10 @@ from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import RowCounts, find_distinct
-from paraforge.translation.stage.calibration.check import Calibration, calibrated
 from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.remembering import Remembered, finish_tasks, open_memory, translate_unknown
+from paraforge.translation.stage.quantisation import Calibration, calibrated
+from paraforge.translation.stage.remembering import Remembered, finish_tasks, translate_unknown
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 
 logger = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ def translate(
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
-    No sentence that the translation memory knows is translated. A killed run resumes where it was; at most
-    ``sentences_per_task`` sentences are translated again. The result does not depend on ``resources``, but
+    Known sentences are not translated. A killed run resumes with its unfinished tasks,
+    about a minute's worth for each worker. The result does not depend on ``resources``, but
     for the rounding that ``batch_tokens`` and the device bring with them.
 
     parameters: section ``translate``. ingested: shards with the columns that ingest writes.
@@ -134,12 +134,11 @@ def translate(
             quantisation = parameters.quantisation
             choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
-            size = parameters.task_size(found.translated + found.failed)
-            run = _run(choice, corpus, resources, workplace.workers, found, size)
+            run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
         step = rows_step(choice, hypotheses, found, lineage or {})
         run_step(step, [ingested, distinct.places], output, resources)
-        finish_tasks(work.path, open_memory(choice, resources) if found else None, found)
+        finish_tasks(work.path)
         work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())
     report.sentences = sentences

@@ -11,11 +11,11 @@ from paraforge.interface.configuration.composition import compose
 from paraforge.interface.planning.plan import make_plan
 from paraforge.interface.planning.table import plan_json, plan_text
 from paraforge.translation.decoding.faults import EngineError
-from paraforge.translation.decoding.remote.settings import Server
+from paraforge.translation.engines.server import Server
 from paraforge.translation.stage.translate import translate
 from tests.interface.planning.test_plan import SENTENCES
 from tests.project import ROOT
-from tests.translation.decoding.remote.fake_server import FakeServer, Json, Reply, translated
+from tests.translation.engines.fake_server import FakeServer, Json, Reply, translated
 from tests.translation.stage.test_population import write_corpus
 
 

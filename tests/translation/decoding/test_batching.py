@@ -10,7 +10,7 @@ from paraforge.base import interrupts
 from paraforge.base.errors import Interrupted
 from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.batching import Decoded, SourceTokens, translate_in_batches
-from paraforge.translation.decoding.faults import EngineError
+from paraforge.translation.decoding.faults import DeviceLostError, EngineError
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 
 
@@ -21,7 +21,8 @@ class Upper:
         self, batch_tokens: int = 20, queued: int = 1, bad: str = "\0", unreadable: str = "\0"
     ) -> None:
         self.batch_tokens = batch_tokens
-        self.queued_batches = queued
+        self.queued = queued
+        self.whole_windows = False
         self.bad = bad
         self.unreadable = unreadable
         self.batches: list[list[str]] = []
@@ -136,11 +137,53 @@ def test_the_stream_is_read_a_window_at_a_time() -> None:
         assert read <= number + 40
 
 
-def test_an_engine_that_fails_on_everything_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "_FAILURES_IN_A_ROW", 10)
-    with pytest.raises(EngineError, match=r"10 sentences one after the other.*not for me"):
-        list(translate_in_batches(Upper(bad="a"), ["a"] * 10))
-    assert len(list(translate_in_batches(Upper(bad="a"), ["a"] * 9))) == 9
+def test_an_engine_that_fails_on_everything_stops_the_run() -> None:
+    with pytest.raises(EngineError, match=r"does not even translate '1' any more.*not for me"):
+        list(translate_in_batches(Upper(bad=""), ["a"] * 10))
+
+
+def test_a_lost_device_is_held_against_no_sentence() -> None:
+    class Lost(Upper):
+        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+            raise RuntimeError("CUDA failed with error unspecified launch failure")
+
+    with pytest.raises(DeviceLostError, match="unspecified launch failure"):
+        list(translate_in_batches(Lost(), ["a b", "c"]))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_batches_are_halved_where_memory_runs_out(whole: bool) -> None:
+    class Small(Upper):
+        def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
+            size = self.batch_tokens if whole else 2 * len(batch)
+            if size > 5:
+                raise RuntimeError("CUDA failed with error out of memory")
+            return super().submit(batch)
+
+    engine = Small(batch_tokens=20)
+    engine.whole_windows = whole
+    sentences = [f"w{number}" for number in range(30)]
+    assert texts(list(translate_in_batches(engine, sentences))) == [one.upper() for one in sentences]
+    assert engine.batch_tokens <= 5 if whole else engine.batch_tokens < 20
+
+
+def test_an_engine_may_make_batches_of_its_own() -> None:
+    engine = Upper()
+    engine.whole_windows = True
+    list(translate_in_batches(engine, ["a b", "c", "", "d e f"] * 3, window=8))
+    assert [len(batch) for batch in engine.batches] == [6, 3]
+
+
+def test_a_source_that_the_engine_does_not_know_fails_with_the_reason() -> None:
+    class Knows(Upper):
+        def encode(self, sentences: list[str]) -> list[SourceTokens]:
+            return [
+                SourceTokens(one, one.split(), failed="unknown source" if one == "x" else None)
+                for one in sentences
+            ]
+
+    found = list(translate_in_batches(Knows(), ["a", "x", "b"]))
+    assert [one.failed for one in found] == [None, "unknown source", None]
 
 
 def test_an_engine_that_loses_a_sentence_is_found_out() -> None:
@@ -169,5 +212,5 @@ def test_an_interrupt_is_seen_between_batches(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(batching, "stop_requested", lambda: len(engine.batches) >= 3)
     with pytest.raises(Interrupted):
         list(results)
-    assert len(engine.batches) == 4  # the one that was begun is finished
+    assert len(engine.batches) == 3
     assert not interrupts.stop_requested()

@@ -1,8 +1,5 @@
-"""Translations out of a memory and into it, and what of a memory is in use."""
+"""Translations made elsewhere, added to a memory and used by name."""
 
-import json
-import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.errors import InputError
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.engines.imported import Imported
-from paraforge.translation.memory.files import export_set, import_file
-from paraforge.translation.memory.inventory import contents, prune
-from paraforge.translation.memory.memory import sets_of
+from paraforge.translation.memory.files import import_file
 from tests.here import run_command
 from tests.translation.memory.test_memory import corpus_of, counts
 from tests.translation.stage.test_translate import found, parameters, run
@@ -28,31 +23,6 @@ def invoke(*arguments: str | Path) -> str:
     return str(run_command("memory", *arguments).output)
 
 
-def test_what_is_exported_is_known_where_it_is_imported(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path / "in", TEXTS)
-    _, expected = run(tmp_path / "here", corpus, CHOSEN)
-    exported = tmp_path / "out" / "exported.parquet"
-    (memory,) = sets_of(tmp_path / "here" / "work" / "memory")
-    export_set(memory, exported)
-    table = pq.read_table(exported)
-    assert table.num_rows == 31  # without the failed one
-    assert table.column_names[:3] == ["sentence", "hypotheses", "scores"]
-    assert {"model", "options"} <= set(table.column_names)
-    assert sorted(table["sentence"].to_pylist()) == sorted(set(TEXTS) - {"špatná"})
-    by_sentence = dict(zip(table["sentence"].to_pylist(), table["hypotheses"].to_pylist(), strict=True))
-    for row in found(expected):
-        if row["failed"] is None:
-            assert by_sentence[row["source_text"]][row["rank"]] == row["translation"]
-    invoke("import", exported, "--memory", tmp_path / "there" / "work" / "memory")
-    report, published = run(tmp_path / "there", corpus, CHOSEN)
-    assert counts(report) == (31, 0, 1)
-    assert published.records == expected.records
-    # Once more: nothing is added twice, and an export has every sentence once.
-    invoke("import", exported, "--memory", tmp_path / "there" / "work" / "memory")
-    (memory,) = sets_of(tmp_path / "there" / "work" / "memory")
-    assert export_set(memory, tmp_path / "again.parquet") == 31
-
-
 def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     rows: dict[str, Any] = {
         "sentence": ["věta 1", "věta 2", "věta 3", "věta 1"],
@@ -62,7 +32,6 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows), tmp_path / "marian.parquet")
     root = tmp_path / "work" / "memory"
     invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
-    assert [one.sentences for one in contents(root)] == [4]
     chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
     corpus = corpus_of(tmp_path / "in", ["věta 3", "věta 1", "věta 9", "věta 2", "věta 1"])
     report, published = run(tmp_path, corpus, chosen)
@@ -97,22 +66,10 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
         ({"sentence": ["a"], "hypotheses": [["b"]], "scores": [[-1.0, -2.0]]}, "row 1: 2 scores of 1"),
         ({"sentence": ["a"], "hypotheses": ["b"], "scores": ["good"]}, "row 1: scores are 'good', not numb"),
         ({"sentence": ["a"], "hypotheses": [["b", "c"]], "scores": [[-0.1]]}, "row 1: 1 scores of 2"),
-        ({"sentence": ["a"], "hypotheses": ["b"], "runaway": [[]]}, "row 1: 0 runaway of 1"),
-        ({"sentence": ["a"], "hypotheses": ["b"], "non_finite": [3]}, "row 1: non_finite are 3, not true or"),
-        (
-            {"sentence": ["a"], "hypotheses": ["b"], "source_truncated": ["x"]},
-            "row 1: source_truncated is 'x'",
-        ),
         ({"sentence": [b"a"], "hypotheses": ["b"]}, "row 1: the sentence is b'a', not a text"),
         ({"sentence": [{"a": 1}], "hypotheses": ["b"]}, "row 1: the sentence is {'a': 1}, not a text"),
         ({"sentence": ["a"], "hypotheses": [3]}, "row 1: hypotheses are 3, not one or more texts"),
         ({"sentence": ["a", "b" * 100_001], "hypotheses": ["b", "c"]}, "row 2: a text of more than 100,000"),
-        (
-            {"sentence": ["a", "b"], "hypotheses": ["c", "d"], "libraries": [None, "{"]},
-            "row 2: libraries are",
-        ),
-        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": ["[]"]}, r"row 1: libraries are '\[\]'"),
-        ({"sentence": ["a"], "hypotheses": ["d"], "libraries": [1]}, "row 1: libraries are 1, not versions"),
     ],
 )
 def test_a_wrong_row_is_named_and_nothing_is_added(
@@ -132,15 +89,6 @@ def test_nothing_is_left_of_a_file_with_a_wrong_row(tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match=f"row {len(TEXTS)}: hypotheses are None"):
         import_file(tmp_path / "wrong.parquet", tmp_path / "memory", "mine")
     assert [path.name for path in (tmp_path / "memory").rglob("*") if path.is_file()] == ["set.json"]
-
-
-@pytest.mark.parametrize("metadata", ["{}", "[1]", "nothing", '{"beam": NaN}', "[" * 50_000])
-def test_what_is_no_description_names_no_set(tmp_path: Path, metadata: str) -> None:
-    table = pa.table({"sentence": ["a"], "hypotheses": ["b"]})
-    table = table.replace_schema_metadata({"paraforge.translations": metadata})
-    pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="does not say which model"):
-        import_file(tmp_path / "x.parquet", tmp_path / "memory", None)
 
 
 def test_bytes_that_are_no_text_and_a_damaged_page(tmp_path: Path) -> None:
@@ -168,7 +116,7 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
         "scores": [1e300, -0.5, float("nan"), None],
     }
     pq.write_table(pa.table(rows), tmp_path / "x.parquet")
-    memory, sentences = import_file(tmp_path / "x.parquet", tmp_path / "work" / "memory", "x")
+    _, sentences = import_file(tmp_path / "x.parquet", tmp_path / "work" / "memory", "x")
     assert sentences == 4
     corpus = corpus_of(tmp_path / "in", ["věta  jedna", "věta dva", "věta tři", "ve\u030cta\tdva"])
     chosen = parameters(engine="imported", imported=Imported(name="x"))
@@ -181,73 +129,15 @@ def test_a_sentence_is_found_in_the_form_that_ingest_gives_it(tmp_path: Path) ->
         ("two lines ", -0.5),
     ]
     assert report.marks["non_finite"] == 1
-    assert export_set(memory, tmp_path / "again.parquet") == 6
 
 
-def test_a_file_that_is_no_export_needs_a_name(tmp_path: Path) -> None:
+def test_a_file_needs_a_name(tmp_path: Path) -> None:
     path = tmp_path / "text.parquet"
     path.write_text("no Parquet")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         import_file(path, tmp_path / "memory", "mine")
     pq.write_table(pa.table({"sentence": ["a"], "hypotheses": ["b"]}), path)
-    with pytest.raises(InputError, match=r"which model and options.*--name"):
-        import_file(path, tmp_path / "memory", None)
+    with pytest.raises(InputError, match=r"need a name.*--name"):
+        import_file(path, tmp_path / "memory", "")
     with pytest.raises(InputError, match="no such file"):
         import_file(tmp_path / "missing.parquet", tmp_path / "memory", "mine")
-
-
-def test_what_no_corpus_uses_is_pruned_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.translation.memory.memory.SEGMENT_SENTENCES", 10)
-    run(tmp_path, corpus_of(tmp_path / "a", TEXTS), CHOSEN)
-    run(tmp_path, corpus_of(tmp_path / "b", TEXTS[:5]), CHOSEN)
-    run(tmp_path, corpus_of(tmp_path / "c", TEXTS[:5]), parameters(beam=7))
-    root = tmp_path / "work" / "memory"
-    assert all(len(one.corpora) == 1 for one in contents(root))
-    (large,) = (one for one in contents(root) if one.sentences > 5)
-    assert large.unused and large.sentences > sum(s.sentences for s in large.unused) >= 20
-    stray = large.memory.path / "stray.parquet"
-    stray.write_bytes(b"of a killed process")
-    os.utime(stray, (time.time() - 1e6,) * 2)
-    before = {path for path in root.rglob("*") if path.is_file()}
-    assert before
-    for one in contents(root):
-        prune(one)
-    (large,) = (one for one in contents(root) if "beam 5" in one.title)
-    assert not large.unused and 5 <= large.sentences < 15 and not stray.exists()
-    # What is left is whole, and what is gone is translated again.
-    assert counts(run(tmp_path, corpus_of(tmp_path / "d", TEXTS[:5]), CHOSEN)[0]) == (5, 0, 0)
-    report, _ = run(tmp_path, corpus_of(tmp_path / "e", TEXTS), CHOSEN)
-    assert report.sentences_translated > 10
-
-
-def test_nothing_is_pruned_while_a_run_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that has begun, and may have been killed, has added what no corpus uses yet."""
-    shared = tmp_path / "shared"
-    corpus = corpus_of(tmp_path / "a", TEXTS)
-    with monkeypatch.context() as patch:
-        patch.setattr("paraforge.translation.stage.translate.assemble", interrupted)
-        with pytest.raises(Interrupted):
-            run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
-    files = sorted(shared.glob("*/*.parquet"))
-    (content,) = contents(shared)
-    assert files and content.busy and not content.unused
-    assert "has not finished" in content.use
-    prune(content)
-    assert sorted(shared.glob("*/*.parquet")) == files
-    report, _ = run(tmp_path / "one", corpus, CHOSEN, translation_memory=shared)
-    assert report.reused_tasks == report.tasks
-    # A run whose work directory is gone, or that began long ago, keeps nothing.
-    (note,) = shared.glob("*/uses/*.json")
-    for change in ({"work": str(tmp_path / "gone")}, {"host": "another"}):
-        note.write_text(json.dumps({**json.loads(note.read_text()), "running": True, **change}))
-        os.utime(note, (time.time() - 40 * 86_400,) * 2)
-        (content,) = contents(shared)
-        assert not content.busy
-    note.unlink()
-    for content in contents(shared):
-        prune(content)
-    assert not list(shared.glob("*/*.parquet"))
-
-
-def interrupted(*arguments: object) -> None:
-    raise Interrupted

@@ -43,10 +43,15 @@ def parameters(**changes: Any) -> TranslateParameters:
 
 
 def run(
-    root: Path, corpus: Path, chosen: TranslateParameters, workers: int = 1, **resources: Any
+    root: Path,
+    corpus: Path,
+    chosen: TranslateParameters,
+    workers: int = 1,
+    model: Path | None = None,
+    **resources: Any,
 ) -> tuple[TranslationReport, ShardDirectory]:
     where = Resources(workers=workers, work=root / "work", devices=["cpu"], **resources)
-    report = translate(chosen, corpus, root / "no-model", root / "translated", where)
+    report = translate(chosen, corpus, model or root / "no-model", root / "translated", where)
     return report, ShardDirectory(root / "translated")
 
 
@@ -290,3 +295,35 @@ def test_sentences_are_numbered_by_their_first_rows(tmp_path: Path) -> None:
     other = ShardDirectory(write_corpus(tmp_path / "other", rows[:2], 2))
     find_distinct(other, tmp_path / "distinct")
     assert not distinct.path.exists()
+
+
+def test_the_size_of_a_task_is_measured_and_decides_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window for each worker tells the rate; then tasks of a minute, and at least four for each worker."""
+    monkeypatch.setattr("paraforge.translation.stage.sentences.usual_window", lambda device: 10)
+    rows: list[Row] = [(f"věta {row}", None, None) for row in range(400)]
+    corpus = write_corpus(tmp_path / "ingested", rows, 100)
+    report, published = run(tmp_path, corpus, parameters(sentences_per_task=None))
+    assert report.run is not None and report.run.sentences_per_task == 390
+    assert (report.tasks, report.sentences_translated, report.sentences_from_memory) == (2, 400, 0)
+    several, other = run(tmp_path / "b", corpus, parameters(sentences_per_task=30))
+    assert several.tasks == 14 and other.records == published.records
+
+
+@pytest.mark.parametrize(
+    ("sentences", "rate", "workers", "nbest", "size"),
+    [
+        (10**6, 0.0, 1, 1, 512),  # not known yet
+        (10**6, 100.0, 1, 1, 6144),  # 6,000 in whole windows
+        (10**6, 10**6, 1, 1, 200_192),  # no more in memory
+        (10**6, 10**6, 1, 10, 19_968),
+        (10_000, 1000.0, 4, 1, 512),  # something for each worker
+        (10**8, 1.0, 1, 1, 8192),  # 12,500 files
+    ],
+)
+def test_task_sizes(sentences: int, rate: float, workers: int, nbest: int, size: int) -> None:
+    chosen = parameters(nbest=nbest, beam=max(nbest, 5))
+    chosen = chosen.model_copy(update={"sentences_per_task": None})
+    assert chosen.task_size(sentences, rate, workers) == size
+    assert parameters(sentences_per_task=7).task_size(sentences, rate, workers) == 7

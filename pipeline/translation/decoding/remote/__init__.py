@@ -1,1 +1,0 @@
-"""Translating with a language model behind a server: prompt, requests, answers."""

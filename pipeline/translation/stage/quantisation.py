@@ -1,0 +1,427 @@
+"""Check on a sample whether a quantised model is as good as the model itself, before a run relies on it."""
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import cache_directory, hash_json, read_json_or_none, write_json
+from paraforge.base.shards.libraries import installed
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.step import Step, run_step
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
+from paraforge.translation.engines import ctranslate2, open_translator
+from paraforge.translation.models.model import TranslationModel, open_model
+from paraforge.translation.stage.parameters import QuantisationParameters
+from paraforge.translation.stage.population import bitext_sample, write_sample
+from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
+from paraforge.versions import TRANSLATE
+
+logger = logging.getLogger(__name__)
+
+Check = Literal["fallback", "error", "skip"]
+
+FULL = "float32"
+QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
+# Nats a token. Measured (docs/results.md): a smaller beam that costs 0.5 chrF costs 0.03 of them.
+LIMIT = 0.02
+SENTENCES = 1000
+# Fewer cannot show that less than one sentence in a hundred is ruined.
+MINIMUM = 200
+# Of fewer sentences the check would take longer than it saves.
+_WORTHWHILE = 2000
+_RUINED = 0.01
+# A hypothesis that the model finds this many nats a token less probable than the other one is no translation.
+_HOPELESS = 1.0
+# 95% of a normal distribution are below.
+_SIGMAS = 1.645
+
+
+# Of each sentence of a sample the best hypothesis in both types, empty where there is none.
+BOTH_WAYS = pa.schema(
+    [
+        pa.field("float32", pa.string()),
+        pa.field("quantised", pa.string()),
+        # Mean log-probability of a token of the first minus that of the second, both by the model in float32,
+        # natural logarithm; 0 where they are the same, null where one is empty.
+        pa.field("loss", pa.float64()),
+        # 1 where only the second is empty, a loop or hopeless, -1 where only the first is, else 0.
+        pa.field("ruined", pa.int8()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class QuantisationLoss:
+    """By how much quantised hypotheses are worse than those of float32, with what it may be at most.
+
+    compute_type: of the quantised model. sentences: in the sample.
+    identical: share of them (0-1) whose best hypothesis is the same.
+    loss: nats a token by which float32 finds its own hypotheses more probable, on average.
+    bound: the loss is below this with a confidence of 95%. Both are None where fewer than two sentences have
+        a hypothesis in both types.
+    ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that are in
+        float32 alone.
+    ruined_bound: that share is below this with a confidence of 95%.
+    chrf_float32, chrf: of both against the references, 0 to 100; None without references.
+    """
+
+    compute_type: str
+    sentences: int
+    identical: float
+    loss: float | None
+    bound: float | None
+    ruined: float
+    ruined_bound: float
+    chrf_float32: float | None = None
+    chrf: float | None = None
+
+    def within(self, limit: float) -> bool:
+        """Whether it is shown that less than ``limit`` is lost, and less than one sentence in a hundred."""
+        little = self.bound is not None and self.bound < limit
+        return self.sentences >= MINIMUM and little and self.ruined_bound < _RUINED
+
+    def __str__(self) -> str:
+        against = "" if self.chrf is None else f"; chrF {self.chrf:.2f}, in float32 {self.chrf_float32:.2f}"
+        lost = "a loss that cannot be measured"
+        if self.loss is not None:
+            lost = f"a loss of {self.loss:.4f} nats a token, at most {self.bound:.4f}"
+        return (
+            f"{self.compute_type} compared with float32 on {self.sentences} sentences: {lost}; "
+            f"{max(0.0, self.ruined):.1%} of the sentences ruined, at most {self.ruined_bound:.1%}; "
+            f"{self.identical:.1%} the same{against}"
+        )
+
+
+def translated_both_ways(
+    model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
+) -> pa.Table:
+    """Translate a sample with CTranslate2 in the type of ``options`` and in float32; gives the columns of
+    :data:`BOTH_WAYS`. Raises IncompleteError: no sentence of it could be translated."""
+
+    def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
+        chosen = options.with_changes(compute_type=compute_type)
+        translator = open_translator(ctranslate2.NAME, model, chosen, placement)
+        assert isinstance(translator, ctranslate2.CTranslate2Translator)  # it can also score
+        return translator
+
+    quantised = _best(opened(options.compute_type), sentences)
+    # The first model is gone before the second is loaded: a device may have room for one.
+    translator = opened(FULL)
+    full = _best(translator, sentences)
+    other = [place for place in range(len(sentences)) if full[place].text != quantised[place].text]
+    losses = [0.0] * len(sentences)
+    sources = [sentences[place] for place in other]
+    own = translator.score(sources, [full[place].text for place in other])
+    theirs = translator.score(sources, [quantised[place].text for place in other])
+    for place, best, found in zip(other, own, theirs, strict=True):
+        losses[place] = best - found
+    ruined = [
+        _is_ruined(found, loss) - _is_ruined(best, -loss)
+        for found, best, loss in zip(quantised, full, losses, strict=True)
+    ]
+    texts = [[best.text for best in found] for found in (full, quantised)]
+    numbers = pa.array(losses, pa.float64(), from_pandas=True)  # no number is null
+    return pa.table([*texts, numbers, ruined], schema=BOTH_WAYS)
+
+
+def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
+    results = list(translator.translate(sentences))
+    failures = [result.failed for result in results if result.failed]
+    if len(failures) == len(results):
+        raise IncompleteError(f"no sentence of the sample could be translated: {failures[0]}")
+    return [result.hypotheses[0] if result.hypotheses else Hypothesis("", 0.0, 0) for result in results]
+
+
+def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
+    return hypothesis.empty or hypothesis.runaway or loss > _HOPELESS
+
+
+def measure_loss(
+    found: pa.Table, compute_type: str, references: Sequence[str] | None = None
+) -> QuantisationLoss:
+    """The loss on a sample of one sentence or more, translated :data:`BOTH_WAYS`, with the upper bounds of
+    one-sided 95% intervals."""
+    full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
+    losses = found["loss"].to_numpy()
+    losses = losses[np.isfinite(losses)]
+    loss = bound = None
+    if len(losses) > 1:
+        error = float(losses.std(ddof=1)) / math.sqrt(len(losses))
+        loss = round(float(losses.mean()), 6)
+        bound = round(float(losses.mean()) + _SIGMAS * error, 6)
+    count = found.num_rows
+    worse, better = (sum(sign == one for one in ruined) for sign in (1, -1))
+    # Paired shares with half an observation more in each cell (Agresti and Min 2005): none seen is not none.
+    difference = (worse - better) / (count + 2)
+    spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
+    same = sum(map(str.__eq__, full, quantised))
+    return QuantisationLoss(
+        compute_type=compute_type,
+        sentences=count,
+        identical=round(same / count, 4),
+        loss=loss,
+        bound=bound,
+        ruined=round((worse - better) / count, 4),
+        ruined_bound=round(difference + _SIGMAS * spread, 6),
+        chrf_float32=None if references is None else round(_chrf(full, references), 4),
+        chrf=None if references is None else round(_chrf(quantised, references), 4),
+    )
+
+
+def _chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    from sacrebleu.metrics.chrf import CHRF
+
+    return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)
+
+
+def decided(
+    loss: QuantisationLoss | None,
+    compute_type: str,
+    check: Check,
+    limit: float,
+    *,
+    model: Path | None,
+    remedy: str,
+) -> str:
+    """The compute type to translate in: the one that was asked for only if it is shown to lose nothing.
+
+    loss: on a sample; None where there is too little text for one. compute_type: the one that was asked for.
+    check: ``fallback`` takes float32, ``error`` stops. limit: nats a token that may be lost.
+    model: for the error.
+
+    Raises InputError: the loss may be above the limit, and ``check`` is ``error``.
+    """
+    if loss is not None and loss.within(limit):
+        logger.info("%s; it is used (limit %g nats a token)", loss, limit)
+        return compute_type
+    if loss is None:
+        reason = f"there is too little text to check {compute_type} ({_WORTHWHILE:,} sentences are enough)"
+    else:
+        reason = f"{loss}; not shown to lose less than {limit:g} nats a token and 1% of the sentences"
+    if check == "error":
+        raise InputError(reason, model, remedy=remedy)
+    logger.warning("%s: everything is translated in float32", reason)
+    return FULL
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was found out on the sample and what followed from it.
+
+    chosen: compute type of the run. limit: nats a token that may be lost.
+    loss: of the compute type that was asked for; None where there was too little text to measure it.
+    """
+
+    chosen: str
+    limit: float
+    loss: QuantisationLoss | None
+
+
+def is_quantised(choice: EngineChoice) -> bool:
+    """Whether weights are rounded to integers, so that a model may come out worse than it is."""
+    return choice.engine == ctranslate2.NAME and choice.options.compute_type in QUANTISED
+
+
+def calibrated(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    sentences: int,
+    parameters: QuantisationParameters,
+    workplace: Workplace,
+    resources: Resources,
+) -> tuple[EngineChoice, Calibration | None]:
+    """The engine that the run shall use: the one that was chosen, or float32 if that may lose too much.
+
+    The result is kept in the work directory for this model, options and version of the engine, so the next
+    run gets the same answer without another translation.
+
+    choice: engine with its options; nothing happens if it is not quantised. corpus: ingested shards.
+    sentences: distinct sentences that are to be translated.
+    parameters: what to do, limit, size of the sample.
+    workplace: where the sample is translated: where the run will be. resources: the work directory.
+
+    Returns the choice, and what was found out; None where nothing was to find out.
+
+    Raises:
+        InputError: more may be lost than allowed, and ``check`` is ``error``.
+        IncompleteError: the sample could not be translated.
+    """
+    if not is_quantised(choice) or parameters.check == "skip":
+        return choice, None
+    loss = sampled_loss(choice, corpus, sentences, parameters.sentences, workplace, resources)
+    chosen = decided(
+        loss,
+        choice.options.compute_type,
+        parameters.check,
+        parameters.maximum_loss,
+        model=choice.model,
+        remedy="Say translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
+        "or translate.quantisation.check: fallback.",
+    )
+    options = choice.options.with_changes(compute_type=chosen)
+    # Shards that were made in float32 without any check are the same ones.
+    return dataclasses.replace(choice, options=options), Calibration(chosen, parameters.maximum_loss, loss)
+
+
+def sampled_loss(
+    choice: EngineChoice,
+    corpus: ShardDirectory,
+    sentences: int,
+    wanted: int,
+    workplace: Workplace,
+    resources: Resources,
+) -> QuantisationLoss | None:
+    """Return the loss on a sample of a corpus, measured now or before; None where there is too little text.
+
+    sentences: distinct sentences of the corpus. wanted: of the sample. Raises IncompleteError if the sample
+    could not be translated.
+    """
+    directory = (
+        resources.work.resolve() / "translation" / "calibration" / _key(choice.weights, choice.options)
+    )
+    record = directory / "loss.json"
+    known = _known(record)
+    if known is not None:
+        return known
+    if sentences < _WORTHWHILE or not write_sample(corpus, wanted, directory / "sample"):
+        return None
+    logger.info("translating a sample in float32 and in %s, to compare", choice.options.compute_type)
+    run_step(
+        calibration_step(choice, workplace),
+        [directory / "sample"],
+        directory / "hypotheses",
+        resources,
+        workers=workplace.workers,
+    )
+    rows = ShardDirectory(directory / "hypotheses").read(0)
+    loss = measure_loss(rows, choice.options.compute_type, rows["reference"].to_pylist())
+    write_json(record, asdict(loss))
+    return loss
+
+
+def _key(weights: str, options: DecodingOptions) -> str:
+    """Hash of all that a measured loss depends on beside the sample."""
+    versions = installed(ctranslate2.LIBRARIES)
+    return hash_json([TRANSLATE, weights, options.model_dump(), versions])[:40]
+
+
+def _known(record: Path) -> QuantisationLoss | None:
+    try:
+        return QuantisationLoss(**(read_json_or_none(record) or {}))
+    except TypeError:
+        return None
+
+
+def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
+    """The step from ``sentence, source_text, reference`` to the best hypotheses of both compute types."""
+    return Step(
+        name="calibration",
+        version=TRANSLATE,
+        parameters=choice.parameters(),
+        fingerprints={"model": choice.weights},
+        build=build_calibration,
+        arguments={"choice": choice, "workplace": workplace},
+        files=() if choice.model is None else (choice.model,),
+        device="cuda" if workplace.on_gpu else "cpu",
+        libraries=choice.libraries(),
+    )
+
+
+def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
+    """Gives the function that translates a sample on this worker's device, first quantised, then in full."""
+    assert choice.model is not None
+    placement = workplace.placement(device_of_worker(workplace))
+    model = open_model(choice.model, choice.engine, verify=False)
+
+    def translate_sample(table: pa.Table) -> pa.Table:
+        sentences = table.column("source_text").to_pylist()
+        given = table.select(["sentence", "reference"])
+        both = translated_both_ways(model, choice.options, placement, sentences)
+        schema = pa.schema([*given.schema, *both.schema])
+        return pa.table([*given.columns, *both.columns], schema=schema)
+
+    return translate_sample
+
+
+def checked(
+    model: Path,
+    options: DecodingOptions,
+    placement: Placement,
+    sentences: Iterator[str],
+    check: Check = "fallback",
+) -> tuple[DecodingOptions, Iterator[str]]:
+    """Return what to translate a text with, the compute type asked for or float32, and the text.
+
+    The sample is the text's first sentences; the result is kept in the user's cache.
+
+    model: directory of the model. options: of the engine ``ctranslate2``. placement: where it runs.
+    sentences: the text. check: ``fallback`` takes float32 where too much may be lost, ``error`` stops,
+    ``skip`` does not look.
+
+    Raises:
+        InputError: too much may be lost, and ``check`` is ``error``.
+        IncompleteError: the sample could not be translated.
+    """
+    options = ctranslate2.resolve(options, placement)
+    if options.compute_type not in QUANTISED:
+        return options, sentences
+    if check == "skip":
+        logger.warning("%s is not compared with float32: its loss is not known", options.compute_type)
+        return options, sentences
+    opened = open_model(model, ctranslate2.NAME)
+    record = cache_directory("quantisation") / f"{_key(opened.fingerprint, options)}.json"
+    loss = _known(record)
+    if loss is None:
+        first = list(islice(sentences, _WORTHWHILE))
+        sentences = chain(first, sentences)
+        sample = list(filter(str.strip, first))[:SENTENCES] if len(first) == _WORTHWHILE else []
+        if sample:
+            logger.info("translating %d sentences in %s and in float32", len(sample), options.compute_type)
+            loss = measure_loss(
+                translated_both_ways(opened, options, placement, sample), options.compute_type
+            )
+            record.parent.mkdir(parents=True, exist_ok=True)
+            write_json(record, asdict(loss))
+    remedy = "Use --compute-type float32, or --check fallback or skip."
+    chosen = decided(loss, options.compute_type, check, LIMIT, model=model, remedy=remedy)
+    return options.with_changes(compute_type=chosen), sentences
+
+
+def loss_on_bitext(
+    model: Path,
+    bitext: Path,
+    options: DecodingOptions,
+    placement: Placement,
+    *,
+    columns: tuple[int, int],
+    sentences: int,
+) -> QuantisationLoss:
+    """Translate a sample of a bitext in float32 and in another compute type, and compare.
+
+    model: directory of a model.
+    bitext: directory of ingested shards, or a TSV, compressed or not. options: with the compute type.
+    columns: of a TSV, counted from 0: the reference and the foreign side.
+
+    Raises InputError: the compute type is not a quantised one, or there is nothing to translate.
+    """
+    options = ctranslate2.resolve(options, placement)
+    if options.compute_type not in QUANTISED:
+        raise InputError(
+            f"{options.compute_type} does not round weights to integers, nothing is lost",
+            remedy="Say int8, int16, int8_float32, ...",
+        )
+    sources, references = bitext_sample(bitext, columns, sentences)
+    if not sources:
+        raise InputError("no sentence to translate: every row is rejected, or has its translation", bitext)
+    found = translated_both_ways(open_model(model, ctranslate2.NAME), options, placement, sources)
+    return measure_loss(found, options.compute_type, references)

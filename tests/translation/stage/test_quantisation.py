@@ -1,0 +1,107 @@
+"""The check of quantised models: what it measures, what follows, and that it is made once."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.engines import ctranslate2
+from paraforge.translation.stage import quantisation
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.quantisation import BOTH_WAYS, QuantisationLoss, decided, measure_loss
+from tests.translation.models.tiny import bitext
+from tests.translation.stage.test_population import write_corpus
+from tests.translation.stage.test_translate import run
+
+SENTENCES = [source for source, _ in bitext(230, seed=3, longest=9)]
+
+
+def both(losses: list[float | None], ruined: list[int] | None = None) -> pa.Table:
+    count = len(losses)
+    same = ["x" if loss == 0 else str(number) for number, loss in enumerate(losses)]
+    return pa.table([["x"] * count, same, losses, ruined or [0] * count], schema=BOTH_WAYS)
+
+
+def test_the_loss_is_a_mean_with_an_upper_bound() -> None:
+    found = measure_loss(both([0.0, 0.02] * 200), "int8")
+    # Standard deviation 0.01 (n - 1: 0.0100125), standard error of 400: 0.000500626; 1.645 of them.
+    assert (found.loss, found.bound) == (0.01, pytest.approx(0.010824, abs=1e-6))
+    assert found.identical == 0.5 and found.within(0.011) and not found.within(0.0108)
+
+
+def test_ruined_sentences_count_more_than_the_mean() -> None:
+    assert measure_loss(both([0.0] * 1000), "int8").within(0.02)
+    assert not measure_loss(both([0.0] * 1000, [1] * 10 + [0] * 990), "int8").within(0.02)
+    assert not measure_loss(both([0.0] * 199), "int8").within(0.02)  # too few show nothing
+
+
+@pytest.mark.parametrize("loss", [None, QuantisationLoss("int8", 1000, 0.5, 0.05, 0.06, 0.0, 0.001)])
+def test_what_is_not_shown_to_be_good_is_not_used(
+    loss: QuantisationLoss | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert decided(loss, "int8", "fallback", 0.02, model=None, remedy="x") == "float32"
+    assert "everything is translated in float32" in caplog.text
+    with pytest.raises(InputError):
+        decided(loss, "int8", "error", 0.02, model=None, remedy="x")
+    good = QuantisationLoss("int8", 1000, 0.9, 0.001, 0.002, 0.0, 0.001)
+    assert decided(good, "int8", "error", 0.02, model=None, remedy="x") == "int8"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(quantisation, "_WORTHWHILE", 200)
+    write_corpus(tmp_path / "ingested", SENTENCES, rows=100)
+    return tmp_path / "ingested"
+
+
+def parameters(**changes: Any) -> TranslateParameters:
+    values = {"beam": 2, "compute_type": "int8", "maximum_target_tokens": 20, **changes}
+    return TranslateParameters.model_validate(values)
+
+
+def test_a_sample_is_translated_once_for_a_model_and_its_options(
+    corpus: Path, tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lenient = parameters(quantisation={"maximum_loss": 9.0, "sentences": 200})
+    report, _ = run(tmp_path, corpus, lenient, model=tiny_ctranslate2)
+    assert report.calibration is not None and report.calibration.loss is not None
+    assert report.calibration.loss.sentences > 150 and report.calibration.loss.chrf is not None
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(quantisation, "calibration_step", never)
+    write_corpus(tmp_path / "other", SENTENCES[:150], rows=100)  # another corpus, even a small one
+    again, _ = run(tmp_path, tmp_path / "other", lenient, model=tiny_ctranslate2)
+    assert again.calibration == report.calibration
+    with pytest.raises(AssertionError, match="measured again"):
+        run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_ctranslate2)
+
+
+def test_a_small_corpus_is_translated_in_float32(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
+    report, _ = run(tmp_path, tmp_path / "ingested", parameters(), model=tiny_ctranslate2)
+    assert report.compute_type == "float32"
+    skipped = parameters(quantisation={"check": "skip"})
+    report, _ = run(tmp_path / "skip", tmp_path / "ingested", skipped, model=tiny_ctranslate2)
+    assert report.compute_type == "int8" and report.calibration is None
+
+
+def test_a_file_is_checked_on_its_first_sentences(
+    tiny_ctranslate2: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(quantisation, "_WORTHWHILE", 200)
+    monkeypatch.setattr(quantisation, "cache_directory", lambda name: tmp_path / name)
+    monkeypatch.setattr(quantisation, "LIMIT", 9.0)
+    options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20)
+    chosen, left = quantisation.checked(tiny_ctranslate2, options, Placement("cpu"), iter(SENTENCES))
+    assert list(left) == SENTENCES
+    assert len(list((tmp_path / "quantisation").iterdir())) == 1
+    again, left = quantisation.checked(tiny_ctranslate2, options, Placement("cpu"), iter(SENTENCES[:3]))
+    assert list(left) == SENTENCES[:3] and again == chosen
+    assert ctranslate2.resolve(options, Placement("cpu")).compute_type == "int8"
