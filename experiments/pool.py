@@ -23,7 +23,7 @@ from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.base.text.units import make_units
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.pairs import Pairs as ScoredPairs
-from paraforge.corpus.scoring.scorers.overlap import Overlap
+from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store

@@ -12,7 +12,7 @@ from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, table_directory
 from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore, is_cross_encoder
+from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, is_cross_encoder
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.embeddings.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
@@ -39,8 +39,8 @@ class SentenceTransformerEmbedder(CosineModel):
     uses_threads = True
 
     def __init__(self, directory: Path, device: str = "cpu") -> None:
-        """Load it; see :func:`~paraforge.corpus.scoring.scorers.sentence_transformer.load_model`."""
-        from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of, load_model
+        """Load it; see :func:`~paraforge.corpus.scoring.scorers.models.load_model`."""
+        from paraforge.corpus.scoring.scorers.models import dimension_of, load_model
 
         self._model: Any = load_model(directory, device)
         self.dimension = dimension_of(self._model)

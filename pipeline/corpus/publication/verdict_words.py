@@ -60,7 +60,8 @@ def words_of(
         return VerdictWords([nothing], idle)
     scores: Mapping[str, Figures] = verdict["scores"]
     asked = _shares_asked_for(verdict, parameters)
-    sentences = [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
+    sentences = list(_of_adequacy(verdict.get("adequacy"), counts.kept))
+    sentences += [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
     sentences += _of_changed_meanings(verdict.get("changed_meanings"))
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
     warnings += _of_few_pairs(sources, scores)
@@ -160,6 +161,29 @@ def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str
             f"There are only {figures['pairs']:,} wrong pairs to judge by; a threshold that at most one in "
             f"100 passes takes {ENOUGH}."
         )
+
+
+def _of_adequacy(figures: Figures | None, kept: int) -> Iterator[str]:
+    """``About 35% (20 to 50%) of the 4,619 kept pairs are likely to be adequate paraphrases; ...``."""
+    if not figures or not kept:
+        return
+    share, low, high = (round(100 * figures[name]) for name in ("share", "low", "high"))
+    sentence = (
+        f"About {share}% ({low} to {high}%) of the {kept:,} kept pairs are likely to be adequate paraphrases"
+    )
+    if "minimum" in figures:
+        would = _rounded(figures["kept_by_it"] * kept)
+        sentence += (
+            f"; a minimum score of {figures['minimum']:g} would keep {would:,}, about "
+            f"{round(100 * figures['minimum_share'])}% of them adequate"
+        )
+    yield f"{sentence}."
+
+
+def _rounded(number: float) -> int:
+    """Two digits of a number that a sample estimates."""
+    whole = round(number)
+    return int(round(whole, 2 - len(str(whole)))) if whole > 99 else whole
 
 
 def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:

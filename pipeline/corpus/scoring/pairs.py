@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,7 @@ class Pairs:
     reference_tokens, translation_tokens: their tokens, over one vocabulary.
     source: name of each pair's source, a pyarrow string array, null where it has none.
     source_text: the foreign side, a pyarrow string array, null where it is missing.
+    scores: the columns of the scorers that came before.
     """
 
     reference: Any
@@ -49,6 +50,7 @@ class Pairs:
     translation_tokens: TokenColumn
     source: Any
     source_text: Any
+    scores: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:

@@ -31,17 +31,16 @@ from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
-from paraforge.corpus.scoring.changed_pairs import other_rows
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.corpus.scoring.lexical_learning import learn_corpus
 from paraforge.corpus.scoring.lexical_table import LexicalTable
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.scorers import language
-from paraforge.corpus.scoring.scorers.sentence_transformer import Kind, check_directory
+from paraforge.corpus.scoring.scorers.models import Kind, check_directory
 from paraforge.corpus.scoring.verdict import bands, judge
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.corpus.scoring.wrong_pairs import judged_scores, write_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import judged_scores, other_rows, write_wrong_pairs
 from paraforge.versions import SCORE
 
 logger = logging.getLogger(__name__)
@@ -144,7 +143,9 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     schema = schema_of(name for scorer in scorers for name in scorer.names)
     columns: dict[str, Any] = {}
     for scorer in scorers:
-        columns.update(scorer(pairs) if of_two is None else of_two.scores(scorer, scorer(pairs)))
+        found = scorer(pairs)
+        pairs.scores.update(found)
+        columns.update(found if of_two is None else of_two.scores(scorer, found))
     return pa.table(
         [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
     )

@@ -1,14 +1,16 @@
-"""Scores the pairs of one file, TSV, CSV or Parquet, into one Parquet file, in bounded memory."""
+"""Score the pairs of one file, TSV, CSV or Parquet, into one Parquet file, as the stage does."""
+
+from __future__ import annotations
 
 import csv
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -20,29 +22,17 @@ from paraforge.base.errors import InputError, one_line
 from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.lineage import LINEAGE
-from paraforge.base.shards.pool import in_processes
+from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, holds_text, tables_of
-from paraforge.base.shards.store import parquet_writer
+from paraforge.base.shards.store import ShardView, ShardWriter, parquet_writer
 from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.paths import require_regular
 from paraforge.base.text.repair import REPAIRS
-from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.scorer import Scorer
+from paraforge.corpus.columns import COLUMNS, SCORES, schema_of
 from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.corpus_counts import (
-    MOST_ROWS,
-    CorpusCounts,
-    count_shard,
-    counted_shards,
-    largest_shards,
-    put_together,
-    source_rows,
-)
-from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
-from paraforge.corpus.scoring.lexical_table import LexicalTable
-from paraforge.corpus.scoring.score import build_scorers, score_table, scored_sources
-from paraforge.corpus.scoring.wrong_pairs import draw_wrong_pairs, joined
+from paraforge.corpus.scoring.parameters import ScoreParameters
+from paraforge.corpus.scoring.score import OpenModel, score
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.intake.bitext.block import REJECT_MALFORMED
 from paraforge.intake.bitext.columns import is_header, oddity
 from paraforge.intake.bitext.languages import other_language
@@ -52,21 +42,15 @@ logger = logging.getLogger(__name__)
 
 BATCH_ROWS: Final = 50_000
 _ROWS_LOOKED_AT: Final = 200
-# With no more tables than this, starting processes takes longer than scoring.
-_TABLES_IN_PROCESS: Final = 3
 _PARQUET_MAGIC: Final = b"PAR1"
-# Of more, such as one a document, a verdict on each would take all wrong pairs.
-_MOST_SOURCES: Final = 1000
 # Columns that are read where there are some.
 _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
-
-_scorers: list[Scorer] = []  # of this process
 
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """What was written: rows, and the wrong pairs made of them, with their scores; the sources that the file
-    names."""
+    """What was written: rows, and the mismatched pairs made of them, with their scores; the sources that the
+    file names."""
 
     rows: int
     wrong_pairs: pa.Table
@@ -76,64 +60,98 @@ class ScoredFile:
 def score_file(
     input_path: Path,
     output: Path,
-    scorer_arguments: Mapping[str, Any],
+    parameters: ScoreParameters,
+    vectors: Path,
     columns: Mapping[str, int | str],
     header: bool = False,
-    workers: int = 1,
+    resources: Resources | None = None,
+    open_model: OpenModel | None = None,
     finish: Callable[[pa.Table], Callable[[pa.Table], pa.Table] | None] = lambda wrong_pairs: None,
 ) -> ScoredFile:
-    """Score every pair of a file, and wrong pairs made of these.
+    """Score every pair of a file, and mismatched pairs made of these.
 
     input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; separated by tabs alone, no quoting), or, where the
         name says so, CSV (separated by commas, fields may be quoted).
     output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
         file all its columns and the scores, which replace columns of the same name.
-    scorer_arguments: of :func:`~paraforge.corpus.scoring.score.build_scorers`.
+    parameters, vectors, open_model: see :func:`~paraforge.corpus.scoring.score.score`.
     columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
-    header: whether a TSV's first line names its columns. workers: processes.
-    finish: given the wrong pairs, what to make of each table before it is written; None for nothing.
-
-    The result does not depend on the number of workers.
+    header: whether a TSV's first line names its columns. resources: workers and devices; by default one core.
+    finish: given the mismatched pairs, what to make of each table before it is written; None for nothing.
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
-        IncompleteError: a worker process died; nothing is written.
         Interrupted: SIGTERM or Ctrl-C; nothing is written.
     """
     require_regular(input_path)
 
     repairs: Counter[str] = Counter()
 
-    def read() -> Iterator[Any]:
+    def read() -> Iterator[pa.Table]:
         repairs.clear()
-        tables = _parquet_tables(input_path, columns)
+        found = _parquet_tables(input_path, columns)
         if not is_parquet(input_path):
-            tables = tables_of(_tsv_tables(input_path, columns, header), BATCH_ROWS)
-        return map(partial(_repaired, repairs), tables)
+            found = _tsv_tables(input_path, columns, header)
+        return map(partial(_repaired, repairs), tables_of(found, BATCH_ROWS))
 
-    scorer_arguments = {**scorer_arguments, "counts": _counts(read), "lexical": _lexical(read)}
-    tables = read()
-    begun = list(islice(tables, _TABLES_IN_PROCESS + 1))
-    if not begun:
-        raise InputError("no pairs in the input", input_path)
-    is_built_in = scorer_arguments.get("vectors") == general.DIRECTORY
-    _say_oddities(input_path, begun[0].slice(0, _ROWS_LOOKED_AT), columns, header, is_built_in)
-    pieces = chain(begun, tables)
-    scorers = None
-    if workers == 1 or len(begun) <= _TABLES_IN_PROCESS:
-        scorers = build_scorers(**scorer_arguments)
-        scored: Iterator[Any] = map(partial(_with_scores, scorers), pieces)
-    else:
-        scored = in_processes(_scored, pieces, _start, (scorer_arguments,), workers)
-    with atomic_path(output) as temporary:
-        rows = _write(temporary, scored, "score")
-        wrong, sources = _wrong_pairs(temporary, scorers or build_scorers(**scorer_arguments))
-        if change := finish(wrong):
-            with atomic_path(temporary) as changed:
-                _write(changed, map(change, _row_groups(temporary)), "filter")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".paraforge-score-", dir=output.parent) as scratch:
+        pairs, scored = Path(scratch) / "pairs", Path(scratch) / "scored"
+        sources = _write_pairs(read(), pairs, input_path)
+        first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
+        _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
+        own = Resources(work=Path(scratch) / "work", workers=1) if resources is None else resources
+        own = own.model_copy(update={"work": Path(scratch) / "work"})
+        report = score(parameters, pairs, vectors, scored, own, open_model)
+        wrong = find_wrong_pairs([scored])
+        assert wrong is not None
+        change = finish(wrong) or (lambda table: table)
+        view = ShardView(pairs, scored)
+        names = schema_of(name for name in view.column_names if name in SCORES).names
+        with atomic_path(output) as temporary, ExitStack() as stack:
+            bar = stack.enter_context(progress(total=report.rows, unit="pairs", description="write"))
+            writer = None
+            for table, scores in zip(read(), view.tables(names), strict=True):
+                written = change(_with_scores(table, scores))
+                writer = writer or stack.enter_context(parquet_writer(temporary, written.schema))
+                writer.write_table(written)
+                bar.update(table.num_rows)
+                check_interrupt()
     for what, count in repairs.items():
         logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
-    return ScoredFile(rows, wrong, sources)
+    return ScoredFile(report.rows, wrong, sources)
+
+
+def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> list[str]:
+    """Write the texts of a file as shards of pairs, a row's number as its line; returns the sources that the
+    file names."""
+    writer, rows = None, 0
+    sources: set[str] = set()
+    directory.mkdir()
+    for table in tables:
+        present = [name for name in (*_OTHER_TEXTS, *TEXT_COLUMNS) if name in table.column_names]
+        found = {name: table[name] for name in present}
+        source = found.get("source", pa.nulls(table.num_rows, pa.string()))
+        found["source"] = pc.fill_null(source.cast(pa.string()), "")
+        found["line"] = pa.array(np.arange(rows, rows + table.num_rows) + 1)
+        schema = schema_of(found)
+        writer = writer or ShardWriter(directory, schema, BATCH_ROWS)
+        arrays = [found[name].cast(schema.field(name).type) for name in schema.names]
+        writer.write(pa.table(arrays, schema=schema))
+        sources.update(pc.unique(found["source"]).to_pylist())
+        rows += table.num_rows
+    if writer is None:
+        raise InputError("no pairs in the input", path)
+    writer.close({"step": "score-file"})
+    return sorted(filter(None, sources))
+
+
+def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
+    """A table with its scores, which replace columns of the same name."""
+    kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
+    for field, column in zip(scores.schema, scores.columns, strict=True):
+        kept = kept.append_column(field, column)
+    return kept
 
 
 def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
@@ -183,99 +201,6 @@ def _dialect(path: Path) -> dict[str, Any]:
     if ".csv" in map(str.lower, path.suffixes[-2:]):
         return {"delimiter": ","}
     return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-
-
-def _counts(read: Callable[[], Iterator[Any]]) -> CorpusCounts:
-    """The counts of a file: of all rows where these are few, otherwise of tables spread over the whole."""
-    tables = read()
-    counts = put_together(map(count_shard, islice(tables, MOST_ROWS // BATCH_ROWS)))
-    if next(tables, None) is None:
-        return counts
-    rows: list[int] = []
-
-    def sources() -> Iterator[Mapping[str, int]]:
-        for table in read():
-            check_interrupt()
-            rows.append(table.num_rows)
-            yield source_rows(table)
-
-    largest = largest_shards(sources())
-    chosen = set(counted_shards(rows, largest))
-    return put_together(count_shard(table) for number, table in enumerate(read()) if number in chosen)
-
-
-def _lexical(read: Callable[[], Iterator[Any]]) -> LexicalTable:
-    """The lexical table of a file, empty where it has no foreign side."""
-    tables = read()
-    first = list(islice(tables, 1))
-    has_foreign = first and "source_text" in first[0].column_names
-    return learn(drawn_rows(chain(first, tables) if has_foreign else ()))
-
-
-def _write(path: Path, tables: Iterator[Any], what: str) -> int:
-    """Write tables of one schema into a Parquet file, each a row group; gives the rows."""
-    rows = 0
-    with ExitStack() as stack:
-        bar = stack.enter_context(progress(total=None, unit="pairs", description=what))
-        writer = None
-        for table in tables:
-            # The schema is known from the first table.
-            writer = writer or stack.enter_context(parquet_writer(path, table.schema))
-            writer.write_table(table)
-            rows += table.num_rows
-            bar.update(table.num_rows)
-            check_interrupt()
-    return rows
-
-
-def _row_groups(path: Path) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        for group in range(file.num_row_groups):
-            yield file.read_row_group(group, use_threads=False)
-
-
-class _Groups:
-    """The row groups of a scored file as :func:`draw_wrong_pairs` reads shards: a row's line is its number,
-    and its source what the file says, or the same for all where it says none, or too many."""
-
-    def __init__(self, file: pq.ParquetFile, scores: Sequence[str]) -> None:
-        self._file = file
-        names = file.schema_arrow.names
-        foreign = [name for name in ("source_text",) if name in names]
-        self.column_names = [*LINEAGE[:2], *foreign, *TEXT_COLUMNS, *scores]
-        self._has_source = "source" in names
-        self.sources: Counter[str] = Counter()
-        self.first = [0]
-        for group in range(len(self)):
-            rows = self.read(group, ["source", "reference_tokens"])
-            self.first.append(self.first[-1] + rows.num_rows)
-            self.sources.update(scored_sources(rows))
-            if self._has_source and len(self.sources) > _MOST_SOURCES:
-                self._has_source = False
-                self.sources = Counter({"": self.sources.total()})
-
-    def __len__(self) -> int:
-        return int(self._file.num_row_groups)
-
-    def read(self, index: int, columns: Sequence[str]) -> pa.Table:
-        made = LINEAGE[:2] if not self._has_source else LINEAGE[1:2]
-        stored = [name for name in columns if name not in made]
-        rows = self._file.read_row_group(index, stored or ["reference_tokens"], use_threads=False)
-        names = pa.array([""], pa.string()).take(pa.array(np.zeros(rows.num_rows, np.int8)))
-        found = {
-            "source": pc.fill_null(rows["source"].cast(pa.string()), "") if self._has_source else names,
-            "line": pa.array(np.arange(rows.num_rows) + self.first[index] + 1) if "line" in columns else None,
-        }
-        return pa.table([found[name] if name in found else rows[name] for name in columns], list(columns))
-
-
-def _wrong_pairs(path: Path, scorers: Sequence[Scorer]) -> tuple[pa.Table, list[str]]:
-    """Wrong pairs of a scored file, with their scores, and the names of its sources."""
-    scores = [name for scorer in scorers for name in scorer.names]
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        groups = _Groups(file, scores)
-        pairs = draw_wrong_pairs(groups, groups.sources)
-    return joined(pairs, score_table(pairs, scorers)), sorted(filter(None, groups.sources))
 
 
 def is_parquet(path: Path) -> bool:
@@ -340,22 +265,3 @@ def _with_plain_texts(table: Any) -> Any:
         if field.name in (*TEXT_COLUMNS, *_OTHER_TEXTS) and not pa.types.is_large_string(field.type):
             table = table.set_column(place, field.with_type(pa.string()), table[place].cast(pa.string()))
     return table
-
-
-def _start(arguments: Mapping[str, Any]) -> None:
-    """Load the scorers of this process."""
-    global _scorers
-    _scorers = build_scorers(**arguments)
-
-
-def _scored(table: Any) -> Any:
-    return _with_scores(_scorers, table)
-
-
-def _with_scores(scorers: Sequence[Scorer], table: Any) -> Any:
-    """A table with its scores, which replace columns of the same name."""
-    scores = score_table(table, scorers)
-    kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
-    for field, column in zip(scores.schema, scores.columns, strict=True):
-        kept = kept.append_column(field, column)
-    return kept

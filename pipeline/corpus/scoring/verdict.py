@@ -12,9 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.corpus.scorer import inside
-from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
-from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
-from paraforge.corpus.scoring.wrong_pairs import FEW, RIGHT
+from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, FEW, RIGHT, changed_meanings, other_rows
 
 FEWEST_CHANGED: Final = 100
 """Changed meanings that a verdict on `contradiction` needs."""

@@ -7,7 +7,7 @@ paired with translations of other rows of the same source and of similar length,
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -29,7 +29,7 @@ from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import scorer_types
-from paraforge.corpus.scoring.changed_pairs import RULE, SCORE, changed_rows
+from paraforge.corpus.scoring.meaning.made_pairs import changed
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
 """An Arrow file: readers of a directory of Parquet files, some of which pass over no name, leave it alone."""
@@ -41,6 +41,11 @@ FEW: Final = 30
 """Sources with fewer drawn rows exchange their translations among each other."""
 RIGHT: Final = "right_"
 """Before a score's name: the score of the reference's own translation."""
+MOST_CHANGED: Final = 4_000
+"""Right pairs that are changed, at most."""
+RULE: Final = "rule"
+"""The column that says by which rule a wrong pair was made; null for another row's translation."""
+CONTRADICTION: Final = "contradiction"
 _TRAINED: Final = b"paraforge.trained_on_corpus"
 _SEED: Final = 1
 _ROWS_PER_SHARD: Final = 2_500
@@ -104,8 +109,9 @@ def judged_scores() -> list[str]:
 
 
 def compared_scores() -> list[str]:
-    """The scores that a wrong pair has beside those of the right one: also how sure a changed meaning is."""
-    return [*judged_scores(), SCORE]
+    """The scores that a mismatched pair has beside those of the right one: also how sure an altered meaning
+    is, and how likely people accept the pair."""
+    return [*judged_scores(), CONTRADICTION, "adequacy"]
 
 
 def write_wrong_pairs(
@@ -325,3 +331,40 @@ def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
     ordered = [found[name] for name in COLUMNS if name in found]
     fields = [*pairs.schema, *(field for field, _ in ordered)]
     return pa.table([*pairs.columns, *(column for _, column in ordered)], schema=pa.schema(fields))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Which rows were changed, (made,); their translations, and the rules that changed them."""
+
+    places: npt.NDArray[np.int64]
+    translations: list[str]
+    rules: list[str]
+
+
+def changed_rows(rows: pa.Table) -> Changed:
+    """Change the meaning of drawn rows, of ``translation`` and ``key``, where a rule applies."""
+    keys = rows["key"].to_numpy()
+    order = np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED])
+    texts = rows["translation"].take(pa.array(order)).to_pylist()
+    found = [changed(text, int(key)) for text, key in zip(texts, keys[order].tolist(), strict=True)]
+    made = [(place, *one) for place, one in zip(order.tolist(), found, strict=True) if one is not None]
+    return Changed(
+        np.array([place for place, _, _ in made], np.int64),
+        [text for _, text, _ in made],
+        [rule for _, _, rule in made],
+    )
+
+
+def other_rows(wrong_pairs: pa.Table) -> pa.Table:
+    """The wrong pairs that have another row's translation."""
+    if RULE not in wrong_pairs.column_names:
+        return wrong_pairs
+    return wrong_pairs.filter(pc.is_null(wrong_pairs[RULE]))
+
+
+def changed_meanings(wrong_pairs: pa.Table) -> pa.Table:
+    """The wrong pairs that were made by rule; none in files of earlier versions."""
+    if RULE not in wrong_pairs.column_names:
+        return wrong_pairs.slice(0, 0)
+    return wrong_pairs.filter(pc.is_valid(wrong_pairs[RULE]))

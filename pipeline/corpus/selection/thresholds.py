@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.corpus.scoring.changed_pairs import SCORE as CONTRADICTION
-from paraforge.corpus.scoring.changed_pairs import other_rows
+from paraforge.corpus.scorer import Closed, inside
+from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, maximum_of, minimum_of
-from paraforge.corpus.scoring.wrong_pairs import RIGHT, trained_on_corpus
+from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
 from paraforge.corpus.selection.filters import FilterParameters
-from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
+from paraforge.corpus.selection.filters.bounds import Adequate, BoundsParameters, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
 logger = logging.getLogger(__name__)
@@ -74,6 +76,11 @@ def settle(
             logger.info("%s: no pair has a %s, so it rejects none", where, one.reason)
             continue
         try:
+            if isinstance(one, BoundsParameters) and isinstance(one.minimum, Adequate):
+                if wrong_pairs is None or not wrong_pairs.num_rows:
+                    raise ValueError(_NO_SAMPLE if wrong_pairs is None else _NO_PAIRS)
+                minimum = minimum_of_adequate(wrong_pairs, one.minimum.adequate)
+                one = one.model_copy(update={"minimum": minimum})
             filters.append(one.settled(find, find_maximum))
         except ValueError as error:
             problems.append(f"{where}: {error}")
@@ -121,6 +128,24 @@ def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
     return min((one for one in found if isinstance(one, float)), default=None)
 
 
+def _kept(
+    sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, Minimum]
+) -> npt.NDArray[np.bool_]:
+    """Which right pairs of the sample the bounds on their scores keep; other filters are not known there."""
+    kept = np.ones(sample.num_rows, np.bool_)
+    bounds: list[tuple[str, float | None, float | None, Closed]] = [
+        (name, one.value, None, "both" if one.included else "neither") for name, one in minima_found.items()
+    ]
+    for one in parameters.filters:
+        if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):
+            bounds.append((one.score, None, one.maximum, one.closed))
+    for name, minimum, maximum, closed in bounds:
+        if f"{RIGHT}{name}" in sample.column_names:
+            values = sample[f"{RIGHT}{name}"].to_numpy()
+            kept &= inside(values, minimum, maximum, closed) | np.isnan(values)
+    return kept
+
+
 def verdict(
     parameters: SelectParameters,
     asked: Mapping[str, float],
@@ -132,6 +157,8 @@ def verdict(
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
     scores: what is judged beside the scores with a minimum.
+
+    ``adequacy`` is what :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy` gives.
 
     Returns ``wrong_pairs``, their number without those that were made by rule; ``changed_meanings``, see
     :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``asked``; ``scores``, the
@@ -146,6 +173,7 @@ def verdict(
         "changed_meanings": judge_changed(wrong_pairs, _maximum_of_contradiction(parameters)),
         "trained_on_corpus": trained_on_corpus(wrong_pairs),
         "asked": dict(asked),
+        "adequacy": judge_adequacy(sample := other_rows(wrong_pairs), _kept(sample, parameters, found)),
         "scores": {
             name: asdict(judge(wrong_pairs, name, found.get(name)))
             for name in dict.fromkeys([*scores, *found])

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.corpus.scoring.scorers.sentence_transformer import dimension_of, load_model
+from paraforge.corpus.scoring.scorers.models import dimension_of, load_model
 from paraforge.embeddings.learning.id_sequences import map_array
 from paraforge.embeddings.learning.runs import open_or_build
 from paraforge.embeddings.trainer.pair_store import PairStore

@@ -20,7 +20,7 @@ from paraforge.base.text.paths import expand
 from paraforge.base.text.units import make_units
 from paraforge.base.text.vocabulary import WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.scoring.scorers.sentence_transformer import check_directory
+from paraforge.corpus.scoring.scorers.models import check_directory
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder

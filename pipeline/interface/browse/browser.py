@@ -16,8 +16,7 @@ import pyarrow as pa
 from paraforge.corpus.columns import LABELS
 from paraforge.corpus.publication.manifest import REJECTED, Manifest
 from paraforge.corpus.scorer import Scale
-from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
-from paraforge.corpus.scoring.wrong_pairs import RIGHT, find_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import RIGHT, changed_meanings, find_wrong_pairs, other_rows
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters

@@ -85,11 +85,12 @@ def score(
       paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
-    from paraforge.base.shards.resources import available_cores
+    from paraforge.base.shards.resources import Resources
     from paraforge.base.text.paths import require_regular
     from paraforge.base.word_vectors.vectors import table_directory
     from paraforge.corpus.publication.verdict_words import words_of
     from paraforge.corpus.scoring import general
+    from paraforge.corpus.scoring.parameters import ScoreParameters
     from paraforge.corpus.scoring.score_file import is_parquet, score_file
     from paraforge.corpus.scoring.word_scorer import WordScorer
     from paraforge.corpus.selection.marking import Marking
@@ -131,18 +132,17 @@ def score(
         scored = score_file(
             input_path,
             parquet,
-            {
-                "vectors": directory,
-                "open_model": load_fixed,
-                "identify_language": identify_language or bool(languages),
-                "languages": [code.strip() for code in languages.split(",")] if languages else None,
-                "sentence_transformer_directory": sentence_transformer,
-                "cross_encoder_directory": cross_encoder,
-                "device": chosen_device(device) if any(models.values()) else "cpu",
-            },
+            ScoreParameters(
+                identify_language=identify_language or bool(languages),
+                languages=[code.strip() for code in languages.split(",")] if languages else None,
+                sentence_transformer=None if sentence_transformer is None else str(sentence_transformer),
+                cross_encoder=None if cross_encoder is None else str(cross_encoder),
+            ),
+            directory,
             columns,
             header,
-            workers or available_cores(),
+            Resources(workers=workers, devices=[chosen_device(device) if any(models.values()) else "cpu"]),
+            load_fixed,
             finish,
         )
     marking = markings[0]

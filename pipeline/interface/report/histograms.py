@@ -14,8 +14,7 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.corpus.columns import AVERAGED, LABELS, SCALES
 from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import KEPT, REJECTED
-from paraforge.corpus.scoring.changed_pairs import other_rows
-from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.filters.length import LENGTHS
 from paraforge.corpus.statistics.counts import BANDS, HEAT_X, HEAT_Y, Figures, added, by_source, figures_of

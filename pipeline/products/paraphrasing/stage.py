@@ -22,8 +22,8 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.base.text.paths import expand
 from paraforge.corpus.scoring.general import DIRECTORY, is_english
 from paraforge.corpus.scoring.pairs import Pairs
-from paraforge.corpus.scoring.scorers.overlap import Overlap
-from paraforge.corpus.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.corpus.scoring.scorers.models import ParaphraseScore
+from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from paraforge.products.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls
 from paraforge.products.paraphrasing.pairs import prepare_pairs

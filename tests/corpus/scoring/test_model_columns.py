@@ -22,9 +22,8 @@ from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import ScoreReport, score
-from paraforge.corpus.scoring.scorers.cross_encoder import CrossEncoderScore
 from paraforge.corpus.scoring.scorers.language import LanguageIdentification
-from paraforge.corpus.scoring.scorers.sentence_transformer import SentenceTransformerCosine
+from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, SentenceTransformerCosine
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select

@@ -16,7 +16,7 @@ from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, pu
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import build_scorers, score, score_steps, score_table
-from paraforge.corpus.scoring.scorers import language, sentence_transformer
+from paraforge.corpus.scoring.scorers import language, models
 from paraforge.corpus.scoring.scorers.meaning import Meaning
 
 WITHOUT_LANGUAGE = ScoreParameters(identify_language=False)
@@ -31,11 +31,11 @@ ALONE = [
     "copy_rate",
     "digit_mismatch",
     *(column.name for column in Meaning.columns),
-    "repetition",
+    "adequacy",
 ]
-SIGNS = ["unknown_words", "length_surprise", "character_score", "copied_words"]
+SIGNS = ["unknown_words", "length_surprise", "copied_words", "source_similarity"]
 _BEFORE = ALONE.index("digit_mismatch") + 1
-SCORES = [*ALONE[:_BEFORE], "unknown_words", *ALONE[_BEFORE:], *SIGNS[1:], "source_similarity"]
+SCORES = [*ALONE[:_BEFORE], SIGNS[0], *ALONE[_BEFORE:-1], *SIGNS[1:], ALONE[-1]]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_columns_types_and_nulls(vectors: Path) -> None:
             assert (result.pop("paraphrase_score") is None) == scoreless
             # There is no foreign side.
             assert result.pop("copied_words") is result.pop("source_similarity") is None
-            assert result.pop("unknown_words") is result.pop("character_score") is None  # few words
+            assert result.pop("unknown_words") is result.pop("adequacy") is None  # few words, other vectors
             assert None not in result.values()
 
 
@@ -176,7 +176,7 @@ def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: 
     (tmp_path / "model" / "modules.json").write_text("[]")
     used: list[str] = []
     monkeypatch.setattr(
-        sentence_transformer.SentenceTransformerCosine,
+        models.SentenceTransformerCosine,
         "__init__",
         lambda self, directory, device: used.append(device),
     )

@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.base.shards.resources import Resources
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.score import build_scorers, score_table
 from paraforge.corpus.scoring.score_file import score_file
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, counted
+from tests.corpus.scoring.test_score import NO_SOURCE, SCORES, WITHOUT_LANGUAGE, counted
 from tests.here import run_command
 
 VECTORS = WordVectors(["the", "cat", "dog"], np.eye(3, dtype=np.float32))
@@ -161,9 +162,10 @@ def test_workers_give_identical_files(tmp_path: Path, monkeypatch: pytest.Monkey
         rows = score_file(
             tmp_path / "pairs.tsv",
             tmp_path / f"{workers}.parquet",
-            {"vectors": tmp_path / "vectors"},
+            WITHOUT_LANGUAGE,
+            tmp_path / "vectors",
             {"reference": 0, "translation": 1},
-            workers=workers,
+            resources=Resources(workers=workers),
         ).rows
         assert rows == 8000 // 2
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()

@@ -112,8 +112,7 @@ def test_what_is_the_same_in_all_rows_makes_no_wrong_pair(tmp_path: Path, same: 
     assert "no two rows of a source differ on both sides" in said
 
 
-def test_a_source_for_each_pair_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.corpus.scoring.score_file._MOST_SOURCES", 100)
+def test_a_source_for_each_pair(tmp_path: Path) -> None:
     pairs = own_pairs(300)
     table = pa.table(
         {

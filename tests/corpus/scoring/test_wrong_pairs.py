@@ -15,7 +15,6 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
-from paraforge.corpus.scoring.changed_pairs import changed_meanings, other_rows
 from paraforge.corpus.scoring.meaning.made_pairs import RULES
 from paraforge.corpus.scoring.score import build_scorers, score, score_table
 from paraforge.corpus.scoring.verdict import judge, judge_changed
@@ -23,9 +22,11 @@ from paraforge.corpus.scoring.wrong_pairs import (
     FEW,
     RIGHT,
     WRONG_PAIRS_NAME,
+    changed_meanings,
     draw_wrong_pairs,
     find_wrong_pairs,
     judged_scores,
+    other_rows,
     sample_sizes,
     trained_on_corpus,
     with_texts_of,

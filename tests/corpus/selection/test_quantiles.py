@@ -166,7 +166,7 @@ def test_what_cannot_be_found_is_refused() -> None:
         settle(asked, None)
     with pytest.raises(ConfigurationError, match="no right pair has contradiction"):
         settle(asked, sampled(500).drop_columns(["right_contradiction"]))
-    with pytest.raises(ValidationError, match="good pairs are not sampled with their repetition"):
-        bounded(score="repetition", maximum={"good_pairs": 0.02})
+    with pytest.raises(ValidationError, match="good pairs are not sampled with their unknown_words"):
+        bounded(score="unknown_words", maximum={"good_pairs": 0.02})
     with pytest.raises(ValueError, match="the maximum was not found yet"):
         asked.filters[0].signature()

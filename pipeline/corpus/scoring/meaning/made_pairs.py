@@ -1,7 +1,6 @@
-"""Sentences with a changed meaning, made of others by rule: a negation more or less, another number, an
-antonym, another's pronoun or name, two names or things exchanged."""
+"""Sentences with an altered meaning, made from others by rule: a negation more or less, another number, an
+antonym, another's pronoun."""
 
-import itertools
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -36,13 +35,6 @@ _PRONOUNS: Final = {
 }  # fmt: skip
 _PRONOUN: Final = re.compile(rf"\b({'|'.join(_PRONOUNS)})\b", re.I)
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
-# What begins a text has a capital whether it is a name or not.
-_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)?\b")
-_NAMES: Final = ("Anna", "David", "Helen", "Peter", "Martin", "Laura", "Brown", "Miller", "Prague", "Boston",
-                 "Madrid", "Egypt", "Norway", "India")  # fmt: skip
-_THING: Final = re.compile(r"\b(?:the|a|an|his|her|my|your|their|our|its) [a-z]+\b", re.I)
-# Exchanged over one of these, things are as true as before.
-_LIST: Final = re.compile(r"^(?:['’]s?|,| and| or|\W)*$")
 _TOO_COMMON: Final = frozenset(str.split("and but for the all not one his her him she now then here there"))
 
 
@@ -106,40 +98,11 @@ def change_person(text: str, rng: random.Random) -> str | None:
     return _put(text, one, instead)
 
 
-def change_name(text: str, rng: random.Random) -> str | None:
-    """Another name in the place of one."""
-    found = [one for one in _NAME.finditer(text) if len(one[0]) > 2]
-    if not found:
-        return None
-    one = rng.choice(found)
-    return _put(text, one, rng.choice([name for name in _NAMES if name not in text]))
-
-
-def exchange(text: str, rng: random.Random) -> str | None:
-    """Two names, or two things with an article or possessive, in each other's place."""
-    for pattern in (_NAME, _THING):
-        found = list(pattern.finditer(text))
-        pairs = [
-            (one, other)
-            for one, other in itertools.pairwise(found)
-            if one[0].lower() != other[0].lower() and not _LIST.match(text[one.end() : other.start()])
-        ]
-        if pairs:
-            one, other = rng.choice(pairs)
-            between = text[one.end() : other.start()]
-            begin = _cased(other[0], one[0]) if pattern is _THING else other[0]
-            end = one[0][0].lower() + one[0][1:] if pattern is _THING else one[0]
-            return f"{text[: one.start()]}{begin}{between}{end}{text[other.end() :]}"
-    return None
-
-
 RULES: Final[Mapping[str, Callable[[str, random.Random], str | None]]] = {
     "negation": change_negation,
     "number": change_number,
     "antonym": change_word,
     "person": change_person,
-    "name": change_name,
-    "exchange": exchange,
 }
 """What makes a sentence with a changed meaning; each gives None where it does not apply."""
 

@@ -1,44 +1,40 @@
-"""Signs that two sentences differ in meaning, of their words: what one negates, counts, names or turns round.
+"""Signs that two sentences differ in meaning: what one negates, counts or points to and the other does not.
 
-Words of the same stem are matched; what is left over on both sides is compared where it is. All signs are the
-same when the sides are exchanged, and 0 for a sentence and itself.
+Words of the same stem are matched, and what is left over on both sides is compared. All signs are the same
+when the sides are exchanged, and 0 for a sentence and itself.
 """
 
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba.cpython.unsafe import numbers
 
 from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
-from paraforge.corpus.scoring.meaning.numbers import missing_numbers
-from paraforge.corpus.scoring.meaning.order import cosine, exchanges_of
-from paraforge.corpus.scoring.meaning.sides import MOST_TOKENS, sides_of
+from paraforge.corpus.scoring.meaning.numbers import missing_numbers, said_numbers
 from paraforge.corpus.scoring.meaning.words import (
     AFFIXED,
+    APOSTROPHES,
+    CLAUSE,
     CONTENT,
     DENIAL,
-    LINK,
+    ENDINGS,
     NEGATION,
     NUMBER,
-    Directions,
     WordTable,
 )
 
-_trailing_zeros: Any = numbers.trailing_zeros
 NAMES: Final = (
-    "negation_odd", "negations", "negation_near", "affixes", "antonyms_far", "antonyms_near",
-    "antonyms_in_place", "flipped", "flipped_twice", "denials", "numbers_replaced", "numbers_alone",
-    "gender", "gender_in_place",
-    "person", "person_in_place", "exchange", "exchange_linked", "exchange_passive", "replaced_in_place",
-    "replaced_near", "replacements", "places_exchanged", "exchanged_places", "place_taken", "places_taken",
-    "turns", "left_over",
+    "negation_odd", "negations", "negation_near", "affixes", "antonyms", "antonyms_near", "antonyms_in_place",
+    "flipped", "flipped_twice", "denials", "numbers", "gender", "gender_in_place", "person",
+    "person_in_place", "replaced_in_place", "replaced_near", "replacements", "left_over",
 )  # fmt: skip
 """The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
-_LAST: Final = 255
-_DENYING: Final = NEGATION | AFFIXED | DENIAL
-_BEGIN, _END = -2, -3
+MOST_TOKENS: Final = 512
+"""Tokens of a side that are looked at: the first ones of a longer text."""
+_UNLIKE: Final = np.float32(0.6)
+_MARKS, _JOINED = len(APOSTROPHES), len(ENDINGS)
+_NO, _POINT, _NUMBER_SIGN, _ANSWER = (_MARKS + 2 * _JOINED + place for place in range(4))
 
 
 def signs_of(
@@ -46,81 +42,91 @@ def signs_of(
     second: TokenColumn,
     rows: npt.NDArray[np.int32],
     words: WordTable,
-    directions: Directions,
+    directions: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
     """The signs of each pair.
 
-    first, second: tokens of both sides, over one vocabulary. rows, words, directions: of its words, see
-    :meth:`~paraforge.corpus.scoring.meaning.words.WordBook.numbered`.
+    first, second: tokens of both sides, over one vocabulary. rows, words: of its words, see
+    :meth:`~paraforge.corpus.scoring.meaning.words.WordBook.numbered`. directions: of the vocabulary, vectors
+    of length 1, (words, dimension).
 
-    Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 6): negations of the first and of the
-    second side, pairs of antonyms, numbers that one side has, pronouns of others, words exchanged.
+    Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 5): negations of the first and of the
+    second side, pairs of antonyms, numbers that one side has alone, pronouns of another person or gender.
     """
     signs = np.zeros((len(first), len(NAMES)), np.float32)
-    counts = np.zeros((len(first), 6), np.int16)
-    earlier, later, turned = sides_of(first, second, rows, words)
-    matches = np.empty(len(earlier.ids), np.int64)
-    crossed, numbered = np.zeros((2, len(first)), np.bool_)
+    counts = np.zeros((len(first), 5), np.int16)
+    places = np.zeros(len(words.keys), np.int64)
+    places[rows] = np.arange(len(rows))
     _signs(
-        earlier.ids, earlier.offsets, later.ids, later.offsets, *words, *directions, matches, crossed,
-        numbered, signs, counts,
+        first.ids, first.offsets, second.ids, second.offsets, rows, words.keys, words.stems, words.properties,
+        words.persons, words.bases, words.values, words.magnitudes, words.opposed, words.opposed_offsets,
+        directions, places, signs, counts,
     )  # fmt: skip
-    counts[turned, :2] = counts[turned, 1::-1]
-    numbers_missing = missing_numbers(earlier, later, numbered, words)
-    exchanges = exchanges_of(earlier, later, crossed, words, matches, directions)
-    signs[:, 10:12], counts[:, 3] = numbers_missing[:, :2].clip(0, 2), numbers_missing[:, 2]
-    signs[:, 16:19], counts[:, 5] = exchanges[:, :3].clip(0, 2), exchanges[:, 4]
-    signs[:, 22] = (exchanges[:, 3] - 1).clip(0) / np.float32(1.5)
-    signs[:, 23] = exchanges[:, 4].clip(0, 2)
-    signs[:, 24], signs[:, 25] = exchanges[:, 5].clip(0, 1), exchanges[:, 6].clip(0, 2)
-    signs[:, 26] = (exchanges[:, 7] / 2).clip(0, 2)
-    # What is larger here is smaller there: an antonym and an exchange leave the meaning as it was.
-    converse = (signs[:, 6] == 1) & (counts[:, 2] == 1) & (signs[:, 0] == 0) & (exchanges[:, 4] > 0)
-    signs[np.ix_(converse, [*range(3, 9), *range(16, 19), *range(22, 27)])] = 0
     return signs, counts
 
 
 @compiled
-def _matches(one: Any, other: Any, to_other: Any, to_one: Any, heads: Any, following: Any) -> int:
-    """Match equal stems one to one, first those with an equal neighbour, then in order; gives how many of
-    `one` are left over.
+def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
+    """Write a side's words, one in place of a contraction's mark and ending; returns how many.
 
-    one, other: with _BEGIN before and _END behind them. heads: -1 in each place, as it is left. following:
-    room for twice as many numbers as there are stems.
+    `isn't` has `isn` and `'t`, and so have here `isn’t` and `isn ' t`. `no . 5` becomes `no. 5`, and the
+    answer of `no , I do` is not a negation.
     """
-    n, m = len(one) - 2, len(other) - 2
-    # Stems of the same last digits, from the first to the last.
-    for j in range(m - 1, -1, -1):
-        digits = other[j + 1] & _LAST
-        following[0, j], heads[digits] = heads[digits], j
-        to_one[j] = -1
-    rest = following[1]
-    left = 0
-    for i in range(n):
-        stem = one[i + 1]
-        j = heads[stem & _LAST]
-        while j >= 0 and not (
-            stem == other[j + 1] and to_one[j] < 0 and (one[i] == other[j] or one[i + 2] == other[j + 2])
-        ):
-            j = following[0, j]
-        to_other[i] = j
-        if j >= 0:
-            to_one[j] = i
-        else:
-            rest[left] = i
-            left += 1
-    alone = left
-    for place in range(left):
-        stem = one[rest[place] + 1]
-        j = heads[stem & _LAST]
-        while j >= 0 and not (stem == other[j + 1] and to_one[j] < 0):
-            j = following[0, j]
-        if j >= 0:
-            to_other[rest[place]], to_one[j] = j, rest[place]
-            alone -= 1
-    for j in range(m):
-        heads[other[j + 1] & _LAST] = -1
-    return alone
+    count = place = 0
+    while place < len(ids) and count < MOST_TOKENS:
+        token = rows[ids[place]]
+        if token < _MARKS and place + 1 < len(ids) and _MARKS <= rows[ids[place + 1]] < _MARKS + _JOINED:
+            place += 1
+            token = rows[ids[place]] + _JOINED
+        elif token == _NO and place + 2 < len(ids):
+            behind = properties[rows[ids[place + 2]]]
+            if rows[ids[place + 1]] == _POINT and behind & NUMBER:
+                token, place = _NUMBER_SIGN, place + 1
+            elif properties[rows[ids[place + 1]]] & CLAUSE and not behind & CLAUSE:
+                begins = place == 0 or properties[rows[ids[place - 1]]] & CLAUSE > 0
+                token = _ANSWER if begins else token
+        found[count] = token
+        count += 1
+        place += 1
+    return count
+
+
+@compiled
+def _is_later(one: Any, other: Any, keys: Any) -> bool:
+    """Whether the first side comes later in an order that does not depend on which is which: the shorter side
+    is first, of sides of one length the one whose first word that differs has the smaller key."""
+    if len(one) != len(other):
+        return len(one) > len(other)
+    for place in range(len(one)):
+        if keys[one[place]] != keys[other[place]]:
+            return bool(keys[one[place]] > keys[other[place]])
+    return False
+
+
+@compiled
+def _match(one: Any, other: Any, stems: Any, to_other: Any, to_one: Any) -> None:
+    """Match equal stems one to one, first those with an equal neighbour, then in order; -1 for none."""
+    n, m = len(one), len(other)
+    to_other[:n], to_one[:m] = -1, -1
+    for alike in (True, False):
+        for i in range(n):
+            if to_other[i] >= 0:
+                continue
+            for j in range(m):
+                if stems[one[i]] != stems[other[j]] or to_one[j] >= 0:
+                    continue
+                if not alike or _context(one, other, stems, i, j) > 0:
+                    to_other[i], to_one[j] = j, i
+                    break
+
+
+@compiled
+def _context(one: Any, other: Any, stems: Any, i: int, j: int) -> int:
+    """On how many sides two words have the same stem, or the end of their sentence, beside them."""
+    before = stems[one[i - 1]] == stems[other[j - 1]] if i and j else i == j
+    last = i + 1 == len(one), j + 1 == len(other)
+    behind = last[0] and last[1] if last[0] or last[1] else stems[one[i + 1]] == stems[other[j + 1]]
+    return int(before) + int(behind)
 
 
 @compiled
@@ -136,173 +142,122 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
 
 
 @compiled
-def _note(tables: Any, lonely: Any, place: int, bit: Any) -> None:
-    """Add the bit of a word that is left over to the words of the same last digits; forget all where it is 0.
+def _side(
+    words: Any, properties: Any, persons: Any, to_other: Any, found: Any, people: Any, sign: int
+) -> bool:
+    """Add up what a side has: negations, negations and affixes, denials that are not matched, how near its
+    unmatched negations are to matched words, and words left over; and whom its pronouns point to, by `sign`.
+    Returns whether it has numbers."""
+    numbers = False
+    found[:] = 0
+    for i in range(len(words)):
+        kind = properties[words[i]]
+        numbers |= kind & NUMBER > 0
+        people[persons[words[i]]] += sign
+        found[4] += kind & CONTENT > 0 and to_other[i] < 0
+        found[0] += kind & NEGATION > 0
+        found[1] += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
+        found[2] += kind & DENIAL > 0 and to_other[i] < 0
+        if kind & NEGATION and to_other[i] < 0:
+            found[3] = max(found[3], _near(words, properties, to_other, i))
+    return numbers
 
-    tables: words as bits, 64 at once, by the last digits of the stem before, the stem behind, their base and
-    their stem, and in the last row all pronouns. lonely: see :func:`_signs`.
-    """
-    block = place // 64
-    before, behind, base = lonely[place, 5] & _LAST, lonely[place, 6] & _LAST, lonely[place, 2]
-    stem = lonely[place, 1] & _LAST
-    tables[block, 0, before] = tables[block, 0, before] | bit if bit else bit
-    tables[block, 1, behind] = tables[block, 1, behind] | bit if bit else bit
-    if base >= 0:
-        base &= _LAST
-        tables[block, 2, base] = tables[block, 2, base] | bit if bit else bit
-    tables[block, 3, stem] = tables[block, 3, stem] | bit if bit else bit
-    if lonely[place, 3]:
-        tables[block, 4, 0] = tables[block, 4, 0] | bit if bit else bit
+
+@compiled
+def _opposed(one: int, other: int, stems: Any, bases: Any, opposed: Any, offsets: Any) -> int:
+    """2 where one word is the other with a negative affix, 1 for other antonyms, 0 for none."""
+    if bases[one] == stems[other] or bases[other] == stems[one]:
+        return 2
+    if stems[one] < len(offsets) - 1:
+        for k in range(offsets[stems[one]], offsets[stems[one] + 1]):
+            if opposed[k] == stems[other]:
+                return 1
+    return 0
+
+
+@compiled
+def _cosine(one: Any, other: Any) -> Any:
+    """Add up in order, so that every processor gives the same last digits."""
+    total = np.float32(0)
+    for k in range(len(one)):
+        total += one[k] * other[k]
+    return total
 
 
 @compiled
 def _signs(
-    first: Any, first_offsets: Any, second: Any, second_offsets: Any,
-    keys: Any, stems: Any, properties: Any, values: Any, persons: Any, magnitudes: Any, bases: Any,
-    opposed: Any, offsets: Any, directions: Any, scales: Any, matches: Any, crossed: Any,
-    numbered: Any, signs: Any, counts: Any,
+    first: Any, first_offsets: Any, second: Any, second_offsets: Any, rows: Any, keys: Any, stems: Any,
+    properties: Any, persons: Any, bases: Any, values: Any, magnitudes: Any, opposed: Any, offsets: Any,
+    directions: Any, places: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
-    to_a = np.empty(MOST_TOKENS, np.int64)
-    room_a, room_b = np.empty(MOST_TOKENS + 2, np.int32), np.empty(MOST_TOKENS + 2, np.int32)
-    room_a[0] = room_b[0] = _BEGIN
-    people, heads = np.empty(7, np.int64), np.full(_LAST + 1, -1, np.int32)
-    following = np.empty((2, MOST_TOKENS), np.int32)
-    # Of each word that is left over: its place, stem, base, person, properties, and the stems beside it.
-    lonely = np.empty((MOST_TOKENS, 7), np.int64)
-    tables = np.zeros((MOST_TOKENS // 64, 5, _LAST + 1), np.uint64)
-    distances = np.zeros(3, np.float32)
+    read, matches = np.empty((2, 2, MOST_TOKENS), np.int64)
+    sums, people = np.empty((2, 5), np.int64), np.empty(7, np.int64)
+    numbers, sure = np.empty((2, MOST_TOKENS)), np.empty((2, MOST_TOKENS), np.bool_)
+    antonyms, replaced, placed = np.empty(3, np.int64), np.empty(3, np.float32), np.empty(2, np.int64)
     for row in range(len(signs)):
-        a = first[first_offsets[row] : first_offsets[row + 1]]
-        b = second[second_offsets[row] : second_offsets[row + 1]]
-        to_b = matches[first_offsets[row] : first_offsets[row + 1]]
-        stems_a, stems_b = room_a[: len(a) + 2], room_b[: len(b) + 2]
-        for i in range(len(a)):
-            stems_a[i + 1] = stems[a[i]]
-        for j in range(len(b)):
-            stems_b[j + 1] = stems[b[j]]
-        stems_a[len(a) + 1] = stems_b[len(b) + 1] = _END
-        loose = _matches(stems_a, stems_b, to_b, to_a, heads, following)
+        here = _read(first[first_offsets[row] : first_offsets[row + 1]], rows, properties, read[0])
+        there = _read(second[second_offsets[row] : second_offsets[row + 1]], rows, properties, read[1])
+        a, b = read[0, :here], read[1, :there]
+        turned = _is_later(a, b, keys)
+        if turned:
+            a, b = b, a
+        to_b, to_a = matches[0], matches[1]
+        _match(a, b, stems, to_b, to_a)
         people[:] = 0
-        negations = denials = affixed = near = 0
-        total_a = total_b = left_a = left_b = 0
-        furthest = -1
-        for i in range(len(a)):
-            kind, person = properties[a[i]], persons[a[i]]
-            numbered[row] |= kind & NUMBER > 0
-            if to_b[i] >= 0 and kind & (CONTENT | LINK):
-                crossed[row] |= to_b[i] < furthest
-                furthest = max(furthest, to_b[i])
-            if person:
-                people[person] += 1
-            left_a += kind & CONTENT > 0 and to_b[i] < 0
-            if kind & _DENYING:
-                total_a += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-                negations += kind & NEGATION > 0
-                denials += kind & DENIAL > 0 and to_b[i] < 0
-                if kind & NEGATION and to_b[i] < 0:
-                    near = max(near, _near(a, properties, to_b, i))
-        for j in range(len(b)):
-            kind, person = properties[b[j]], persons[b[j]]
-            numbered[row] |= kind & NUMBER > 0
-            if person:
-                people[person] -= 1
-            left_b += kind & CONTENT > 0 and to_a[j] < 0
-            if kind & _DENYING:
-                total_b += (kind & NEGATION > 0) + (kind & AFFIXED > 0)
-                negations -= kind & NEGATION > 0
-                denials -= kind & DENIAL > 0 and to_a[j] < 0
-                if kind & NEGATION and to_a[j] < 0:
-                    near = max(near, _near(b, properties, to_a, j))
-        sign = signs[row]
-        odd = negations & 1
-        # Words left over on both sides: antonyms, pronouns, other words in the same place.
-        far = close = in_place = gender_in_place = person_in_place = 0
-        distances[:] = 0
-        left = 0
-        for j in range(len(b) if loose else 0):
-            if to_a[j] < 0:
-                word = b[j]
-                lonely[left, 0], lonely[left, 1], lonely[left, 2] = j, stems_b[j + 1], bases[word]
-                lonely[left, 3], lonely[left, 4] = persons[word], properties[word]
-                lonely[left, 5], lonely[left, 6] = stems_b[j], stems_b[j + 2]
-                _note(tables, lonely, left, np.uint64(1) << np.uint64(left & 63))
-                left += 1
+        numbered = _side(a, properties, persons, to_b, sums[0], people, 1)
+        numbered |= _side(b, properties, persons, to_a, sums[1], people, -1)
+        antonyms[:], placed[:], replaced[:] = 0, 0, 0
+        affixes = 0
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
-            before, one, behind = stems_a[i], stems_a[i + 1], stems_a[i + 2]
-            base, kind, person = bases[a[i]], properties[a[i]], persons[a[i]]
-            low = high = 0
-            if one < len(offsets) - 1:
-                low, high = offsets[one], offsets[one + 1]
-            for block in range((left + 63) // 64):
-                candidates = tables[block, 0, before & _LAST] | tables[block, 1, behind & _LAST]
-                candidates |= tables[block, 2, one & _LAST]
-                if base >= 0:
-                    candidates |= tables[block, 3, base & _LAST]
-                for k in range(low, high):
-                    candidates |= tables[block, 3, opposed[k] & _LAST]
-                if person:
-                    candidates |= tables[block, 4, 0]
-                while candidates:
-                    there = 64 * block + np.int64(_trailing_zeros(candidates))
-                    candidates &= candidates - np.uint64(1)
-                    j = lonely[there, 0]
-                    if to_a[j] >= 0:
-                        continue
-                    context = int(before == lonely[there, 5]) + int(behind == lonely[there, 6])
-                    other_person = lonely[there, 3]
-                    if person and other_person:
-                        if person + other_person == 9 and min(person, other_person) == 4:
-                            gender_in_place = max(gender_in_place, context)
-                        elif person != other_person:
-                            person_in_place = max(person_in_place, context)
-                        continue
-                    # 2 where one is the other with a negative affix, 1 for other antonyms.
-                    against = 0
-                    if base == lonely[there, 1] or lonely[there, 2] == one:
-                        against = 2
-                    else:
-                        for k in range(low, high):
-                            against |= int(opposed[k] == lonely[there, 1])
-                    if against:
-                        affixed += against == 2
-                        far += context == 0
-                        close += context == 1
-                        in_place += context == 2
-                        to_b[i], to_a[j] = len(b), len(a)
-                        break
-                    both = kind & lonely[there, 4]
-                    if context and both & CONTENT and not both & NUMBER:
-                        distance = np.float32(1) - cosine(a[i], b[j], directions, scales)
-                        distances[context] = max(distances[context], distance)
-                        distances[0] += context == 2 and distance > 0.6
-                if to_b[i] >= 0:
+            for j in range(len(b)):
+                if to_a[j] >= 0:
+                    continue
+                one, other = persons[a[i]], persons[b[j]]
+                if one and other:
+                    if one != other:
+                        gender = one + other == 9 and min(one, other) == 4
+                        kind = 0 if gender else 1
+                        placed[kind] = max(placed[kind], _context(a, b, stems, i, j))
+                    continue
+                against = _opposed(a[i], b[j], stems, bases, opposed, offsets)
+                both = properties[a[i]] & properties[b[j]]
+                if not against and both & CONTENT and not both & NUMBER:
+                    context = _context(a, b, stems, i, j)
+                    if context:
+                        distance = 1 - _cosine(directions[places[a[i]]], directions[places[b[j]]])
+                        replaced[context] = max(replaced[context], distance)
+                        replaced[0] += context == 2 and distance > _UNLIKE
+                if against:
+                    affixes += against == 2
+                    antonyms[_context(a, b, stems, i, j)] += 1
+                    to_b[i], to_a[j] = MOST_TOKENS, MOST_TOKENS
                     break
-        for place in range(left):
-            _note(tables, lonely, place, np.uint64(0))
-        for i in range(len(a)):
-            if to_b[i] == len(b):
-                to_b[i] = -1
-        flips = abs(negations) + far + close + in_place
+        missing = 0
+        if numbered:
+            n = said_numbers(a, values, magnitudes, numbers[0], sure[0])
+            m = said_numbers(b, values, magnitudes, numbers[1], sure[1])
+            missing += missing_numbers(numbers[0, :n], sure[0], numbers[1, :m])
+            missing += missing_numbers(numbers[1, :m], sure[1], numbers[0, :n])
+        negations, denials = abs(sums[0, 0] - sums[1, 0]), abs(sums[0, 2] - sums[1, 2])
+        near = max(sums[0, 3], sums[1, 3])
+        flips = negations + antonyms.sum()
         gender = min(max(people[4], 0), max(-people[5], 0)) + min(max(-people[4], 0), max(people[5], 0))
         more = fewer = 0
         for k in range(1, 7):
             more += max(people[k], 0)
             fewer += max(-people[k], 0)
         person = min(more, fewer) - gender
-        sign[0], sign[1], sign[2] = odd, min(abs(negations), 2), min(near, 2) if odd else 0
-        sign[3], sign[4], sign[5], sign[6] = min(affixed, 2), min(far, 2), min(close, 2), min(in_place, 2)
+        sign = signs[row]
+        sign[0], sign[1], sign[2] = negations & 1, min(negations, 2), near if negations & 1 else 0
+        sign[3], sign[4], sign[5], sign[6] = (
+            min(affixes, 2), min(antonyms[0], 2), min(antonyms[1], 2), min(antonyms[2], 2),
+        )  # fmt: skip
         sign[7], sign[8] = flips & 1, 2 if flips and not flips & 1 else 0
-        sign[9] = min(abs(denials), 2)
-        sign[12], sign[13], sign[14], sign[15] = (
-            min(gender, 2),
-            gender_in_place,
-            min(person, 2),
-            person_in_place,
-        )
-        sign[19], sign[20], sign[21] = distances[2], distances[1], min(distances[0], 2)
-        sign[27] = min(left_a, left_b, 8) / 4
-        counts[row, 0], counts[row, 1] = total_a, total_b
-        counts[row, 2] = far + close + in_place
-        counts[row, 4] = gender + person
+        sign[9], sign[10] = min(denials, 2), min(missing, 2)
+        sign[11], sign[12], sign[13], sign[14] = min(gender, 2), placed[0], min(person, 2), placed[1]
+        sign[15], sign[16], sign[17] = replaced[2], replaced[1], min(replaced[0], 2)
+        sign[18] = min(sums[0, 4], sums[1, 4], 8) / 4
+        counts[row, 0], counts[row, 1] = sums[int(turned), 1], sums[1 - int(turned), 1]
+        counts[row, 2], counts[row, 3], counts[row, 4] = antonyms.sum(), missing, gender + person

@@ -1,27 +1,23 @@
-"""What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms,
-its value where it is a number, and its direction."""
+"""What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms, and
+its value if it is a number."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.text.ragged import offsets_of
-from paraforge.base.text.word_numbers import WordNumbers
-from paraforge.corpus.scoring.meaning.numerals import magnitude_of, value_of
-
-if TYPE_CHECKING:
-    from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.corpus.scoring.meaning.numbers import number_of
 
 ANTONYMS: Final = Path(__file__).parent / "antonyms.txt"
-CONTENT, NEGATION, DENIAL, AFFIXED, LINK, CLAUSE, PASSIVE, NUMBER = (1 << place for place in range(8))
+CONTENT, NEGATION, DENIAL, AFFIXED, CLAUSE, NUMBER = (1 << place for place in range(6))
 """Properties of a word: it names something; it negates; it denies without a negation (`fail`, `few`); it is
-negated by its affix; it links two things (a preposition); it ends a clause; it is `by`; it is a number."""
+negated by its affix; it ends a clause; it is part of a number."""
 
 WORDS: Final = Path(__file__).parent / "english.txt"
 
@@ -33,16 +29,16 @@ def _lists() -> dict[str, list[str]]:
 
 
 _LISTS: Final = _lists()
-NEGATIONS, _DENIALS, _LINKS, _CLAUSES, _AFFIXED, _NOT_AFFIXED = (
-    frozenset(_LISTS[name]) for name in ("negations", "denials", "links", "clauses", "affixed", "not affixed")
+NEGATIONS, _DENIALS, _CLAUSES, _AFFIXED, _NOT_AFFIXED = (
+    frozenset(_LISTS[name]) for name in ("negations", "denials", "clauses", "affixed", "not affixed")
 )
 PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"person {person}"]}
 """Who a pronoun points to, 1 to 6: I, we, you, he, she, they."""
-_FUNCTION: Final = _LINKS | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
+_FUNCTION: Final = frozenset(_LISTS["links"]) | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
 _IRREGULAR: Final = dict(pair.split("=") for pair in _LISTS["irregular"])
 _KINDS: Final = (np.uint32, np.int32, np.uint8, np.float64, np.int8, np.float64, np.int32)
-# Of a shard there are some 30,000; their directions have an eighth of a kilobyte each.
-_MOST_WORDS: Final = 200_000
+# A shard has some 30,000.
+_MOST_WORDS: Final = 500_000
 
 APOSTROPHES: Final = ("'", "’", "‘", "ʼ")
 ENDINGS: Final = ("t", "s", "m", "d", "re", "ve", "ll")
@@ -124,13 +120,12 @@ def _about(word: str) -> tuple[int, float, int, float]:
     """Properties, number, person and magnitude of a word."""
     # `no. 5` is number 5.
     word = word if word == NUMBER_SIGN else word.rstrip(".") or word
-    value = value_of(word)
-    magnitude = magnitude_of(word)
+    value, magnitude = number_of(word)
     letters = any(character.isalnum() for character in word)
     properties = CONTENT * (letters and word not in _FUNCTION)
     properties |= NEGATION * (word in NEGATIONS) | DENIAL * (stem(word) in _DENIALS or word in _DENIALS)
-    properties |= AFFIXED * negated_by_affix(word) | LINK * (word in _LINKS) | CLAUSE * (word in _CLAUSES)
-    properties |= PASSIVE * (word == "by") | NUMBER * (value == value or magnitude > 0)
+    properties |= AFFIXED * negated_by_affix(word) | CLAUSE * (word in _CLAUSES)
+    properties |= NUMBER * (value == value or magnitude > 0)
     return properties, value, PERSONS.get(word, 0), magnitude
 
 
@@ -139,7 +134,7 @@ class WordTable(NamedTuple):
 
     keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem.
     properties: flags. values: of a number, NaN for none. persons: 0 to 6.
-    magnitudes: see :func:`~paraforge.corpus.scoring.meaning.numerals.magnitude_of`.
+    magnitudes: see :func:`~paraforge.corpus.scoring.meaning.numbers.number_of`.
     bases: number of the stem without its negative affix, -1 for none.
     opposed, opposed_offsets: numbers of the stems that are antonyms of each of the first stems, in order; a
     stem of a higher number has none.
@@ -156,27 +151,6 @@ class WordTable(NamedTuple):
     opposed_offsets: npt.NDArray[np.int64]
 
 
-class Directions(NamedTuple):
-    """The direction of each word: whole numbers, (words, dimension), and what makes their length 1, (words,).
-
-    Eight bits are enough for cosines that are true to 0.01; their sums are the same on every processor, and a
-    quarter of the memory is read.
-    """
-
-    numbers: npt.NDArray[np.int8]
-    scales: npt.NDArray[np.float32]
-
-    @classmethod
-    def of(cls, vectors: npt.NDArray[np.float32]) -> "Directions":
-        """Of vectors, (words, dimension)."""
-        # Imported here, as all that reads a schema imports the scorers.
-        from paraforge.base.word_vectors.subword_vectors import in_eight_bits
-
-        numbers, _ = in_eight_bits(vectors)
-        squares = (numbers.astype(np.int32) ** 2).sum(axis=1)
-        return cls(numbers, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
-
-
 class WordBook:
     """Looks up words; remembers those that it was asked for, as the next shard has most of them again.
 
@@ -184,11 +158,8 @@ class WordBook:
     `no,`.
     """
 
-    def __init__(self, vectors: "SubwordVectors | None" = None) -> None:
-        """vectors: what words are like; without them words have no directions."""
-        self._vectors = vectors
+    def __init__(self) -> None:
         self._lock = Lock()
-        self._numbers = WordNumbers() if vectors is None else vectors.asked
         self._forget()
 
     def _forget(self) -> None:
@@ -197,70 +168,38 @@ class WordBook:
         numbers = [sorted(self._stems[other] for other in opposed[word]) for word in self._stems]
         self._opposed = np.array([number for others in numbers for number in others], np.int32)
         self._offsets = offsets_of(np.array([len(others) for others in numbers], np.int64))
-        self._rows = np.zeros(0, np.int32)
+        self._rows: dict[str, int] = {}
         self._known: list[npt.NDArray[Any]] = [np.zeros(0, kind) for kind in _KINDS]
-        self._directions = Directions(np.zeros((0, 0), np.int8), np.zeros(0, np.float32))
         joined = [f"'{ending}" for ending in ENDINGS]
         self._learn([*APOSTROPHES, *ENDINGS, *joined, "no", ".", NUMBER_SIGN, ANSWER])
 
-    def look_up(self, vocabulary: Sequence[str]) -> WordTable:
-        """What is known of lower-cased tokens."""
-        rows, words, _ = self.numbered(vocabulary)
-        return WordTable._make([*(values[rows] for values in words[:-2]), *words[-2:]])
-
-    def numbered(self, vocabulary: Sequence[str]) -> tuple[npt.NDArray[np.int32], WordTable, Directions]:
+    def numbered(self, vocabulary: Sequence[str]) -> tuple[npt.NDArray[np.int32], WordTable]:
         """The row of each lower-cased token, (tokens,), in what is known of all words that were asked for,
-        which comes second; and the directions of these words."""
+        which comes second."""
         with self._lock:
-            numbers = self._numbers if self._vectors is None else self._vectors.asked
-            if numbers is not self._numbers or len(self._known[0]) > _MOST_WORDS:
-                self._numbers = numbers
+            if len(self._known[0]) > _MOST_WORDS:
                 self._forget()
-            rows = self._rows_of(vocabulary)
-            new = [vocabulary[place] for place in np.flatnonzero(rows < 0).tolist()]
+            new = [word for word in vocabulary if word not in self._rows]
             if new:
-                self._learn(list(dict.fromkeys(new)))
-                rows = self._rows_of(vocabulary)
-            words = WordTable._make([*self._known, self._opposed, self._offsets])
-            return rows, words, self._directions
-
-    def _rows_of(self, words: Sequence[str]) -> npt.NDArray[np.int32]:
-        """The row of each word, -1 where there is none."""
-        numbers = self._numbers.of(words)
-        room = np.full(max(0, len(self._numbers) - len(self._rows)), -1, np.int32)
-        self._rows = np.concatenate([self._rows, room]) if len(room) else self._rows
-        return np.asarray(self._rows[numbers])
+                self._learn(new)
+            rows = np.fromiter(map(self._rows.__getitem__, vocabulary), np.int32, len(vocabulary))
+            return rows, WordTable._make([*self._known, self._opposed, self._offsets])
 
     def _learn(self, words: Sequence[str]) -> None:
-        self._rows_of(words)
-        begin = len(self._known[0])
-        self._rows[self._numbers.of(words)] = np.arange(begin, begin + len(words))
+        """Add distinct words that are not known."""
         found = []
         for word in words:
-            properties, value, person, magnitude = _about(word)
+            self._rows[word] = len(self._rows)
             rest = without_affix(word)
             base = -1 if rest is None else self._number(rest)
-            found.append(
-                (
-                    crc32(stem(word).encode("utf-8", "surrogatepass")),
-                    self._number(word),
-                    properties,
-                    value,
-                    person,
-                    magnitude,
-                    base,
-                )
-            )
+            key = crc32(stem(word).encode("utf-8", "surrogatepass"))
+            properties, value, person, magnitude = _about(word)
+            found.append((key, self._number(word), properties, value, person, magnitude, base))
         columns = zip(*found, strict=True)
         self._known = [
             np.concatenate([known, np.array(column, known.dtype)])
             for known, column in zip(self._known, columns, strict=True)
         ]
-        if self._vectors is not None:
-            new = Directions.of(self._vectors.of_words(words, remember=False))
-            known = self._directions.numbers.reshape(-1, new.numbers.shape[1])
-            scales = np.concatenate([self._directions.scales, new.scales])
-            self._directions = Directions(np.concatenate([known, new.numbers]), scales)
 
     def _number(self, word: str) -> int:
         return self._stems.setdefault(stem(word), len(self._stems))

@@ -1,4 +1,4 @@
-"""Signs that a translation says something else in the reference's own words, and how sure they are."""
+"""Signs of an altered meaning, and how likely people accept a pair."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paraforge.base.files import read_json
 from paraforge.corpus.scorer import SHARES, Column, Scorer, ScorerChoice
-from paraforge.corpus.scoring.word_scorer import WordScorer
+from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
 
 class Meaning(Scorer):
-    """Counts what is negated, counted, named and turned round differently, by
+    """Counts what the sides negate, count and point to differently, by
     :mod:`~paraforge.corpus.scoring.meaning.signs`; `contradiction` weighs all of it together.
 
-    The signs are of English words. Where the paraphrase score is that of another scorer of words, they use
-    its vectors; otherwise the built-in one's.
+    The signs are those of English words. Where the paraphrase score is that of another scorer of words, they
+    use its vectors; otherwise the built-in one's.
     """
 
     columns = (
@@ -45,14 +46,10 @@ class Meaning(Scorer):
             "pronouns_changed", pa.int16(), "pronouns of another person or gender", label="changed pronouns"
         ),
         Column(
-            "words_exchanged", pa.int16(), "pairs of words in each other's place", label="exchanged words"
-        ),
-        Column("names_missing", pa.int16(), "names that only one side has", label="names on one side alone"),
-        Column(
             "contradiction",
             pa.float32(),
-            "how sure the signs of a changed meaning are, 0 to 1: negation, antonyms, numbers, names, "
-            "pronouns, exchanged words; 0 without any sign",
+            "how sure the signs of an altered meaning are, 0 to 1: negation, antonyms, numbers, pronouns; "
+            "0 without any sign",
             scale=SHARES,
         ),
     )
@@ -62,11 +59,10 @@ class Meaning(Scorer):
     def __init__(self, scorer: WordScorer | None = None) -> None:
         """scorer: of words; None for the built-in one."""
         from paraforge.corpus.scoring.general import DIRECTORY
-        from paraforge.corpus.scoring.meaning.evidence import Evidence
-        from paraforge.corpus.scoring.meaning.model import Contradiction
+        from paraforge.corpus.scoring.meaning.words import WordBook
 
-        self._evidence = Evidence((scorer or WordScorer.open(DIRECTORY)).vectors)
-        self._model = Contradiction.open()
+        self._book = WordBook()
+        self._vectors = (scorer or WordScorer.open(DIRECTORY)).vectors
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Meaning:
@@ -75,7 +71,53 @@ class Meaning(Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """int16, and float32 0 to 1; `contradiction` is null where a side has no token."""
-        signs, counts = self._evidence.signs(pairs)
-        empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
-        arrays = [*(pa.array(column) for column in counts.T), pa.array(self._model(signs), mask=empty)]
+        # Imported here, as numba takes a second: all that reads a schema imports the scorers.
+        from paraforge.corpus.scoring.alignment import directions_of
+        from paraforge.corpus.scoring.meaning.contradiction import contradiction
+        from paraforge.corpus.scoring.meaning.signs import signs_of
+
+        first, second = pairs.reference_tokens, pairs.translation_tokens
+        directions, _ = directions_of(self._vectors.of_words(first.vocabulary))
+        signs, counts = signs_of(first, second, *self._book.numbered(first.vocabulary), directions)
+        empty = (first.lengths == 0) | (second.lengths == 0)
+        arrays = [*(pa.array(column) for column in counts.T), pa.array(contradiction(signs), mask=empty)]
         return dict(zip(self.names, arrays, strict=True))
+
+
+class Adequacy(Scorer):
+    """How likely people accept the pair as a paraphrase; see :mod:`~paraforge.corpus.scoring.adequacy`. Null
+    unless the built-in scorer gives the paraphrase score."""
+
+    columns = (
+        Column(
+            "adequacy",
+            pa.float32(),
+            "probability that people accept the pair as a paraphrase, by built-in score and `contradiction`",
+            scale=SHARES,
+        ),
+    )
+    is_sign = True
+    place = 58
+
+    def __init__(self, is_built_in: bool = True) -> None:
+        self._is_built_in = is_built_in
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> Adequacy:
+        """For any choice; only the built-in scorer gives values."""
+        from paraforge.corpus.scoring.general import DIRECTORY
+
+        built_in = read_json(DIRECTORY / DESCRIPTION)["fingerprint"]
+        return cls(isinstance(choice.vectors, WordScorer) and choice.vectors.fingerprint == built_in)
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, 0 to 1; null as said, or where the pair has no score."""
+        from paraforge.corpus.scoring.adequacy import adequacy
+
+        if not self._is_built_in or not {"paraphrase_score", "contradiction"} <= pairs.scores.keys():
+            return {"adequacy": pa.nulls(len(pairs), pa.float32())}
+        scores = (
+            pairs.scores[name].to_numpy(zero_copy_only=False)
+            for name in ("paraphrase_score", "contradiction")
+        )
+        return {"adequacy": pa.array(adequacy(*scores), from_pandas=True)}

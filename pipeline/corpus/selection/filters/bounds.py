@@ -80,6 +80,14 @@ class WrongPairs(Section):
     )
 
 
+class Adequate(Section):
+    """A minimum of the paraphrase score that is found on the adequacy of the corpus' pairs."""
+
+    adequate: float = Field(
+        gt=0, lt=1, description="share of the pairs from the minimum on that people are likely to accept"
+    )
+
+
 class GoodPairs(Section):
     """A maximum that is found on the corpus' own pairs."""
 
@@ -89,6 +97,8 @@ class GoodPairs(Section):
 
 
 def _kind_of_bound(value: Any) -> str:
+    if isinstance(value, Adequate) or (isinstance(value, dict) and "adequate" in value):
+        return "adequate"
     return "share" if isinstance(value, dict | WrongPairs | GoodPairs) else "number"
 
 
@@ -97,11 +107,17 @@ class IntervalParameters(FilterParameters):
 
     minimum: (
         Annotated[
-            Annotated[float, Tag("number")] | Annotated[WrongPairs, Tag("share")],
+            Annotated[float, Tag("number")]
+            | Annotated[WrongPairs, Tag("share")]
+            | Annotated[Adequate, Tag("adequate")],
             Discriminator(_kind_of_bound),
         ]
         | None
-    ) = Field(None, description="lower bound, or the share of wrong pairs that may reach it; null for none")
+    ) = Field(
+        None,
+        description="lower bound, or {wrong_pairs: X}, the share of mismatched pairs that may reach it, or "
+        "{adequate: X}, the share of pairs from it on that people are likely to accept; null for none",
+    )
     maximum: (
         Annotated[
             Annotated[float, Tag("number")] | Annotated[GoodPairs, Tag("share")],
@@ -140,12 +156,14 @@ class BoundsParameters(IntervalParameters):
             raise ValueError(
                 f"wrong pairs have no {self.score} of their own: give a number, or one of {', '.join(judged)}"
             )
+        if isinstance(self.minimum, Adequate) and self.score != "paraphrase_score":
+            raise ValueError("adequate is a minimum of the paraphrase_score alone: give a number")
         if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
             raise ValueError(
                 f"good pairs are not sampled with their {self.score}: give a number, or one of "
                 f"{', '.join(compared)}"
             )
-        if self.minimum is not None and self.minimum == self.maximum and self.closed != "both":
+        if isinstance(self.minimum, float) and self.minimum == self.maximum and self.closed != "both":
             raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
         column = SCORES.get(self.score)
         for name, bound in (("minimum", self.minimum), ("maximum", self.maximum)):
@@ -179,7 +197,7 @@ class BoundsParameters(IntervalParameters):
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
         """The minimum, where there is one."""
-        if self.minimum is None or isinstance(self.minimum, WrongPairs):
+        if not isinstance(self.minimum, float):
             return None
         return self.score, Minimum(self.minimum, self.closed in ("both", "left"))
 
@@ -188,7 +206,9 @@ class BoundsParameters(IntervalParameters):
         below = "below" if self.closed in ("both", "left") else "at most"
         above = "above" if self.closed in ("both", "right") else "at least"
         sides = []
-        if isinstance(self.minimum, WrongPairs):
+        if isinstance(self.minimum, Adequate):
+            sides = [f"below what {100 * self.minimum.adequate:g}% adequate pairs need"]
+        elif isinstance(self.minimum, WrongPairs):
             sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g} % of the wrong pairs"]
         elif self.minimum is not None:
             sides = [f"{below} {self.minimum:g}"]
@@ -211,7 +231,7 @@ class BoundsParameters(IntervalParameters):
         return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
 
     def _bounds(self) -> Bounds:
-        if isinstance(self.minimum, WrongPairs):
+        if isinstance(self.minimum, WrongPairs | Adequate):
             raise ValueError(f"{self.reason}: the minimum was not found yet")
         if isinstance(self.maximum, GoodPairs):
             raise ValueError(f"{self.reason}: the maximum was not found yet")

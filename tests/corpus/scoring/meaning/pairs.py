@@ -2,11 +2,15 @@
 
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.base.word_vectors.subword_vectors import SubwordVectors
+from paraforge.corpus.scoring.alignment import directions_of
 from paraforge.corpus.scoring.general import DIRECTORY
-from paraforge.corpus.scoring.meaning.evidence import Evidence
-from paraforge.corpus.scoring.meaning.model import SIGNS
+from paraforge.corpus.scoring.meaning.signs import NAMES, signs_of
+from paraforge.corpus.scoring.meaning.words import WordBook
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.meaning import Meaning
 from paraforge.corpus.scoring.word_scorer import WordScorer
@@ -15,13 +19,24 @@ Pair = tuple[str, str]
 
 
 @cache
-def evidence() -> Evidence:
-    return Evidence(WordScorer.open(DIRECTORY).vectors)
+def vectors() -> SubwordVectors:
+    return WordScorer.open(DIRECTORY).vectors
 
 
 @cache
-def meaning() -> Meaning:
-    return Meaning()
+def book() -> WordBook:
+    return WordBook()
+
+
+def found_in(
+    pairs: list[Pair], words: WordBook | None = None
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
+    """Signs and counts of each pair."""
+    sides = of(pairs)
+    vocabulary = sides.reference_tokens.vocabulary
+    known = (words or book()).numbered(vocabulary)
+    directions, _ = directions_of(vectors().of_words(vocabulary))
+    return signs_of(sides.reference_tokens, sides.translation_tokens, *known, directions)
 
 
 def of(pairs: list[Pair]) -> Pairs:
@@ -30,14 +45,10 @@ def of(pairs: list[Pair]) -> Pairs:
 
 def signs(*pairs: Pair) -> list[dict[str, float]]:
     """The signs of each pair that are not 0."""
-    found = evidence().signs(of(list(pairs)))[0]
-    return [
-        {name: float(value) for name, value in zip(SIGNS, row, strict=True) if value}
-        for row in found.tolist()
-    ]
+    rows = found_in(list(pairs))[0].tolist()
+    return [{name: float(value) for name, value in zip(NAMES, row, strict=True) if value} for row in rows]
 
 
 def columns(*pairs: Pair) -> list[dict[str, float]]:
     """The columns of each pair."""
-    scores = meaning()(of(list(pairs)))
-    return pa.table(scores).to_pylist()
+    return pa.table(Meaning()(of(list(pairs)))).to_pylist()

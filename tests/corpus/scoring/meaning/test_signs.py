@@ -9,12 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.files import read_json
-from paraforge.corpus.scoring.general import DIRECTORY
-from paraforge.corpus.scoring.meaning.model import SIGNS, WEIGHTS, Contradiction
-from paraforge.corpus.scoring.meaning.order import cosine
-from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, Directions, WordBook, antonyms, stem
-from paraforge.corpus.scoring.word_scorer import WordScorer
-from tests.corpus.scoring.meaning.pairs import columns, evidence, of, signs
+from paraforge.corpus.scoring.alignment import directions_of
+from paraforge.corpus.scoring.meaning.contradiction import WEIGHTS, contradiction
+from paraforge.corpus.scoring.meaning.signs import NAMES
+from paraforge.corpus.scoring.meaning.words import CONTENT, NUMBER, WordBook, antonyms, stem
+from tests.corpus.scoring.meaning.pairs import columns, found_in, signs, vectors
 
 WORDS = [
     "john", "mary", "hit", "the", "dog", "cat", "not", "isn't", "never", "happy", "unhappy", "two", "5",
@@ -26,15 +25,15 @@ texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 @given(st.lists(st.tuples(texts | st.text(max_size=30), texts), min_size=1, max_size=6))
 def test_sides_may_be_exchanged(pairs: list[tuple[str, str]]) -> None:
-    one, counts = evidence().signs(of(pairs))
-    other, turned = evidence().signs(of([(second, first) for first, second in pairs]))
+    one, counts = found_in(pairs)
+    other, turned = found_in([(second, first) for first, second in pairs])
     assert np.array_equal(one, other)
     assert np.array_equal(counts[:, [1, 0, *range(2, counts.shape[1])]], turned)
 
 
 @given(st.lists(texts | st.text(max_size=40), min_size=1, max_size=6))
 def test_a_text_and_itself_have_no_sign(found: list[str]) -> None:
-    assert not evidence().signs(of([(text, text) for text in found]))[0].any()
+    assert not found_in([(text, text) for text in found])[0].any()
     for row in columns(*((text, text) for text in found)):
         assert (
             row["contradiction"] in (0, None) and row["reference_negations"] == row["translation_negations"]
@@ -55,13 +54,10 @@ def test_a_pair_is_judged_by_itself(pairs: list[tuple[str, str]]) -> None:
         ("It isn't far.", "It is far.", {"negation_odd"}),
         ("The toy is safe.", "The toy is unsafe.", {"affixes", "flipped", "antonyms_in_place"}),
         ("He was never unhappy.", "He was happy.", {"flipped_twice"}),
-        ("It costs 50 dollars.", "It costs 500 dollars.", {"numbers_replaced"}),
-        ("He has three cats.", "He has four cats.", {"numbers_replaced"}),
+        ("It costs 50 dollars.", "It costs 500 dollars.", {"numbers"}),
+        ("He has three cats.", "He has four cats.", {"numbers"}),
         ("Her husband feeds his dog.", "Her husband feeds her dog.", {"gender", "gender_in_place"}),
         ("I saw you.", "I saw them.", {"person_in_place"}),
-        ("John hit Mary.", "Mary hit John.", {"exchange", "places_exchanged"}),
-        ("flights from Boston to Denver", "flights from Denver to Boston", {"exchange_linked"}),
-        ("He met Anna in Prague.", "He met Anna in London.", {"names_replaced"}),
     ],
 )
 def test_what_is_seen(first: str, second: str, expected: set[str]) -> None:
@@ -83,43 +79,19 @@ def test_what_is_seen(first: str, second: str, expected: set[str]) -> None:
 def test_equal_numbers_are_no_sign(first: str, second: str) -> None:
     row = columns((first, second))[0]
     assert row["numbers_missing"] == 0
-    assert not {"numbers_replaced", "numbers_alone"} & signs((first, second))[0].keys()
+    assert not {"numbers"} & signs((first, second))[0].keys()
 
 
 @pytest.mark.parametrize(
     ("good", "bad"),
     [
         (("The toy is safe.", "The toy is not dangerous."), ("The toy is safe.", "The toy is dangerous.")),
-        (("Salt and pepper.", "Pepper and salt."), ("Salt of pepper.", "Pepper of salt.")),
         (("It cost five crowns.", "It cost 5 crowns."), ("It cost five crowns.", "It cost 6 crowns.")),
-        (("Anna went to Prague.", "Anna left for Prague."), ("Anna went to Prague.", "Anna went to London.")),
-        (("Mary hit John.", "John was hit by Mary."), ("Mary hit John.", "John hit Mary.")),
     ],
 )
 def test_a_contradiction_is_surer_than_a_paraphrase(good: tuple[str, str], bad: tuple[str, str]) -> None:
     paraphrase, contradiction = columns(good, bad)
     assert paraphrase["contradiction"] < contradiction["contradiction"]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "exchanged"),
-    [
-        ("The man hit the dog.", "The dog hit the man.", True),
-        ("The hound bit the man", "The man bit the dog", True),
-        ("John's sister met Mary's brother.", "Mary's sister met John's brother.", True),
-        ("The teacher is a doctor.", "The doctor is a teacher.", True),
-        ("Paris is larger than Lyon.", "Lyon is larger than Paris.", True),
-        ("flights from Boston to Denver", "flights from Denver to Boston", True),
-        ("Paris is larger than Lyon.", "Lyon is smaller than Paris.", False),
-        ("Mary was hit by John.", "John hit Mary.", False),
-        ("The book was given to Mary by John.", "John gave the book to Mary.", False),
-        ("Anna and Peter came.", "Peter and Anna came.", False),
-        ("On Friday the man came home.", "The man came home on Friday.", False),
-    ],
-)
-def test_who_did_what_to_whom(first: str, second: str, exchanged: bool) -> None:
-    for pair in ((first, second), (second, first)):
-        assert (columns(pair)[0]["contradiction"] > 0.6) == exchanged
 
 
 def test_a_side_without_a_token_has_no_contradiction() -> None:
@@ -138,16 +110,7 @@ RELATED = [
     "happy", "unhappy", "sad", "big", "small", "large", "safe", "unsafe", "hot", "cold", "open", "close",
     "he", "she", "his", "her", "i", "you", "they", "two", "three", "stone", "river", "the", "of",
 ]  # fmt: skip
-SCORER = WordScorer.open(DIRECTORY)
 related = st.lists(st.sampled_from(RELATED), min_size=1, max_size=20)
-
-
-def test_eight_bits_are_enough_for_a_cosine() -> None:
-    vectors = SCORER.vectors.of_words(sorted({*RELATED, *WORDS, "qqq", "Ω"}))
-    numbers, scales = Directions.of(vectors)
-    directions = vectors / np.linalg.norm(vectors, axis=1)[:, None]
-    for i, j in np.ndindex(len(vectors), len(vectors)):
-        assert cosine(i, j, numbers, scales) == pytest.approx(float(directions[i] @ directions[j]), abs=0.01)
 
 
 def neighbours(one: list[int], other: list[int], i: int, j: int) -> int:
@@ -175,20 +138,19 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
     """The signs of words that are left over on both sides, by looking at every two of them."""
     if turned:
         one, other = other, one
-    words = WordBook().look_up([*one, *other])
-    stems, bases = words.stems.tolist(), words.bases.tolist()
-    vectors = SCORER.vectors.of_words([*one, *other])
-    vectors = np.rint(127 * vectors / np.abs(vectors).max(axis=1, keepdims=True))
-    vectors = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    rows, words = WordBook().numbered([*one, *other])
+    stems, bases = words.stems[rows].tolist(), words.bases[rows].tolist()
+    directions, _ = directions_of(vectors().of_words([*one, *other]))
+    distances: dict[int, list[float]] = {1: [0.0], 2: [0.0]}
+    persons_of, properties = words.persons[rows].tolist(), words.properties[rows].tolist()
     a, b = stems[: len(one)], stems[len(one) :]
     to_b = matched(a, b)
     taken = set(to_b.values())
     found: dict[str, float] = defaultdict(float)
-    distances: dict[int, list[float]] = {1: [0.0], 2: [0.0]}
     for i in (place for place in range(len(a)) if place not in to_b):
         for j in (place for place in range(len(b)) if place not in taken):
             near = neighbours(a, b, i, j)
-            persons = sorted((int(words.persons[i]), int(words.persons[len(a) + j])))
+            persons = sorted((persons_of[i], persons_of[len(a) + j]))
             if persons[0]:
                 if persons == [4, 5]:
                     found["gender_in_place"] = max(found["gender_in_place"], near)
@@ -198,14 +160,14 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
             affixed = bases[i] == b[j] or bases[len(a) + j] == a[i]
             if affixed or stem(other[j]) in antonyms().get(stem(one[i]), frozenset()):
                 found["affixes"] += affixed
-                found[("antonyms_far", "antonyms_near", "antonyms_in_place")[near]] += 1
+                found[("antonyms", "antonyms_near", "antonyms_in_place")[near]] += 1
                 taken.add(j)
                 break
-            both = int(words.properties[i] & words.properties[len(a) + j])
+            both = properties[i] & properties[len(a) + j]
             if near and both & CONTENT and not both & NUMBER:
-                distances[near].append(1 - float(vectors[i] @ vectors[len(a) + j]))
+                distances[near].append(1 - float(directions[i] @ directions[len(a) + j]))
     loose = (Counter(a) - Counter(b), Counter(b) - Counter(a))
-    content = {stems[place] for place in range(len(stems)) if words.properties[place] & CONTENT}
+    content = {stems[place] for place in range(len(stems)) if properties[place] & CONTENT}
     found["left_over"] = min(8, *(sum(side[one] for one in content) for side in loose)) / 4
     found["replacements"] = sum(one > 0.6 for one in distances[2])
     found["replaced_near"], found["replaced_in_place"] = max(distances[1]), max(distances[2])
@@ -214,20 +176,14 @@ def expected_of_left_over(one: list[str], other: list[str], turned: bool) -> dic
 
 def compare_with_the_slow_way(one: list[str], other: list[str]) -> None:
     names = {
-        "affixes", "antonyms_far", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
-        "replacements", "replaced_near", "replaced_in_place", "left_over",
+        "affixes", "antonyms", "antonyms_near", "antonyms_in_place", "gender_in_place", "person_in_place",
+        "replaced_near", "replaced_in_place", "replacements", "left_over",
     }  # fmt: skip
     pair = (" ".join(one), " ".join(other))
     seen = {name: value for name, value in signs(pair)[0].items() if name in names}
-    counts = evidence().signs(of([pair]))[1][0]
     # Which side is looked at first is a matter of the words' hashes where the sides have equally many.
     turns = {len(one) > len(other)} if len(one) != len(other) else {False, True}
     expected = [expected_of_left_over(one, other, turned) for turned in turns]
-    if counts[2] == 1 and counts[5] > 0:
-        # What is larger here is smaller there: one antonym in its place and an exchange are no signs.
-        for found in expected:
-            if found.pop("antonyms_in_place", 0):
-                found.pop("affixes", None)
     assert any(seen == pytest.approx(found, abs=1e-4) for found in expected)
 
 
@@ -248,16 +204,22 @@ def test_so_are_many(seed: int) -> None:
     compare_with_the_slow_way(one, other)
 
 
-@given(st.lists(st.lists(st.floats(0, 2, width=32), min_size=len(SIGNS), max_size=len(SIGNS)), max_size=5))
+rows_of_signs = st.lists(
+    st.lists(st.floats(0, 2, width=32), min_size=len(NAMES), max_size=len(NAMES)), max_size=5
+)
+
+
+@given(rows_of_signs)
 def test_the_model_is_a_layer_and_a_logistic_unit(rows: list[list[float]]) -> None:
     about = read_json(WEIGHTS)
+    assert about["signs"] == [*NAMES]
     hidden, hidden_bias, output = (np.array(about[name]) for name in ("hidden", "hidden_bias", "output"))
-    found = Contradiction.open()(np.array(rows, np.float32).reshape(-1, len(SIGNS)))
+    found = contradiction(np.array(rows, np.float32).reshape(-1, len(NAMES)))
 
     def sure(row: list[float]) -> float:
         units = np.maximum(np.array(row) @ hidden + hidden_bias, 0)
         return float(1 / (1 + np.exp(-(units @ output + about["bias"]))))
 
-    least = sure([0.0] * len(SIGNS))
-    expected = [max(0.0, (sure(row) - least) / (1 - least)) for row in rows]
+    least = sure([0.0] * len(NAMES))
+    expected = [max(0.0, (sure(row) - least) / (1 - least)) if any(row[:-1]) else 0 for row in rows]
     assert found.tolist() == pytest.approx(expected, abs=1e-5)

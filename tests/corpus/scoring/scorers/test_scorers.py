@@ -17,11 +17,8 @@ from paraforge.base.text.tokens import tokenize, tokenize_column
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
 from paraforge.corpus.scoring.pairs import Pairs
-from paraforge.corpus.scoring.scorers.copy_rate import CopyRate
-from paraforge.corpus.scoring.scorers.digits import DigitMismatch
-from paraforge.corpus.scoring.scorers.lengths import Lengths
-from paraforge.corpus.scoring.scorers.overlap import Overlap
-from paraforge.corpus.scoring.scorers.paraphrase_score import ParaphraseScore
+from paraforge.corpus.scoring.scorers.models import ParaphraseScore
+from paraforge.corpus.scoring.scorers.words import CopyRate, DigitMismatch, Lengths, Overlap
 from paraforge.intake.sample_bitext import generate
 
 PAIR_CASES = [

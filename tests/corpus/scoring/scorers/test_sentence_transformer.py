@@ -10,7 +10,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
-from paraforge.corpus.scoring.scorers import sentence_transformer
+from paraforge.corpus.scoring.scorers import models
 
 # Importing the package takes many seconds.
 pytestmark = pytest.mark.full
@@ -38,7 +38,7 @@ def test_cosine(model_directory: Path) -> None:
     vectors = dict(zip(WORDS, np.load(model_directory / "vectors.npy").astype(np.float64), strict=True))
     texts = [("the cat sat", "the dog sat"), ("cat", "cat"), ("the cat", "dog ran"), ("unseen", "cat")] * 2
     pairs = Pairs.of(pa.array([r for r, _ in texts]), pa.array([t for _, t in texts]))
-    column = sentence_transformer.SentenceTransformerCosine(model_directory)(pairs)["cosine"]
+    column = models.SentenceTransformerCosine(model_directory)(pairs)["cosine"]
     for (reference, translation), cosine in zip(texts, column.to_pylist(), strict=True):
         if reference == "unseen":
             assert cosine is None
@@ -52,11 +52,11 @@ def test_cosine(model_directory: Path) -> None:
 
 def test_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"modules\.json"):
-        sentence_transformer.SentenceTransformerCosine(tmp_path)
+        models.SentenceTransformerCosine(tmp_path)
     (tmp_path / "modules.json").write_text("[]x")
     pytest.importorskip("sentence_transformers")
     with pytest.raises(InputError, match="cannot be loaded"):
-        sentence_transformer.SentenceTransformerCosine(tmp_path)
+        models.SentenceTransformerCosine(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_no_code_of_a_directory_is_run(
     modules[-1]["type"] = kind
     (directory / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     with pytest.raises(InputError, match="code of its own, which is never run"):
-        sentence_transformer.SentenceTransformerCosine(directory)
+        models.SentenceTransformerCosine(directory)

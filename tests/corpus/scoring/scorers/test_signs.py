@@ -1,6 +1,5 @@
 """Signs of a bad translation against their definitions, on odd, random and real pairs."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +12,9 @@ from hypothesis import strategies as st
 
 from paraforge.base.text.tokens import tokenize
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
-from paraforge.corpus.scoring.character_model import CharacterModel
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.corpus.scoring.pairs import Pairs
-from paraforge.corpus.scoring.repeats import LONGEST_PART, LONGEST_PHRASE
-from paraforge.corpus.scoring.scorers.character_score import CharacterScore
-from paraforge.corpus.scoring.scorers.copied_words import CopiedWords
-from paraforge.corpus.scoring.scorers.length_surprise import LengthSurprise
-from paraforge.corpus.scoring.scorers.repetition import Repetition
-from paraforge.corpus.scoring.scorers.unknown_words import UnknownWords
+from paraforge.corpus.scoring.scorers.words import CopiedWords, LengthSurprise, UnknownWords
 from paraforge.corpus.scoring.word_scorer import WordScorer
 
 REFERENCES = ["The cat sat on the mat.", "Novák helped Trabzonspor.", "ha ha ha", "5 - 7", "", "Café Slavia"]
@@ -46,17 +39,16 @@ Row = tuple[str, str, str | None]
 
 @pytest.fixture(autouse=True)
 def _few_words_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.corpus.scoring.corpus_scorer.FEWEST_WORDS", 0)
+    monkeypatch.setattr("paraforge.corpus.scoring.scorers.words.FEWEST_WORDS", 0)
 
 
 def test_a_small_corpus_does_not_tell_what_a_word_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paraforge.corpus.scoring.corpus_scorer.FEWEST_WORDS", 4)
+    monkeypatch.setattr("paraforge.corpus.scoring.scorers.words.FEWEST_WORDS", 4)
     rows = [("one two three", "one owt", None)]
     general = WordScorer(SubwordVectors(["\ttwo"], np.ones((1, 4), np.int8), np.ones(1, np.float32), 1.0), {})
-    for sign in (UnknownWords, CharacterScore):
-        assert values(sign(counts_of(rows))(pairs_of(rows))) == [None]
-        assert None not in values(sign(counts_of(rows), general)(pairs_of(rows)))
-        assert None not in values(sign(counts_of([*rows, ("four", "five", None)]))(pairs_of(rows)))
+    assert values(UnknownWords(counts_of(rows))(pairs_of(rows))) == [None]
+    assert None not in values(UnknownWords(counts_of(rows), general)(pairs_of(rows)))
+    assert None not in values(UnknownWords(counts_of([*rows, ("four", "five", None)]))(pairs_of(rows)))
 
 
 def pairs_of(rows: Sequence[Row], sources: Sequence[str | None] | None = None) -> Pairs:
@@ -108,93 +100,6 @@ def test_words_of_the_general_scorer_are_known() -> None:
     for sign, alone, together in ((UnknownWords, 2 / 3, 1 / 3), (CopiedWords, 2 / 3, 1 / 3)):
         assert values(sign(counts)(pairs_of(rows))) == [pytest.approx(alone)]
         assert values(sign(counts, general)(pairs_of(rows))) == [pytest.approx(together)]
-
-
-def slow_repeats(items: Sequence[str], longest: int, least: int | None = None) -> set[int]:
-    """Places of items that are in a run of copies of the block before them.
-
-    least: items of such a run; None: as many as the block has.
-    """
-    found: set[int] = set()
-    for period in range(1, min(longest, len(items) // 2) + 1):
-        same = [k >= period and items[k] == items[k - period] for k in range(len(items))]
-        for value, group in itertools.groupby(range(len(items)), key=lambda k, same=same: same[k]):
-            run = list(group)
-            if value and len(run) >= (period if least is None else least):
-                found |= set(run)
-    return found
-
-
-def slow_letters(word: str) -> int:
-    best = 0
-    for period in range(1, LONGEST_PART + 1):
-        least = period if period >= 4 else 2 * period if period >= 2 else 3
-        if 2 * period <= len(word):
-            run = 0
-            for place in range(period, len(word)):
-                run = run + 1 if word[place] == word[place - period] else 0
-                best = max(best, run if run >= least else 0)
-    return best
-
-
-def slow_share(text: str) -> float:
-    tokens = tokenize(text)
-    letters = [sum(character.isalpha() or character.isdigit() for character in token) for token in tokens]
-    repeated = slow_repeats(tokens, LONGEST_PHRASE)
-    found = [
-        count if place in repeated else min(count, slow_letters(token))
-        for place, (token, count) in enumerate(zip(tokens, letters, strict=True))
-    ]
-    return sum(found) / sum(letters) if sum(letters) else 0.0
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(PAIRS, st.lists(st.text("ab ", max_size=30), min_size=1, max_size=5))
-def test_repetition(rows: list[Row], odd: list[str]) -> None:
-    rows = [*rows, *((odd[0], text, None) for text in odd)]
-    for (reference, translation, _), share in zip(rows, values(Repetition()(pairs_of(rows))), strict=True):
-        assert share == pytest.approx(max(0.0, slow_share(translation) - slow_share(reference)), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [
-        ("corimentment", 4 / 12),
-        ("couscous", 4 / 8),
-        ("Mississippi murmur papa bee", 0),
-        ("nooooo", 4 / 6),
-        ("a dog in a dog in a park", 7 / 17),
-        ("over and over again", 0),
-        ("- - - - . . .", 0),
-        ("1 1 1", 2 / 3),
-    ],
-)
-def test_what_counts_as_repeated(text: str, share: float) -> None:
-    assert values(Repetition()(pairs_of([("once", text, None)]))) == [pytest.approx(share)]
-    assert values(Repetition()(pairs_of([(text, text, None)]))) == [0]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(PAIRS)
-def test_character_score(rows: list[Row]) -> None:
-    counts = counts_of(rows)
-    model = CharacterModel(counts.words, counts.counts)
-
-    def mean(text: str) -> float | None:
-        found = words(text)
-        if not found:
-            return None
-        total = float(model.log_probabilities(pa.array(found)).sum())
-        return total / sum(len(word) + 1 for word in found)
-
-    for (reference, translation, _), score in zip(
-        rows, values(CharacterScore(counts)(pairs_of(rows))), strict=True
-    ):
-        one, other = mean(reference), mean(translation)
-        if one is None or other is None:
-            assert score is None
-        else:
-            assert score == pytest.approx(other - one, rel=1e-5, abs=1e-6)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

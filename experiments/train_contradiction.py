@@ -5,7 +5,7 @@ Tatoeba and of novels with other wordings that are made here. Each of them with 
 contradiction, so that how many words a pair shares says nothing. The same data and seed give the same bytes
 on one kind of machine.
 
-python -m scripts.train_contradiction pipeline/corpus/scoring/meaning/weights.json
+python -m experiments.train_contradiction pipeline/corpus/scoring/meaning/weights.json
 """
 
 import random
@@ -23,10 +23,11 @@ import typer
 from experiments.pairs import data_directory, paraphrases
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
+from paraforge.corpus.scoring.alignment import directions_of
 from paraforge.corpus.scoring.general import DIRECTORY
-from paraforge.corpus.scoring.meaning.evidence import Evidence
 from paraforge.corpus.scoring.meaning.made_pairs import RULES
-from paraforge.corpus.scoring.meaning.model import SIGNS
+from paraforge.corpus.scoring.meaning.signs import NAMES, signs_of
+from paraforge.corpus.scoring.meaning.words import WordBook
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.word_scorer import WordScorer
 from scripts.derive_antonyms import synsets
@@ -54,13 +55,11 @@ _OF_RULES: Final = {
     "number": 0.5,
     "antonym": 1.2,
     "person": 0.6,
-    "name": 1.2,
-    "exchange": 1.5,
     "denial": 0.4,
     "other word": 0.3,
 }
 """What the contradictions of a rule weigh, all together, of each origin."""
-_UNITS: Final = 24
+_UNITS: Final = 8
 _EPOCHS: Final = 15
 _CONTRACTIONS: Final = {
     "is not": "isn't", "are not": "aren't", "was not": "wasn't", "were not": "weren't", "do not": "don't",
@@ -221,22 +220,26 @@ def contradictions(pairs: Sequence[Pair], sisters: Mapping[str, Sequence[str]]) 
     }
 
 
+def signs_of_pairs(pairs: Sequence[Pair]) -> Signs:
+    """The signs of pairs of texts."""
+    first, second = zip(*pairs, strict=True)
+    found = Pairs.of(pa.array(first), pa.array(second))
+    vocabulary = found.reference_tokens.vocabulary
+    directions, _ = directions_of(WordScorer.open(DIRECTORY).vectors.of_words(vocabulary))
+    tokens = (found.reference_tokens, found.translation_tokens)
+    return signs_of(*tokens, *WordBook().numbered(vocabulary), directions)[0]
+
+
 def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
     """The signs of the pairs of each origin that are good, and of those that each rule changed."""
-    evidence = Evidence(WordScorer.open(DIRECTORY).vectors)
-
-    def signs(pairs: Sequence[Pair]) -> Signs:
-        first, second = zip(*pairs, strict=True)
-        return evidence.signs(Pairs.of(pa.array(first), pa.array(second)))[0]
-
     found = {}
     good = good_pairs(wordnet)
     sisters = sister_words(wordnet, (other for pairs in good.values() for _, other in pairs))
     for origin, pairs in good.items():
-        found[origin, "good"] = signs(pairs)
+        found[origin, "good"] = signs_of_pairs(pairs)
         if origin in _WEIGHTS:
             for rule, changed in contradictions(pairs, sisters).items():
-                found[origin, rule] = signs(changed)
+                found[origin, rule] = signs_of_pairs(changed)
     return found
 
 
@@ -259,7 +262,7 @@ def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
         torch.from_numpy(values)
         for values in (np.concatenate(list(signs.values())), truth.astype(np.float32), weight)
     )
-    hidden, output = torch.nn.Linear(len(SIGNS), _UNITS), torch.nn.Linear(_UNITS, 1)
+    hidden, output = torch.nn.Linear(len(NAMES), _UNITS), torch.nn.Linear(_UNITS, 1)
     parameters = [*hidden.parameters(), *output.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=0.01, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, _EPOCHS)
@@ -297,7 +300,7 @@ def main(
     signs = all_signs(wordnet)
     for (origin, kind), rows in signs.items():
         print(f"{origin}, {kind}: {len(rows):,} pairs")
-    write_json(output, {"trained_on": TRAINED_ON, "signs": list(SIGNS), **fitted(signs)})
+    write_json(output, {"trained_on": TRAINED_ON, "signs": list(NAMES), **fitted(signs)})
 
 
 if __name__ == "__main__":

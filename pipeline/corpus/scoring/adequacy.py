@@ -1,0 +1,106 @@
+"""How likely people accept a pair as a paraphrase, by its built-in score and its signs of an altered meaning.
+
+A logistic regression, calibrated by ``experiments/adequacy.py`` on human judgements: STS 2012 to 2014 (4 and
+above of 5), MSRP, and WMT 2015 (a z-score of 0.3 and above); every domain weighs the same.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.corpus.scoring.wrong_pairs import RIGHT, other_rows
+
+ADEQUACY: Final = "adequacy"
+SCORE: Final = "paraphrase_score"
+_CONSTANT, _OF_SCORE, _OF_CONTRADICTION = -4.895, 7.46, -0.886
+SPREAD: Final = 1.194
+"""How far the prediction for a domain that was left out is from its share, in logits (root mean square)."""
+GOOD: Final = 0.7
+"""Share of adequate pairs that a suggested minimum reaches."""
+FEWEST: Final = 30
+_DIGITS: Final = 4
+_MINIMUM_DIGITS: Final = 2
+
+Numbers = npt.NDArray[np.float64]
+
+
+def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """The probability that people accept each pair, (pairs,); NaN without a score."""
+    logits = _CONSTANT + _OF_SCORE * scores.astype(np.float64)
+    logits += _OF_CONTRADICTION * np.nan_to_num(contradictions.astype(np.float64))
+    return np.round(1 / (1 + np.exp(-logits)), _DIGITS).astype(np.float32)
+
+
+def shifted(probabilities: Numbers, logits: float) -> Numbers:
+    """Probabilities with a number added to their logits."""
+    odds = np.clip(probabilities, 1e-6, 1 - 1e-6) / (1 - np.clip(probabilities, 1e-6, 1 - 1e-6))
+    return np.asarray(1 / (1 + np.exp(-logits) / odds))
+
+
+def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """What share of the kept pairs is likely to be adequate.
+
+    right: the sample of scored pairs, see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
+    kept: which of them selection keeps.
+
+    Returns ``share``, ``low`` and ``high``; and, unless 70% are adequate already or no score promises it,
+    ``minimum``, the least paraphrase score from which on 70% are, ``minimum_share``, what share that is, and
+    ``kept_by_it``, the share of the kept pairs that reach it. Empty where another scorer is used, or too few
+    pairs are kept.
+    """
+    if f"{RIGHT}{ADEQUACY}" not in right.column_names or f"{RIGHT}{SCORE}" not in right.column_names:
+        return {}
+    probabilities, scores, weights = (
+        right[name].to_numpy().astype(np.float64)
+        for name in (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
+    )
+    known = kept & ~np.isnan(probabilities) & ~np.isnan(scores)
+    if known.sum() < FEWEST:
+        return {}
+    probabilities, scores, weights = probabilities[known], scores[known], weights[known]
+    low, share, high = (
+        float(np.average(shifted(probabilities, logits), weights=weights)) for logits in (-SPREAD, 0, SPREAD)
+    )
+    found = {"share": share, "low": low, "high": high}
+    minimum = None if share >= GOOD else minimum_for_adequate(probabilities, scores, weights, GOOD)
+    if minimum is not None:
+        above = scores >= minimum
+        found |= {
+            "minimum": minimum,
+            "minimum_share": float(np.average(probabilities[above], weights=weights[above])),
+            "kept_by_it": float(weights[above].sum() / weights.sum()),
+        }
+    return found
+
+
+def minimum_for_adequate(
+    probabilities: Numbers, scores: Numbers, weights: Numbers, share: float
+) -> float | None:
+    """The least score of two digits from which on this share of the pairs is likely to be adequate; None
+    where fewer than 30 pairs would be left."""
+    order = np.argsort(-scores, kind="stable")
+    means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
+    good = np.flatnonzero(means >= share)
+    good = good[good >= FEWEST - 1]
+    if not len(good):
+        return None
+    unit = 10.0**-_MINIMUM_DIGITS
+    return round(float(np.ceil(scores[order][good[-1]] / unit - 1e-6) * unit), _MINIMUM_DIGITS)
+
+
+def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
+    """The minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no score
+    promises it, or adequacy is not known."""
+    right = other_rows(wrong_pairs)
+    if f"{RIGHT}{ADEQUACY}" not in right.column_names or right[f"{RIGHT}{ADEQUACY}"].null_count == len(right):
+        raise ValueError("adequacy is known for the built-in scorer alone (paragram=general); give a number")
+    probabilities, scores, weights = (
+        np.nan_to_num(right[name].to_numpy().astype(np.float64))
+        for name in (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
+    )
+    found = minimum_for_adequate(probabilities, scores, weights, share)
+    if found is None:
+        raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")
+    return found

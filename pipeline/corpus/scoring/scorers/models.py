@@ -1,0 +1,253 @@
+"""Scores by models: the paraphrase score, and those of models of sentence-transformers in a directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.base.errors import InputError, require
+from paraforge.base.files import read_json_or_none
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scorer import SHARES, Column, Scale, Scorer, ScorerChoice, SentenceEncoder
+from paraforge.corpus.scoring.cosine import cosine_of_rows, encoded_cosine
+from paraforge.corpus.scoring.word_scorer import WordScorer
+
+if TYPE_CHECKING:
+    from paraforge.corpus.scoring.pairs import Pairs
+
+# Bounds the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
+_BLOCK_ROWS: Final = 4096
+
+
+class ParaphraseScore(Scorer):
+    """What a scorer of words gives (see :mod:`~paraforge.corpus.scoring.word_scorer`), or a cosine.
+
+    Of word vectors it is the cosine of the mean vectors of the tokens of both sides: a token without a vector
+    takes the unknown word's, where the table has one, otherwise it is left out; a side without any vector, or
+    whose vectors sum to zero, has no score. Of a trained model it is the cosine of the vectors that it gives
+    both texts.
+    """
+
+    columns = (
+        Column(
+            "paraphrase_score",
+            pa.float32(),
+            "how much the translation says what the reference says: the built-in scorer's 0.35 cosine of "
+            "averaged word vectors + 0.65 F-score of aligned words, less for repetitions and other lengths; "
+            "or the cosine of averaged word vectors, or of a model's",
+            scale=Scale(-1, 1, 40),
+            limits=(-1, 1),
+        ),
+    )
+    place = 20
+
+    def __init__(self, vectors: WordVectors | WordScorer | SentenceEncoder) -> None:
+        self._vectors = vectors
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> ParaphraseScore | None:
+        """With the table or model that is chosen."""
+        return None if choice.vectors is None else cls(choice.vectors)
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, -1 to 1; null where a side has no vector."""
+        tokens = (pairs.reference_tokens, pairs.translation_tokens)
+        if isinstance(self._vectors, WordScorer):
+            score = self._vectors.scores(*tokens)
+            return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
+        if not isinstance(self._vectors, WordVectors):
+            return {"paraphrase_score": encoded_cosine(self._vectors.encode, pairs)}
+        # The shard's own part of the table: small and in memory.
+        table = self._vectors.of_words(pairs.reference_tokens.vocabulary)
+        score = np.full(len(pairs), np.nan, dtype=np.float32)
+        for first in range(0, len(pairs), _BLOCK_ROWS):
+            last = min(first + _BLOCK_ROWS, len(pairs))
+            score[first:last] = cosine_of_rows(*(side.slice(first, last).sums(table) for side in tokens))
+        return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
+
+
+PACKAGE: Final = "sentence_transformers"
+EXTRA: Final = "sentence-transformers"
+
+
+class SentenceTransformerCosine(Scorer):
+    """Cosine of the embeddings of the reference and of the translation."""
+
+    columns = (
+        Column(
+            "cosine",
+            pa.float32(),
+            "cosine under a sentence-transformers model",
+            scale=Scale(-1, 1, 40),
+            limits=(-1, 1),
+        ),
+    )
+    place = 70
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> SentenceTransformerCosine | None:
+        """Where a model is given."""
+        directory = choice.sentence_transformer_directory
+        return None if directory is None else cls(directory, choice.device)
+
+    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+        """Load a model; nothing is fetched and no code from the directory is run.
+
+        directory: as `SentenceTransformer.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
+        batch_size: sentences embedded at once.
+
+        Raises:
+            MissingPackageError: sentence-transformers is not installed.
+            InputError: no such directory, or no model in it.
+        """
+        self._model = load_model(Path(directory), device)
+        self._batch_size = batch_size
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, -1 to 1; null where an embedding is all zeros."""
+        return {"cosine": encoded_cosine(self._embed, pairs)}
+
+    def _embed(self, texts: Any) -> npt.NDArray[np.float32]:
+        embeddings = self._model.encode(
+            texts.to_pylist(), batch_size=self._batch_size, convert_to_numpy=True, show_progress_bar=False
+        )
+        return np.asarray(embeddings, dtype=np.float32)
+
+
+Kind = Literal["SentenceTransformer", "CrossEncoder"]
+_KINDS: Final[dict[Kind, tuple[str, str]]] = {
+    "SentenceTransformer": ("sentence-transformers model", "modules.json"),
+    "CrossEncoder": ("cross-encoder", "config.json"),
+}
+
+
+def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTransformer") -> Any:
+    """Load a model of the library from its directory; nothing is fetched and no code from the directory is
+    run.
+
+    Raises:
+        MissingPackageError: sentence-transformers is not installed.
+        InputError: no such directory, or no model in it.
+    """
+    check_directory(directory, kind)
+    load = getattr(require(PACKAGE, EXTRA), kind)
+    try:
+        if kind == "SentenceTransformer":
+            modules = json.loads((directory / _KINDS[kind][1]).read_text(encoding="utf-8"))
+            # Versions 3.4 to 5 run the code of a directory, trusted or not.
+            if not all(str(module["type"]).startswith(f"{PACKAGE}.") for module in modules):
+                raise ValueError("modules.json names classes of others: trust_remote_code")
+        return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        own_code = "trust_remote_code" in str(error)
+        problem = "it has code of its own, which is never run" if own_code else str(error)
+        remedy = "Of an export by 'paraforge export' give the directory in it that has encoder.json."
+        raise InputError(
+            f"cannot be loaded as a {_KINDS[kind][0]}: {problem}",
+            directory,
+            remedy=remedy if own_code else None,
+        ) from error
+
+
+def dimension_of(model: Any) -> int:
+    """Elements of a vector of a loaded `SentenceTransformer`."""
+    # Newer versions warn of the longer name.
+    of = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    return int(of())
+
+
+def check_directory(directory: Path, kind: Kind) -> None:
+    """Refuse a directory that cannot be a model of this kind. Raises InputError: no such directory, or not
+    the file in it that every such model has."""
+    what, file = _KINDS[kind]
+    if not (directory / file).is_file():
+        remedy = f"Give a directory written by {kind}.save()."
+        raise InputError(f"no {what} here (no {file})", directory, remedy=remedy)
+
+
+_ENTAILMENT = "entailment"
+
+
+class CrossEncoderScore(Scorer):
+    """The mean of both directions of a model with one output, such as one of STS; of a model of inference
+    the smaller of the probabilities that either side entails the other."""
+
+    columns = (
+        Column(
+            "cross_encoder",
+            pa.float32(),
+            "similarity under a cross-encoder, or the probability of entailment both ways",
+            scale=SHARES,
+            limits=(-inf, inf),
+        ),
+    )
+    place = 71
+
+    @classmethod
+    def build(cls, choice: ScorerChoice) -> CrossEncoderScore | None:
+        """Where a model is given."""
+        directory = choice.cross_encoder_directory
+        return None if directory is None else cls(directory, choice.device)
+
+    def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
+        """Load a model; nothing is fetched and no code from the directory is run.
+
+        directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`. batch_size: pairs
+            judged at once.
+
+        Raises MissingPackageError: sentence-transformers is not installed. InputError: no such directory, no
+        model in it, or one that gives neither a number nor an entailment.
+        """
+        directory = Path(directory)
+        self._model = load_model(directory, device, "CrossEncoder")
+        labels = {
+            str(label).lower(): int(place) for place, label in self._model.model.config.id2label.items()
+        }
+        if len(labels) > 1 and _ENTAILMENT not in labels:
+            raise InputError(
+                f"a cross-encoder with the outputs {', '.join(labels)}",
+                directory,
+                remedy=f"Give one with a single output, or with one named {_ENTAILMENT}.",
+            )
+        self._entailment = labels.get(_ENTAILMENT) if len(labels) > 1 else None
+        self._batch_size = batch_size
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        """float32, for most models 0 to 1; null where a side has no token."""
+        scores = self.similarity(pairs.reference.to_pylist(), pairs.translation.to_pylist())
+        empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
+        return {"cross_encoder": pa.array(scores.astype(np.float32), mask=empty)}
+
+    def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
+        """What the model says of each pair, both ways as said, (pairs,) float64."""
+        there, back = self._judge(first, second), self._judge(second, first)
+        scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
+        return np.asarray(scores, dtype=np.float64)
+
+    def _judge(self, first: Sequence[str], second: Sequence[str]) -> Any:
+        """The number of each pair in this order, (pairs,)."""
+        if not len(first):
+            return np.empty(0, dtype=np.float32)
+        scores = self._model.predict(
+            list(zip(first, second, strict=True)),
+            batch_size=self._batch_size,
+            apply_softmax=self._entailment is not None,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        scores = np.asarray(scores, dtype=np.float32)
+        return scores if self._entailment is None else scores[:, self._entailment]
+
+
+def is_cross_encoder(directory: Path) -> bool:
+    """Whether a directory has a model that classifies texts, or gives a number for them."""
+    described = read_json_or_none(directory / "config.json")
+    names = described.get("architectures") if isinstance(described, dict) else None
+    return any(str(name).endswith("ForSequenceClassification") for name in names or ())

@@ -1,0 +1,124 @@
+"""The share of pairs that people are likely to accept: by a formula, by a threshold, and in words."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paraforge.base.errors import ConfigurationError
+from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.publication.verdict_words import words_of
+from paraforge.corpus.scoring.adequacy import (
+    GOOD,
+    SPREAD,
+    adequacy,
+    judge_adequacy,
+    minimum_for_adequate,
+    minimum_of_adequate,
+    shifted,
+)
+from paraforge.corpus.scoring.general import DIRECTORY
+from paraforge.corpus.scoring.score import build_scorers, score_table
+from paraforge.corpus.selection.fate import Counts
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.thresholds import settle, verdict
+
+PAIRS = {
+    "reference": ["A man is eating."] * 3,
+    "translation": ["A man eats.", "A man is not eating.", "It rains."],
+}
+
+
+def sample(scores: list[float], weights: list[float] | None = None) -> pa.Table:
+    """Right pairs with these scores, each beside a mismatched pair."""
+    known = np.array(scores, np.float32)
+    return pa.table(
+        {
+            "source": ["a"] * len(known),
+            "weight": weights or [1.0] * len(known),
+            "paraphrase_score": np.zeros(len(known), np.float32),
+            "right_paraphrase_score": known,
+            "right_contradiction": np.zeros(len(known), np.float32),
+            "right_adequacy": adequacy(known, np.zeros(len(known))),
+            "rule": pa.nulls(len(known), pa.string()),
+        }
+    )
+
+
+def asked(minimum: object) -> SelectParameters:
+    bound = {"kind": "bounds", "score": "paraphrase_score", "minimum": minimum}
+    return SelectParameters.model_validate({"filters": [bound]})
+
+
+def test_better_scores_are_more_adequate_and_contradictions_less() -> None:
+    scores = np.linspace(0, 1, 11)
+    found = adequacy(scores, np.zeros(11))
+    assert (np.diff(found) > 0).all() and 0 < found[0] < 0.2 and 0.6 < found[-1] < 1
+    assert (adequacy(scores, np.ones(11)) < found).all()
+    assert np.isnan(adequacy(np.array([np.nan]), np.array([0.0]))).all()
+
+
+def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
+    scored = score_table(pa.table(PAIRS), build_scorers(DIRECTORY))
+    expected = adequacy(scored["paraphrase_score"].to_numpy(), scored["contradiction"].to_numpy())
+    assert scored["adequacy"].to_pylist() == expected.tolist()
+    assert expected[0] > expected[1] > 0 and expected[0] > expected[2]
+    others = WordVectors(["man", "eats"], np.eye(2, dtype=np.float32))
+    assert score_table(pa.table(PAIRS), build_scorers(others))["adequacy"].null_count == 3
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=80), st.floats(0.05, 0.95))
+def test_the_least_minimum_with_so_many_adequate_pairs(scores: list[float], share: float) -> None:
+    values = np.array(scores)
+    probabilities = adequacy(values, np.zeros(len(values))).astype(np.float64)
+    found = minimum_for_adequate(probabilities, values, np.ones(len(values)), share)
+    if found is None:
+        best = np.sort(probabilities)[::-1][:30]
+        assert len(values) < 30 or best.mean() < share + 1e-9 or len(set(scores)) < len(scores)
+    else:
+        assert probabilities[values >= found].mean() >= share - 1e-3
+        assert found == round(found, 2)
+
+
+def test_the_interval_is_that_of_unknown_domains() -> None:
+    table = sample([0.5] * 100)
+    found = judge_adequacy(table, np.ones(100, bool))
+    value = float(adequacy(np.array([0.5]), np.array([0.0]))[0])
+    assert found["share"] == pytest.approx(value, abs=1e-3)
+    for name, logits in (("low", -SPREAD), ("high", SPREAD)):
+        assert found[name] == pytest.approx(float(shifted(np.array([value]), logits)[0]), abs=1e-3)
+    assert found["low"] < found["share"] < found["high"]
+    assert judge_adequacy(table, np.zeros(100, bool)) == {}
+    assert judge_adequacy(table.drop_columns("right_adequacy"), np.ones(100, bool)) == {}
+
+
+def test_a_threshold_may_ask_for_it() -> None:
+    scores = np.linspace(0, 1, 1000).tolist()
+    table = sample(scores)
+    settled = settle(asked({"adequate": GOOD}), table)
+    minimum = minimum_of_adequate(table, GOOD)
+    assert settled.filters[0].threshold({})[1].value == minimum  # type: ignore[index]
+    judged = verdict(settled, {}, table, {})["adequacy"]
+    assert judged["share"] == pytest.approx(GOOD, abs=0.01) and "minimum" not in judged
+    with pytest.raises(ConfigurationError, match="no minimum score leaves"):
+        settle(asked({"adequate": 0.999}), table)
+    without = table.set_column(5, "right_adequacy", pa.nulls(1000, pa.float32()))
+    with pytest.raises(ConfigurationError, match="built-in scorer alone"):
+        settle(asked({"adequate": 0.7}), without)
+    with pytest.raises(ValueError, match="paraphrase_score alone"):
+        SelectParameters.model_validate(
+            {"filters": [{"kind": "bounds", "score": "overlap_1", "minimum": {"adequate": 0.7}}]}
+        )
+
+
+def test_the_verdict_begins_with_it() -> None:
+    table = sample(np.linspace(0, 1, 1000).tolist())
+    figures = {**verdict(asked(0.2), {}, table, {}), "wrong_pairs": 1000, "scores": {}}
+    first = words_of(figures, asked(0.2), Counts(rows_in=5000, kept=4619)).sentences[0]
+    share = round(100 * figures["adequacy"]["share"])
+    assert first.startswith(f"About {share}% (")
+    assert "of the 4,619 kept pairs are likely to be adequate paraphrases; a minimum score of 0." in first
+    assert re.search(r"about 7[01]% of them adequate\.$", first)
