@@ -24,7 +24,7 @@ from benchmarks.results import append
 from paraforge.base.files import read_json
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.summary import band_rows
-from paraforge.interface.query.drawn_pairs import sample_pairs
+from paraforge.interface.query.pairs import sample_pairs
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5

@@ -13,7 +13,6 @@ import pyarrow as pa
 from paraforge.base.errors import require
 from paraforge.corpus.statistics.counts import BANDS
 from paraforge.interface.annotation.store import AnnotationStore, Answer
-from paraforge.interface.query.database import Rows
 
 GRADES = (1, 2, 3)
 
@@ -238,7 +237,7 @@ TABLE_SCHEMA = pa.schema(
 EVERYBODY = "all"
 
 
-def table_rows(report: Report) -> Rows:
+def table_rows(report: Report) -> pa.Table:
     """Table 3 as rows: of all annotators together (``all``), then of each."""
     tables = {EVERYBODY: report.table, **report.by_annotator}
     rows: list[dict[str, Any]] = []
@@ -247,7 +246,7 @@ def table_rows(report: Report) -> Rows:
             *plain, paraphrase, fluency = vars(row).values()
             values = [name, *plain, *paraphrase, *fluency]
             rows.append(dict(zip(TABLE_SCHEMA.names, values, strict=True)))
-    return Rows(TABLE_SCHEMA, iter(pa.Table.from_pylist(rows, TABLE_SCHEMA).to_batches()))
+    return pa.Table.from_pylist(rows, TABLE_SCHEMA)
 
 
 ANSWER_SCHEMA = pa.schema(
@@ -270,7 +269,7 @@ ANSWER_SCHEMA = pa.schema(
 )
 
 
-def answer_rows(store: AnnotationStore) -> Rows:
+def answer_rows(store: AnnotationStore) -> pa.Table:
     """Every complete answer with its pair, one row an answer."""
     rows = [
         {
@@ -282,4 +281,4 @@ def answer_rows(store: AnnotationStore) -> Rows:
         }
         for number, name, answer, at in store.judgements()
     ]
-    return Rows(ANSWER_SCHEMA, iter(pa.Table.from_pylist(rows, ANSWER_SCHEMA).to_batches()))
+    return pa.Table.from_pylist(rows, ANSWER_SCHEMA)

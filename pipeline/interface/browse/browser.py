@@ -26,7 +26,7 @@ from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_row
 from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus
 from paraforge.interface.browse.rules import KEPT, Rules, default_view, parameters_of, rules_of
 from paraforge.interface.browse.view import RANDOM, View
-from paraforge.interface.query.output import Pieces, fixed, marked_words
+from paraforge.interface.query.pairs import Pieces, fixed, marked_words
 
 if TYPE_CHECKING:
     import duckdb

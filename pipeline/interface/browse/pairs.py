@@ -15,7 +15,7 @@ from paraforge.base.shards.resources import available_cores
 from paraforge.interface.browse.counting import Count, Counter, Look
 from paraforge.interface.browse.prepared import PreparedCorpus
 from paraforge.interface.browse.rules import KEPT, Rules
-from paraforge.interface.query.database import arrow_reader, explained, fetch, identifier, rows_of
+from paraforge.interface.query.database import fetch, identifier, rows_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -136,8 +136,5 @@ class PairReader:
         condition = " OR ".join(f"contains(lower({identifier(name)}), lower(?))" for name in columns)
         numbered = rows_of([path], "file_row_number = true")
         sql = f"SELECT file_row_number FROM {numbered} WHERE {condition}"
-        with explained():
-            relation = self.connection.cursor().sql(sql, params=[text] * len(columns))
-            batches = arrow_reader(relation) if relation is not None else ()
-            parts = [batch.column(0).to_numpy() for batch in batches]
-        return begin + np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        found = fetch(self.connection.cursor(), sql, [text] * len(columns))
+        return begin + found["file_row_number"].to_numpy()

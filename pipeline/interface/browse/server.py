@@ -16,7 +16,6 @@ from paraforge.interface.browse.browser import Browser, Counted
 from paraforge.interface.browse.histogram import handle_step
 from paraforge.interface.browse.rules import parameters_of, section_text
 from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
-from paraforge.interface.query.output import safe_text
 from paraforge.interface.web.security import HostPolicy, Page, make_app, same_origin
 
 
@@ -109,7 +108,7 @@ def create_app(browser: Browser, policy: HostPolicy) -> Flask:
                 scores = dict(pair.scores)
                 texts = ["".join(piece for piece, _ in side) for side in (pair.reference, pair.translation)]
                 cells = [side, pair.where, pair.reason, *texts]
-                writer.writerow([*map(safe_text, cells), *(scores.get(label, "") for label in labels)])
+                writer.writerow([*cells, *(scores.get(label, "") for label in labels)])
         return _file(text.getvalue(), "pairs.csv", "text/csv")
 
     return app

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from paraforge.base.errors import InputError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, listening, on_terminal, rendered
-from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
-from paraforge.interface.cli.settings import SPREADSHEET, group
+from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output, group
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,67 +100,52 @@ def serve(
 @app.command()
 def report(
     database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="write Table 3 as .tsv, .csv, .json, .jsonl or .parquet"
-    ),
-    form: str | None = typer.Option(None, "--format", "-f", help="table, tsv, csv, json, jsonl, parquet"),
-    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    output: Path | None = OUTPUT,
+    force: bool = FORCE,
 ) -> None:
     """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and how many strong pairs there are.
+
+    -o writes Table 3 as .tsv, .csv, .json, .jsonl or .parquet.
 
     \b
     Examples:
       paraforge annotate report
       paraforge annotate report pilot.sqlite -o table3.tsv
     """
-    from paraforge.interface.annotation.results import TABLE_SCHEMA, build_report, table_rows
+    from paraforge.interface.annotation.results import build_report, table_rows
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.output import TABLE, chosen_format, write_rows
+    from paraforge.interface.query.database import copy_options, write_table
 
-    kind = chosen_format(form, output)
-    if kind == TABLE:
-        shown = text_lines("a report of 'annotate'", ".*", ".*", r"seed \d+; graded by .*")
-    else:
-        shown = table("Table 3", kind, TABLE_SCHEMA.names)
-    check_output_file(output, force, shown)
+    check_output(output, force)
+    if output is not None:
+        copy_options(output)
     found = build_report(AnnotationStore(database))
-    if kind == TABLE:
-        text = rendered(lambda console: show_report(found, console), on_terminal(output), _PLAIN_WIDTH)
-        write_or_print(text, output)
-    else:
-        write_rows(table_rows(found), output, kind)
+    if output is not None:
+        write_table(table_rows(found), output)
+        return
+    typer.echo(rendered(lambda console: show_report(found, console), on_terminal(), _PLAIN_WIDTH))
 
 
 @app.command()
 def export(
     database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="file to write: .tsv, .csv, .json, .jsonl, .parquet"
-    ),
-    form: str | None = typer.Option(None, "--format", "-f", help="tsv (default), csv, json, jsonl, parquet"),
-    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = SPREADSHEET,
+    output: Path = typer.Option(..., "--output", "-o", metavar="FILE", help="file to write"),
+    force: bool = FORCE,
 ) -> None:
-    """Write every complete answer with its pair, one row an answer.
+    """Write every complete answer with its pair, one row per answer: .tsv, .csv, .json, .jsonl, .parquet.
 
     \b
-    Examples:
-      paraforge annotate export -o answers.tsv
+    Example:
       paraforge annotate export pilot.sqlite -o answers.parquet
     """
-    from paraforge.interface.annotation.results import ANSWER_SCHEMA, answer_rows
+    from paraforge.interface.annotation.results import answer_rows
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.output import TABLE, check_spreadsheet, chosen_format, write_rows
+    from paraforge.interface.query.database import copy_options, write_table
 
-    kind = chosen_format(form, output, "tsv")
-    if kind == TABLE:
-        raise InputError("answers are not shown as a table", remedy="Use tsv, csv, json, jsonl or parquet.")
-    check_spreadsheet(kind, spreadsheet)
-    check_output_file(output, force, table("answers", kind, ANSWER_SCHEMA.names))
-    rows = answer_rows(AnnotationStore(database))
-    written = write_rows(rows, output, kind, spreadsheet)
-    if output is not None:
-        typer.echo(f"{output}: {written:,} answers", err=True)
+    check_output(output, force)
+    copy_options(output)
+    written = write_table(answer_rows(AnnotationStore(database)), output)
+    typer.echo(f"{output}: {counted(written, 'answer')}", err=True)
 
 
 def show_report(found: Report, console: Console) -> None:

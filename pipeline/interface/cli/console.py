@@ -3,12 +3,13 @@ commands that serve a page print."""
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -36,9 +37,13 @@ def text_width(terminal: bool, plain: int = PLAIN_WIDTH) -> int:
 
 def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN_WIDTH) -> str:
     """What ``show`` prints, without the spaces that tables end their lines with."""
-    from paraforge.interface.query.output import printed
+    from rich.console import Console
 
-    return printed(show, text_width(terminal, plain), terminal)
+    buffer = io.StringIO()
+    system: Literal["standard"] | None = "standard" if terminal else None
+    width = text_width(terminal, plain)
+    show(Console(file=buffer, width=width, force_terminal=terminal, highlight=False, color_system=system))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def listening(

@@ -15,43 +15,35 @@ from paraforge.translation.models.model import MODEL_FILE, check_files
 def push(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     repository: str = typer.Argument(metavar="REPOSITORY", help="USER/NAME of a dataset; made if need be"),
-    dry_run: bool = typer.Option(False, "--dry-run", help="only show what would go; no network"),
-    private: bool = typer.Option(False, "--private", help="make a new repository private"),
-    licences_checked: bool = typer.Option(
-        False, "--licences-checked", help="upload although a source's licence is unknown or forbids it"
-    ),
-    force: bool = typer.Option(False, "--force", help="upload beside files that are no corpus"),
+    dry_run: bool = typer.Option(False, "--dry-run", help="only verify, and show what would be uploaded"),
+    private: bool = typer.Option(False, "--private", help="upload to a private repository"),
 ) -> None:
     """Verify a published corpus and upload it to the Hugging Face Hub: files, card, manifest.
 
-    The card becomes README.md. The upload is one commit; what the Hub has already is not sent again, so that
-    the same command resumes one that was cut off. Every source needs a licence that allows changed
-    copies. Log in first: 'hf auth login', or HF_TOKEN.
+    Every source needs a stated licence; whether it allows this is yours to judge. The same command resumes
+    an upload that was cut off. Log in first: 'hf auth login', or HF_TOKEN.
 
     \b
     Examples:
       paraforge push data/corpus me/my-corpus --dry-run
       paraforge push data/corpus me/my-corpus --private
     """
-    from paraforge.interface.query.push import plan_push
+    from paraforge.interface.query.push import check_push
     from paraforge.interface.query.push import push as upload
 
     part = r"\w[\w.-]{0,95}(?<![.-])"
     if not re.fullmatch(rf"(?!.*(--|\.\.)){part}/{part}(?<!\.git)", repository, re.ASCII):
         remedy = "E.g. me/my-corpus: letters, digits, '.', '-' and '_'."
         raise InputError(f"'{repository}' is not USER/NAME", remedy=remedy)
-    planned = plan_push(corpus, licences_checked)
-    pairs = counted(planned.manifest.rows, "pair")
-    what = f"{counted(len(planned.files), 'file')}, {planned.bytes / 1e6:,.1f} MB, {pairs}"
+    manifest = check_push(corpus)
+    for source, licence in sorted(manifest.licences.items()):
+        typer.echo(f"licence of {source}: {licence}")
+    what = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"
     if dry_run:
-        for name, path in planned.files.items():
-            typer.echo(f"{path.stat().st_size:>14,}  {name}")
-        for source, licence in sorted(planned.manifest.licences.items()):
-            typer.echo(f"licence of {source}: {licence}")
         typer.echo(f"{repository}: would get {what}")
         return
     with graceful_interrupts():
-        url = upload(planned, repository, private, force)
+        url = upload(corpus, manifest, repository, private)
     typer.echo(f"{url}: {what}", err=True)
 
 

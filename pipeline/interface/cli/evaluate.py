@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import typer
 
 from paraforge.base.files import write_json
 from paraforge.base.interrupts import graceful_interrupts
-from paraforge.interface.cli.outputs import check_output_file, json_object
-from paraforge.interface.cli.settings import DEVICE_HELP
+from paraforge.interface.cli.settings import DEVICE, FORCE, OUTPUT, check_output
 
 
 def evaluate(
@@ -31,18 +29,16 @@ def evaluate(
     against: list[str] = typer.Option(
         [], "--against", help="the same, and the mean absolute difference to it (ParaNMT, Table 10)"
     ),
-    output: Path | None = typer.Option(None, "--output", "-o", help="write all figures to this file as JSON"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON"),
-    seed: int = typer.Option(1, min=0, help="of the transfer tasks: folds, development examples"),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
+    output: Path | None = OUTPUT,
+    device: str = DEVICE,
+    force: bool = FORCE,
 ) -> None:
     """Evaluate a model of sentence embeddings; every figure is x 100.
 
     STS: Pearson and Spearman between the cosine and the judgements for each set; a year's figure is the
     unweighted mean over its sets. Formats: 'gold TAB sentence TAB sentence', STS.input.X.txt with
-    STS.gs.X.txt, STS Benchmark, SICK, 'phrase ||| phrase ||| score'. A row without a score is passed over, a
-    malformed one ends the command with its file and line.
+    STS.gs.X.txt, STS Benchmark, SICK, 'phrase ||| phrase ||| score'. Rows without a score are skipped; a
+    malformed row stops with its file and line.
 
     Words: Spearman, a pair with a word that has no vector counting as 0. See docs/evaluation.md, also for
     transfer tasks and lexical baselines.
@@ -59,7 +55,7 @@ def evaluate(
     from paraforge.embeddings.evaluation.evaluate import evaluate as run
     from paraforge.products.loading import open_model
 
-    check_output_file(output, force, json_object("an evaluation", "paraforge", "tokenizer", "model", "kind"))
+    check_output(output, force)
     with graceful_interrupts():
         result = run(
             model,
@@ -72,4 +68,4 @@ def evaluate(
         )
     if output is not None:
         write_json(output, result.as_json())
-    typer.echo(json.dumps(result.as_json(), indent=2) if as_json else "\n".join(result.lines()))
+    typer.echo("\n".join(result.lines()))

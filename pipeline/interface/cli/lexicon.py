@@ -12,9 +12,15 @@ import typer
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
-from paraforge.interface.cli.outputs import LEXICON as KIND
-from paraforge.interface.cli.outputs import check_output_directory
-from paraforge.interface.cli.settings import checked, group, options_of
+from paraforge.interface.cli.settings import (
+    FORCE,
+    SETTINGS,
+    WORK,
+    WORKERS,
+    check_output,
+    group,
+    with_settings,
+)
 from paraforge.products.lexicon.parameters import LexiconParameters
 
 if TYPE_CHECKING:
@@ -26,37 +32,31 @@ LEXICON = Path("data/lexicon")
 
 
 @app.command()
-@options_of(
-    LexiconParameters,
-    *("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),
-    *("pseudo_count", "smooth_all", "classes"),
-)
 def extract(
-    values: dict[str, Any],
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory or Parquet file"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
         [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
     ),
-    all_scores: bool = typer.Option(False, "--all-scores", help="count all pairs, scored or not"),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
-    work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
-    force: bool = typer.Option(False, "--force", help="replace the output directory"),
+    settings: list[str] = SETTINGS,
+    workers: int = WORKERS,
+    work: Path = WORK,
+    force: bool = FORCE,
 ) -> None:
     """Extract a lexicon from paraphrase pairs.
+
+    --set takes the keys of section lexicon; filters.minimum_score=null counts all pairs.
 
     \b
     Examples:
       paraforge lexicon extract data/corpus my-lexicon
       paraforge lexicon extract data/translated my-lexicon --aligned data/scored
-      paraforge lexicon extract pairs.parquet my-lexicon --all-scores --minimum-pairs 2 --smooth-all
+      paraforge lexicon extract pairs.parquet my-lexicon --set filters.minimum_score=null --set minimum_pairs=2
     """
     from paraforge.products.lexicon.extraction import extract_lexicon
 
-    check_output_directory(output, force, KIND)
-    if all_scores:
-        values["filters"]["minimum_score"] = None
-    parameters = checked(LexiconParameters, values)
+    check_output(output, force, directory=True)
+    parameters = with_settings(LexiconParameters, settings)
     with graceful_interrupts():
         inputs = [input_path, *aligned]
         report = extract_lexicon(inputs, output, parameters, Resources(workers=workers, work=work))
@@ -74,13 +74,11 @@ def lookup(
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
     count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
     minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry; 1 shows all"),
-    minimum_pmi: float = typer.Option(
-        1.5, help="least adjusted PMI, in nats: 1.5 is 4.5 times as often opposite as side by side"
-    ),
+    minimum_pmi: float = typer.Option(1.5, help="hide entries below this adjusted PMI"),
     by_cross: bool = typer.Option(False, "--by-cross", help="all entries, by cross-sentence PMI"),
     as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
 ) -> None:
-    """Show the paraphrases of words, the best first. Exit code 1: the lexicon knows none of the words.
+    """Show the paraphrases of words, the best first. Exits with 1 if none of the words is in the lexicon.
 
     \b
     Examples:
@@ -125,7 +123,7 @@ def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, mi
 
 
 def _table(word: str, entries: pa.Table) -> str:
-    from paraforge.interface.query.output import fixed
+    from paraforge.interface.query.pairs import fixed
 
     lines = [f"{word}  (in {counted(entries['word_count'][0].as_py(), 'sentence')})"]
     width = max(10, *(len(name) for name in entries["paraphrase"].to_pylist()))

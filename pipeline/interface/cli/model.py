@@ -8,8 +8,7 @@ import typer
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.interrupts import graceful_interrupts
-from paraforge.interface.cli.outputs import TRANSLATION_MODEL, check_output_directory
-from paraforge.interface.cli.settings import checked, column_pair, group
+from paraforge.interface.cli.settings import FORCE, THREADS, check_output, checked, column_pair, group
 
 app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
 
@@ -31,7 +30,7 @@ def import_command(
     target_prefix: list[str] = typer.Option(
         [], help="token that every translation begins with; may be repeated"
     ),
-    force: bool = typer.Option(False, "--force", help="replace DEST"),
+    force: bool = FORCE,
 ) -> None:
     """Import a ready model, so that 'paraforge translate --model DEST' and nmt.model can use it.
 
@@ -47,7 +46,7 @@ def import_command(
     """
     from paraforge.translation.models.importing import import_model
 
-    check_output_directory(destination, force, TRANSLATION_MODEL)
+    check_output(destination, force, directory=True)
     with graceful_interrupts():
         description = import_model(
             source,
@@ -111,7 +110,7 @@ def check(
     columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
     count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences of the sample"),
     limit: float = typer.Option(0.02, min=0, help="nats a token that may be lost"),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
+    threads: int = THREADS,
 ) -> None:
     """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
 

@@ -10,7 +10,6 @@ import typer
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import write_whole
 from paraforge.base.logs import counted
-from paraforge.interface.cli.outputs import FileKind, check_output_file
 
 if TYPE_CHECKING:
     from paraforge.interface.configuration.choices import Configured
@@ -134,9 +133,8 @@ def configure(
             typer.echo(f"{group}: {', '.join(names)}")
         return
     check_versions(output.parent)
-    # Whatever a parameter file has: it may be broken, with --reset.
-    parameter_file = FileKind("a file of parameters", lambda path: "\ningest:" in f"\n{path.read_text()}")
-    check_output_file(output, True, parameter_file)
+    if output.exists() and not output.is_file():
+        raise InputError("not a regular file", output)
     found = reconfigure(configs, overrides or [], output, reset)
     problems = check(found.parameters) if check_files else []
     if problems:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,40 +23,30 @@ from paraforge.interface.cli.console import (
     rendered,
     text_width,
 )
-from paraforge.interface.cli.outputs import check_output_file, table, text_lines, write_or_print
-from paraforge.interface.cli.settings import SPREADSHEET
+from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output
 
 if TYPE_CHECKING:
-    from paraforge.interface.query.drawn_pairs import Sample
+    from paraforge.corpus.publication.datasets import Dataset
+    from paraforge.interface.query.pairs import Sample
 
 
-# What a table shows; everything goes to --output.
 SHOWN_ROWS = 1_000
 WIDTH = 160
 _TEXTS = ("reference", "translation")
 
 
 def query(
-    corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
+    corpus: Path = typer.Argument(metavar="CORPUS", help="published corpus, shards, or a Parquet file"),
     sql: str = typer.Argument(metavar="SQL", help="one query; - reads it from standard input"),
-    form: str | None = typer.Option(
-        None, "--format", "-f", help="table, csv, tsv, json, jsonl or parquet; by default the file's ending"
-    ),
-    output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
-    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = SPREADSHEET,
-    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows that a table shows at most"),
-    memory: str = typer.Option("600MB", help="memory DuckDB may use; what is larger goes to temporary files"),
-    threads: int = typer.Option(0, min=0, help="threads; 0 is one per core"),
-    allow_files: bool = typer.Option(
-        False, "--allow-files", help="let the statement read and write other files than the corpus"
-    ),
+    output: Path | None = OUTPUT,
+    force: bool = FORCE,
+    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows shown on the terminal"),
+    memory: str = typer.Option("600MB", help="memory for DuckDB; the rest goes to temporary files"),
 ) -> None:
-    """Ask a published corpus in SQL (DuckDB).
+    """Query a published corpus in SQL (DuckDB). See docs/query.md.
 
-    Views: corpus (the pairs of the directory that is named), rejected (rejected and failed pairs) and
-    lexicon, where these are next to it; of shards such as data/scored corpus alone. DESCRIBE corpus lists the
-    columns. See docs/query.md.
+    Views: corpus (the named pairs), rejected (rejected and failed pairs) and lexicon, where they are next to
+    it. DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl, texts also as .gz.
 
     \b
     Examples:
@@ -62,103 +54,112 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
+    import pyarrow as pa
 
-    from paraforge.corpus.publication.datasets import neighbours, open_published, open_shards
-    from paraforge.corpus.publication.manifest import KEPT
-    from paraforge.interface.query.database import open_database, run_statement
-    from paraforge.interface.query.output import (
-        TABLE,
-        check_spreadsheet,
-        chosen_format,
-        render_table,
-        write_rows,
+    from paraforge.interface.query.database import (
+        arrow_reader,
+        copy_options,
+        explained,
+        one_query,
+        open_database,
+        write_relation,
     )
 
-    kind = chosen_format(form, output)
-    check_spreadsheet(kind, spreadsheet)
-    check_output_file(output, force)
+    check_output(output, force)
+    if output is not None:
+        copy_options(output)
+    views, missing = _views(corpus)
+    text = sys.stdin.read() if sql == "-" else sql
+    remedy = f"Views: {', '.join(views)}. 'DESCRIBE corpus' lists its columns."
+    for name, why in missing.items():
+        if name in text:
+            remedy = f"There is no view '{name}': {why}"
+    with open_database([], memory=memory, names=views) as connection:
+        one_query(connection, text)
+        with explained(remedy):
+            if output is not None:
+                written = write_relation(connection, text, output)
+                typer.echo(f"{output}: {counted(written, 'row')}", err=True)
+                return
+            found = connection.sql(text)
+            if found is None:
+                return
+            # Only as many rows are computed as are shown.
+            batches = arrow_reader(found)
+            rows: list[Any] = []
+            while sum(batch.num_rows for batch in rows) <= count:
+                try:
+                    rows.append(batches.read_next_batch())
+                except StopIteration:
+                    break
+            table = pa.Table.from_batches(rows, batches.schema)
+            typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
+        if table.num_rows > count:
+            more = f"the first {counted(count, 'row')}; --count shows more, --output FILE writes all"
+            typer.echo(more, err=True)
+
+
+def _shown(relation: Any, rows: int) -> str:
+    """Give a relation as DuckDB draws it."""
+    drawn = io.StringIO()
+    with contextlib.redirect_stdout(drawn):
+        relation.show(max_width=text_width(on_terminal(), WIDTH), max_rows=rows)
+    return drawn.getvalue().rstrip()
+
+
+def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """Open what a query sees, by name; and why other views are missing."""
+    from paraforge.corpus.publication.datasets import (
+        Dataset,
+        neighbours,
+        open_file,
+        open_published,
+        open_shards,
+    )
+    from paraforge.corpus.publication.manifest import KEPT
+
+    if corpus.is_file():
+        with open_file(corpus) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+        return {KEPT: Dataset(KEPT, corpus.parent, [corpus.absolute()], rows, schema)}, {}
     shards = open_shards(corpus)
     named = shards or open_published(corpus)
     views, missing = ({}, {}) if shards else neighbours(named)
     views[KEPT] = named  # also where rejected pairs are named
-    text = sys.stdin.read() if sql == "-" else sql
-    with open_database(
-        [], allow_files=allow_files, threads=threads, memory=memory, names=views
-    ) as connection:
-        rows = run_statement(connection, text, allow_files=allow_files, views=views, missing=missing)
-        if kind == TABLE:
-            check_output_file(output, force, text_lines("a table", r"\|.*\||row 1|no rows.*"))
-        else:
-            check_output_file(output, force, table("a table", kind, rows.schema.names))
-        if kind == TABLE:
-            terminal = on_terminal(output)
-            shown, more = render_table(rows, count, text_width(terminal, WIDTH), terminal)
-            write_or_print(shown, output)
-            if more:
-                typer.echo(
-                    f"the first {counted(count, 'row')}; --count shows more, --output FILE writes all",
-                    err=True,
-                )
-        else:
-            written = write_rows(rows, output, kind, spreadsheet)
-            if output is not None:
-                typer.echo(f"{output}: {counted(written, 'row')}", err=True)
+    return views, missing
 
 
 def sample(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
-    count: int = typer.Option(20, "--count", "-n", min=1, help="pairs"),
-    band: str | None = typer.Option(
-        None, help="scores, e.g. 0.6-0.8: above the first number, not above the second"
-    ),
-    score: str = typer.Option("paraphrase_score", help="column that the band is of"),
-    where: str | None = typer.Option(None, help="a condition in SQL, e.g. \"source = 'tatoeba'\""),
-    seed: int = typer.Option(1, min=0, help="the same seed draws the same pairs"),
-    form: str | None = typer.Option(
-        None, "--format", "-f", help="pairs, table, csv, tsv, json, jsonl, parquet"
-    ),
-    output: Path | None = typer.Option(None, "--output", "-o", help="file to write; by default the terminal"),
-    force: bool = typer.Option(False, "--force", help="replace the file of --output"),
-    spreadsheet: bool = SPREADSHEET,
+    count: int = typer.Option(20, "--count", "-n", min=1, max=999_999, help="pairs"),
+    band: str | None = typer.Option(None, help="only scores in (LOW, HIGH], e.g. 0.6-0.8"),
+    score: str = typer.Option("paraphrase_score", help="the score of the band"),
+    where: str | None = typer.Option(None, help="only rows that match this SQL condition"),
+    seed: int = typer.Option(1, min=0, help="random seed"),
+    output: Path | None = OUTPUT,
+    force: bool = FORCE,
 ) -> None:
     """Show pairs drawn at random, uniformly and without replacement.
 
     \b
     Examples:
-      paraforge sample data/corpus
       paraforge sample data/corpus --band 0.6-0.8 -n 20
       paraforge sample data/rejected --where "rejected = 'length'"
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.query.database import Rows
-    from paraforge.interface.query.drawn_pairs import parse_band, sample_pairs
-    from paraforge.interface.query.output import (
-        TABLE,
-        check_spreadsheet,
-        chosen_format,
-        render_table,
-        write_rows,
-    )
+    from paraforge.interface.query.database import copy_options, write_table
+    from paraforge.interface.query.pairs import parse_band, sample_pairs
 
-    kind = "pairs" if form == "pairs" else chosen_format(form, output, "pairs")
-    check_spreadsheet(kind, spreadsheet)
-    text = kind in ("pairs", TABLE)
-    shown = text_lines("a table of pairs", r"\|.*\||row 1|no rows.*| +\w+ +reference +translation .*")
-    check_output_file(output, force, shown if text else table("pairs", kind, ["source", "line", *_TEXTS]))
+    check_output(output, force)
+    if output is not None:
+        copy_options(output)
     dataset = open_published(corpus)
     drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
-    rows = Rows(drawn.pairs.schema, iter(drawn.pairs.to_batches()))
-    terminal = on_terminal(output)
-    if text:
-        drawing = (
-            render_pairs(drawn, score, terminal)
-            if kind == "pairs"
-            else render_table(rows, count, text_width(terminal), terminal)[0]
-        )
-        write_or_print(drawing, output)
+    if output is not None:
+        write_table(drawn.pairs, output)
     else:
-        write_rows(rows, output, kind, spreadsheet)
+        typer.echo(render_pairs(drawn, score, on_terminal()))
     typer.echo(f"{drawn.pairs.num_rows:,} of {counted(drawn.population, 'pair')}, seed {seed}", err=True)
 
 
@@ -168,7 +169,7 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from paraforge.interface.query.output import marked_words, one_line
+    from paraforge.interface.query.pairs import marked_words, one_line
 
     names = drawn.pairs.column_names
     shown_score = score if score in names else None

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from paraforge.base.devices import chosen_device
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import ConfigurationError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.outputs import check_output_file, table
-from paraforge.interface.cli.settings import DEVICE_HELP
+from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_output
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -32,57 +31,44 @@ def score(
     ),
     vectors: Path | None = typer.Option(
         None,
-        help="word vectors: a file (word2vec, GloVe or paragram format) or a table such as models/paragram; "
-        "or a trained model's directory; by default the built-in English scorer",
+        help="word vectors (a file or a table such as models/paragram) or a trained model; by default the "
+        "built-in English scorer",
     ),
-    reference: str = typer.Option(
-        "", help="reference column: its number from 0 (default 0) or name; a Parquet file's name"
-    ),
-    translation: str = typer.Option("", help="translation column: its number (default 1) or name"),
+    reference: str = typer.Option("", help="reference column: number from 0 (default 0) or name"),
+    translation: str = typer.Option("", help="translation column: number from 0 (default 1) or name"),
     header: bool = typer.Option(False, "--header", help="the first line of a TSV or CSV names its columns"),
-    identify_language: bool = typer.Option(
-        False, "--identify-language", help="add the languages of both sides (needs the extra language)"
+    languages: str = typer.Option(
+        "", help="identify the language of both sides, among these codes, e.g. en,cs,de; all: any known"
     ),
-    languages: str = typer.Option("", help="codes of the languages to tell apart, e.g. en,cs,de"),
     sentence_transformer: Path | None = typer.Option(
-        None, help="add the cosine under the sentence-transformers model in this directory"
+        None, metavar="DIR", help="add the cosine under this sentence-transformers model"
     ),
     cross_encoder: Path | None = typer.Option(
-        None, help="add what the cross-encoder of sentence-transformers in this directory says"
+        None, metavar="DIR", help="add the score of this cross-encoder of sentence-transformers"
     ),
-    minimum: float | None = typer.Option(
-        None, help="reject pairs with a lower score: a column 'rejected' gives the reason"
-    ),
-    wrong_pairs: float | None = typer.Option(
-        None, help="the same, with the minimum that at most this share of wrong pairs reaches, e.g. 0.01"
+    minimum: list[str] = typer.Option(
+        [], metavar="[SCORE=]X", help="reject pairs with a lower score, by default paraphrase_score"
     ),
     maximum: list[str] = typer.Option(
-        [], metavar="SCORE=X", help="reject pairs above this, e.g. contradiction=0.9; may be repeated"
+        [], metavar="SCORE=X", help="reject pairs with a higher score, e.g. contradiction=0.8"
     ),
-    by: str = typer.Option("paraphrase_score", help="the score that pairs are rejected by"),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
-    form: str | None = typer.Option(
-        None, "--format", "-f", help="parquet, csv, tsv, json or jsonl; by default OUTPUT's ending"
+    wrong_pairs: list[str] = typer.Option(
+        [], metavar="[SCORE=]SHARE", help="use the minimum that this share of mismatched pairs reaches"
     ),
-    force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
+    device: str = DEVICE,
+    workers: int = WORKERS,
+    force: bool = FORCE,
 ) -> None:
     """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
 
     OUTPUT has the columns of a published corpus: for a TSV or CSV line, reference, translation and the
-    scores; for a Parquet file all its columns and the scores.
-
-    A verdict says how well the score tells these pairs from wrong ones, which have the translation of another
-    pair. Rejected pairs stay in OUTPUT.
-
-    A vector file is converted once; its memory-mapped table is kept in ~/.cache/paraforge/vectors.
+    scores; for a Parquet file all its columns and the scores. Also prints how well each score separates
+    these pairs from mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
 
     \b
     Examples:
       paraforge score pairs.tsv.gz scored.parquet
-      paraforge score pairs.tsv.gz scored.csv --wrong-pairs 0.01 --maximum contradiction=0.9
-      paraforge score pairs.tsv.gz scored.parquet --vectors paragram_300_sl999.txt
-      paraforge score pairs.tsv scored.parquet --vectors models/paragram --reference 2 --translation 3
+      paraforge score pairs.tsv.gz scored.csv --wrong-pairs 0.01 --maximum contradiction=0.8
       paraforge score pairs.parquet scored.parquet --vectors glove.txt.gz --reference en --translation mt
     """
     from paraforge.base.shards.resources import Resources
@@ -96,17 +82,13 @@ def score(
     from paraforge.corpus.selection.marking import Marking
     from paraforge.corpus.selection.reasons import explain_filters
     from paraforge.corpus.selection.thresholds import MAIN_SCORE
-    from paraforge.interface.query.output import TABLE, chosen_format, parquet_as
+    from paraforge.interface.query.database import copy_options, parquet_of
     from paraforge.products.loading import load_fixed
 
-    bounds = [*_bounds(by, minimum, wrong_pairs), *map(_maximum, maximum)]
-    if len({one.score for one in bounds}) < len(bounds):
-        raise ConfigurationError(["two bounds on one score: use each score once"])
+    bounds = _bounds(minimum, maximum, wrong_pairs)
     require_regular(input_path)
-    kind = chosen_format(form, output)
-    if kind == TABLE:
-        raise InputError("scores are not written as a table", remedy="Use parquet, csv, tsv, json or jsonl.")
-    check_output_file(output, force, table("a table", kind, ["paraphrase_score", "overlap_3"]))
+    check_output(output, force)
+    copy_options(output)
     if is_parquet(input_path):
         columns: dict[str, int | str] = {
             "reference": reference or "reference",
@@ -119,8 +101,10 @@ def score(
         }
     directory = general.DIRECTORY if vectors is None else table_directory(vectors)
     models = {"cosine": sentence_transformer, "cross_encoder": cross_encoder}
-    if models.get(by, True) is None:
-        raise ConfigurationError([f"--by {by}: give the model's directory with --{_MODEL_OPTIONS[by]}"])
+    for bound in bounds:
+        if models.get(bound.score, True) is None:
+            option = _MODEL_OPTIONS[bound.score]
+            raise ConfigurationError([f"{bound.score}: give the model's directory with --{option}"])
     judged = [MAIN_SCORE, *(score for score, model in models.items() if model)]
     markings: list[Marking] = []
 
@@ -128,13 +112,13 @@ def score(
         markings.append(Marking(bounds, wrong, judged, "--wrong-pairs"))
         return markings[0].marked if bounds else None
 
-    with graceful_interrupts(), parquet_as(kind, output) as parquet:
+    with graceful_interrupts(), parquet_of(output) as parquet:
         scored = score_file(
             input_path,
             parquet,
             ScoreParameters(
-                identify_language=identify_language or bool(languages),
-                languages=[code.strip() for code in languages.split(",")] if languages else None,
+                identify_language=bool(languages),
+                languages=None if languages in ("", "all") else [*map(str.strip, languages.split(","))],
                 sentence_transformer=None if sentence_transformer is None else str(sentence_transformer),
                 cross_encoder=None if cross_encoder is None else str(cross_encoder),
             ),
@@ -159,38 +143,35 @@ def score(
         typer.echo(line)
 
 
-def _bounds(score: str, minimum: float | None, share: float | None) -> list[BoundsParameters]:
-    """The filter that is asked for, if one is. Raises ConfigurationError: no such filter."""
+def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[BoundsParameters]:
+    """Give the filters that are asked for. Raises ConfigurationError if a score or a value is wrong."""
     from paraforge.corpus.scoring.wrong_pairs import judged_scores
     from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
     from paraforge.interface.configuration.places import suggestion
 
-    if score not in (judged := judged_scores()):
-        close = suggestion(score, judged)
-        raise ConfigurationError([f"--by {score}: one of {', '.join(judged)}{close}"])
-    if minimum is not None and share is not None:
-        raise ConfigurationError(["give --minimum or --wrong-pairs, not both"])
-    if minimum is not None:
-        if not isfinite(minimum):
-            raise ConfigurationError([f"--minimum {minimum}: a number is expected"])
-        return [_checked("--minimum", score, {"minimum": minimum})]
-    if share is None:
-        return []
-    if not 0 <= share < 1:
-        raise ConfigurationError([f"--wrong-pairs {share}: a share of 0 to less than 1 is expected"])
-    return [BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=share))]
-
-
-def _maximum(given: str) -> BoundsParameters:
-    """Read one ``--maximum SCORE=X``. Raises ConfigurationError if it is not a bound on a score."""
-    score, separator, number = given.partition("=")
-    try:
-        bound = float(number)
-    except ValueError:
-        bound = nan
-    if not separator or not isfinite(bound):
-        raise ConfigurationError([f"--maximum {given}: use SCORE=NUMBER, e.g. contradiction=0.9"])
-    return _checked("--maximum", score, {"maximum": bound})
+    found: list[BoundsParameters] = []
+    for option, texts in (("minimum", minima), ("maximum", maxima), ("wrong-pairs", shares)):
+        for text in texts:
+            score, equals, value = text.rpartition("=")
+            score = score if equals else "paraphrase_score"
+            try:
+                number = float(value)
+            except ValueError:
+                number = nan
+            if not isfinite(number) or (option == "maximum" and not equals):
+                raise ConfigurationError([f"--{option} {text}: use SCORE=NUMBER, e.g. contradiction=0.9"])
+            if option != "wrong-pairs":
+                found.append(_checked(f"--{option}", score, {option: number}))
+                continue
+            if score not in (judged := judged_scores()):
+                close = suggestion(score, judged)
+                raise ConfigurationError([f"--{option} {text}: one of {', '.join(judged)}{close}"])
+            if not 0 <= number < 1:
+                raise ConfigurationError([f"--{option} {text}: a share in [0, 1) is expected"])
+            found.append(BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=number)))
+    if len({one.score for one in found}) < len(found):
+        raise ConfigurationError(["two bounds on one score: use each score once"])
+    return found
 
 
 def _checked(option: str, score: str, bounds: dict[str, float]) -> BoundsParameters:

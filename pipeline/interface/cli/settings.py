@@ -1,18 +1,16 @@
-"""What commands share: one spelling of an option, options of parameters, ``--set KEY=VALUE``, ``--columns``,
-what is said of wrong ones, and scores."""
+"""What commands share: options declared once, outputs, ``--set KEY=VALUE``, ``--columns``, scores."""
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from paraforge.base.errors import ConfigurationError
+from paraforge.base.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,11 +18,20 @@ if TYPE_CHECKING:
     Parameters = TypeVar("Parameters", bound=BaseModel)
 
 
-DEVICE_HELP = "where the model runs: cpu, cuda, cuda:1, ...; auto is a GPU where there is one"
+OUTPUT = typer.Option(None, "--output", "-o", metavar="FILE", help="file to write; by default the terminal")
+FORCE = typer.Option(False, "--force", help="overwrite the output")
+DEVICE = typer.Option("auto", help="cpu, cuda, cuda:1, ...; auto is a GPU if there is one")
+WORKERS = typer.Option(0, min=0, help="processes; 0 is one per core")
+THREADS = typer.Option(0, min=0, help="CPU threads; 0 is one per core")
+WORK = typer.Option(Path("work"), help="directory for unfinished work")
+SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")
 
-SPREADSHEET = typer.Option(
-    False, "--safe-for-spreadsheets", help="csv, tsv: an apostrophe before texts that look like formulas"
+# By which a directory that this program wrote is known.
+_DESCRIPTIONS = (
+    *("lexicon.json", "encoder.json", "decoders.json", "sif.json", "model.json", "modules.json"),
+    *("_triplets.json", "_manifest.json", "_shards.json", "table.json"),
 )
+
 SENTENCES = typer.Argument(
     metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
 )
@@ -42,73 +49,70 @@ def group(text: str, **options: Any) -> typer.Typer:
     )
 
 
-def options_of(
-    section: type[BaseModel], *keys: str, **named: str
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each of these parameters. Their values come as its first argument, the
-    content of the whole section, for :func:`checked`.
+def check_output(output: Path | None, force: bool, directory: bool = False) -> None:
+    """Refuse to replace what exists without ``--force``, and to write into a published corpus or shards.
 
-    Name, default and help of an option are the parameter's; where it may be null, an option that is not given
-    is null.
+    output: None and ``-`` are standard output. directory: whether the command writes a directory; an existing
+    one is only replaced if it is empty or has one of the descriptions that this program writes.
 
-    section: a class of parameters that all have defaults.
-    keys: parameters, e.g. ``network.word_dimension``. named: those whose option has another name.
+    Raises InputError if the output cannot be written.
     """
-    defaults = section()
-    paths = {key.split(".")[-1]: key.split(".") for key in keys}
-    paths |= {name: key.split(".") for name, key in named.items()}
+    if output is None or str(output) == "-":
+        return
+    from paraforge.base.shards.work import remove_abandoned
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
-        _, *others = signature.parameters.values()
-        listed = [_option(name, defaults, path) for name, path in paths.items()]
-        listed += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in others]
+    parent = next(place for place in output.absolute().parents if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError("cannot be written to", parent, remedy="Give another output, or the right to write.")
+    if inside := [mark for mark in ("_manifest.json", "_shards.json") if (output.parent / mark).is_file()]:
+        raise InputError(f"is inside the directory that {inside[0]} describes", output)
+    if output.parent.is_dir():
+        remove_abandoned(output)
+    if not output.exists() and not output.is_symlink():
+        return
+    if not force:
+        raise InputError("already exists (use --force to overwrite)", output)
+    if output.is_dir() != directory:
+        raise InputError("is a directory" if output.is_dir() else "is not a directory", output)
+    if directory and any(output.iterdir()) and not any((output / name).is_file() for name in _DESCRIPTIONS):
+        names = ", ".join(_DESCRIPTIONS)
+        raise InputError(
+            "not written by paraforge, so --force does not replace it",
+            output,
+            remedy=f"It has none of {names}; remove it yourself.",
+        )
 
-        @wraps(command)
-        def run(**given: Any) -> None:
-            values = defaults.model_dump()
-            for name, path in paths.items():
-                reduce(dict.__getitem__, path[:-1], values)[path[-1]] = given.pop(name)
-            command(values, **given)
 
-        vars(run)["__signature__"] = signature.replace(parameters=listed)
-        run.__annotations__ = {one.name: one.annotation for one in listed}
-        return run
+def with_settings(
+    parameters: type[Parameters], settings: Sequence[str], start: Mapping[str, Any] | None = None
+) -> Parameters:
+    """Give parameters with the values of ``--set KEY=VALUE``, checked as params.yaml is.
 
-    return decorate
-
-
-def _option(name: str, defaults: BaseModel, path: list[str]) -> inspect.Parameter:
-    """The option of the parameter at ``path``."""
-    owner: Any = reduce(getattr, path[:-1], defaults)
-    field = type(owner).model_fields[path[-1]]
-    kind: Any = field.annotation
-    choices = None
-    if get_origin(kind) is Literal:
-        kind, choices = str, "|".join(get_args(kind))
-    elif get_origin(kind) is list:
-        kind = list[str]
-    # A flag without its opposite, which typer would add.
-    spelled = [f"--{name.replace('_', '-')}"] if kind is bool else []
-    value = getattr(owner, path[-1])
-    # An option that has a value cannot be left null.
-    absent = ("null", "not given") if value is None else (r"; null .*", "")
-    description = re.sub(*absent, field.description or "")
-    default = typer.Option(value, *spelled, help=description, metavar=choices)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    start: values that other options give. Raises ConfigurationError; a misspelt key is suggested.
+    """
+    content: dict[str, Any] = dict(start or {})
+    for setting in settings:
+        put_setting(content, setting)
+    return checked(parameters, content)
 
 
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
-    """Parameters of this class. Raises ConfigurationError: values are not allowed; every one is named."""
+    """Check parameters of a class. Raises ConfigurationError; every wrong value is named."""
     from pydantic import ValidationError
+
+    from paraforge.interface.configuration.places import known_keys, suggestion
 
     try:
         return parameters.model_validate(content)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(part) for part in problem['loc']) or 'model'}: {problem['msg']}"
-            for problem in error.errors()
-        ]
+        problems = []
+        for problem in error.errors():
+            place = ".".join(str(part) for part in problem["loc"]) or "model"
+            message = problem["msg"]
+            if problem["type"] == "extra_forbidden":
+                close = suggestion(str(problem["loc"][-1]), known_keys(parameters, problem["loc"]))
+                message = f"there is no such parameter{close}"
+            problems.append(f"{place}: {message}")
         raise ConfigurationError(problems) from error
 
 

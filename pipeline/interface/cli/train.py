@@ -12,11 +12,15 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
-from paraforge.interface.cli.outputs import TRAINED_MODEL, check_output_directory
 from paraforge.interface.cli.settings import (
     DEVELOPMENT,
-    DEVICE_HELP,
+    DEVICE,
+    FORCE,
+    SETTINGS,
     TEST_SETS,
+    THREADS,
+    WORK,
+    check_output,
     checked,
     column_pair,
     put_setting,
@@ -38,9 +42,7 @@ def train(
     config: Path | None = typer.Option(
         None, help="YAML of a model's parameters, as one of embeddings.models in params.yaml"
     ),
-    settings: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="one parameter, e.g. training.epochs=3, encoder.dimension=600"
-    ),
+    settings: list[str] = SETTINGS,
     start: Path | None = typer.Option(None, metavar="MODEL", help="trained model to train further"),
     vectors: Path | None = typer.Option(None, help="word vectors to start from"),
     columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
@@ -55,11 +57,11 @@ def train(
     keep_leaked: bool = typer.Option(
         False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
     ),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
+    device: str = DEVICE,
+    threads: int = THREADS,
     checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
-    work: Path = typer.Option(Path("work"), help="where pairs and checkpoints are kept until the end"),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    work: Path = WORK,
+    force: bool = FORCE,
 ) -> None:
     """Train sentence embeddings on paraphrase pairs.
 
@@ -80,7 +82,7 @@ def train(
     if len(inputs) < 2:
         raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
     *pairs, output = inputs
-    check_output_directory(output, force, TRAINED_MODEL)
+    check_output(output, force, directory=True)
     parameters = _parameters(encoder, config, settings, start=start, vectors=vectors)
     if drop_leaked is not None and keep_leaked:
         raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])

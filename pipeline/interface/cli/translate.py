@@ -4,59 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import typer
+from pydantic import BaseModel, Field
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.interrupts import graceful_interrupts
-from paraforge.base.shards.resources import available_cores
-from paraforge.interface.cli.outputs import check_output_file, text_lines
+from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.interface.cli.settings import (
-    DEVICE_HELP,
+    DEVICE,
+    FORCE,
     SENTENCES,
+    SETTINGS,
+    THREADS,
     TRANSLATIONS,
-    options_of,
+    check_output,
     put_setting,
+    with_settings,
 )
 from paraforge.interface.cli.settings import checked as checked_values
 from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
-    from paraforge.products.paraphrasing.paraphraser import Search
     from paraforge.translation.decoding.translator import Translator
     from paraforge.translation.stage.quantisation import Check
 
+_DEFAULTS = DecodingOptions()
 
-@options_of(
-    DecodingOptions,
-    *("beam", "nbest", "compute_type", "length_penalty"),
-    max_source_tokens="maximum_source_tokens",
-    max_target_tokens="maximum_target_tokens",
-)
+
 def translate(
-    values: dict[str, Any],
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
-        None,
-        "--model",
-        metavar="DIR",
-        help="models/nmt, a CTranslate2 or fairseq directory; OPUS-MT, ... is converted once",
+        None, "--model", metavar="DIR", help="models/nmt, or any translation model, which is converted once"
     ),
     engine: str = typer.Option(
         "ctranslate2", help="ctranslate2, torch, fairseq; without a model: server, fake"
     ),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
-    batch_tokens: int = typer.Option(0, min=0, help="source tokens of a batch; 0 lets the engine choose"),
-    check: str = typer.Option(
-        "fallback", help="of int8 and int16: fallback to float32 where they lose too much, error, or skip"
-    ),
-    setting: list[str] = typer.Option(
-        [], "--set", metavar="KEY=VALUE", help="a setting of the engine, as params.yaml has it under its name"
-    ),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    beam: int = typer.Option(_DEFAULTS.beam, min=1, help="width of the beam"),
+    nbest: int = typer.Option(_DEFAULTS.nbest, min=1, help="hypotheses of each sentence"),
+    compute_type: str = typer.Option(_DEFAULTS.compute_type, help="float32, int8, ... or auto: the fastest"),
+    settings: list[str] = SETTINGS,
+    device: str = DEVICE,
+    threads: int = THREADS,
+    force: bool = FORCE,
 ) -> None:
     """Translate a file of sentences, one per line.
 
@@ -64,10 +56,8 @@ def translate(
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
     the command then exits with 5.
 
-    Before anything is translated in int8 or int16, the first 1,000 sentences are translated both ways, once
-    for a model and its options. Unless they show that the float32 model finds its own translations less than
-    0.02 nats a token more probable, everything is translated in float32; so is a text of fewer than 2,000
-    sentences that comes first. 'paraforge model check --bitext' checks any model by hand.
+    --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, check (what to do
+    if int8 loses quality: fallback, error, skip), and the settings of the engine.
 
     \b
     Examples:
@@ -84,21 +74,30 @@ def translate(
     from paraforge.translation.models.importing import usable_model
     from paraforge.translation.stage.quantisation import checked
 
-    if values["nbest"] > values["beam"]:
-        raise ConfigurationError(
-            [f"--nbest is {values['nbest']}: it has to be at most --beam, {values['beam']}"]
-        )
+    if nbest > beam:
+        raise ConfigurationError([f"--nbest is {nbest}: it must be at most --beam, {beam}"])
+    values: dict[str, Any] = {"beam": beam, "nbest": nbest, "compute_type": compute_type}
+    chosen, batch_tokens, of_engine = "fallback", 0, {}
+    for key, value in _settings(settings).items():
+        if key == "check":
+            chosen = value
+        elif key == "batch_tokens":
+            batch_tokens = checked_values(Resources, {key: value}).batch_tokens
+        elif key in DecodingOptions.model_fields:
+            values[key] = value
+        else:
+            of_engine[key] = value
     options = checked_values(DecodingOptions, values)
     placement = Placement(device, threads or available_cores(), batch_tokens)
-    chosen = _check(check)
+    check = _check(chosen)
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         path, decoding = model, options
         if path is not None and not is_model_free(engine):
             path = usable_model(path, engine)
         if engine == NAME and path is not None:
-            decoding, sentences = checked(path, options, placement, sentences, chosen)
-        translator = open_translator(engine, path, decoding, placement, _settings(setting))
+            decoding, sentences = checked(path, options, placement, sentences, check)
+        translator = open_translator(engine, path, decoding, placement, of_engine)
         return translator, sentences
 
     translate_file(input_path, output_path, force, prepare)
@@ -115,8 +114,7 @@ def translate_file(
     the sentences. ``doing`` is what the progress display says."""
     from paraforge.translation.stage.text_file import read_sentences, translate_lines
 
-    lines = text_lines("translations", r"\d+\t\d+\t(-?\d+\.\d+)?\t.*", repeated=True)
-    check_output_file(None if output_path == Path("-") else output_path, force, lines)
+    check_output(output_path, force)
     # Looks at the input before a large model is loaded.
     sentences = read_sentences(input_path)
     with graceful_interrupts():
@@ -129,7 +127,7 @@ def _check(given: str) -> Check:
     from paraforge.translation.stage.quantisation import Check
 
     if given not in get_args(Check):
-        raise ConfigurationError([f"--check {given}: there are {', '.join(get_args(Check))}"])
+        raise ConfigurationError([f"check={given}: there are {', '.join(get_args(Check))}"])
     return cast("Check", given)
 
 
@@ -141,70 +139,56 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+class Wishes(BaseModel):
+    """What ``--set`` takes: what a paraphrase is to be like, and how it is searched for."""
+
+    model_config = {"extra": "forbid"}
+
+    similarity: str | float | None = Field(None, description="low, medium, high, a number from 1, or a value")
+    overlap: str | float | None = Field(None, description="share of words that both sides have; likewise")
+    length: str | float | None = Field(None, description="tokens of the paraphrase by those of the source")
+    template: str | None = Field(None, description="top two levels of its parse, e.g. (S (NP) (VP) (.))")
+    like: str | None = Field(None, description="a sentence whose template is used")
+    parser: str | None = Field(None, description="parser of `like`: link-grammar or stanza")
+    search: Literal["beam", "diverse", "sample"] = Field("beam", description="beam, diverse or sample")
+    beam: int = Field(8, ge=1, le=128, description="width of the beam, at least --nbest")
+    diversity: float = Field(1.0, ge=0, description="nats for a token of an earlier group (diverse)")
+    temperature: float = Field(1.0, ge=0.01, description="logits are divided by it (sample)")
+    top_k: int = Field(10, ge=0, description="most probable tokens to draw from; 0 is all (sample)")
+    seed: int = Field(1, description="random seed (sample)")
+
+
 def paraphrase(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(..., "--model", metavar="DIR", help="models/paraphraser"),
-    similarity: str = typer.Option(
-        None, metavar="BUCKET", help="closeness in meaning: low, medium, high, a number from 1, or a value"
-    ),
-    overlap: str = typer.Option(
-        None, metavar="BUCKET", help="share of words that both sides have; as --similarity"
-    ),
-    length: str = typer.Option(
-        None, metavar="BUCKET", help="tokens of the paraphrase / tokens of the source; as --similarity"
-    ),
-    template: str = typer.Option(
-        None, metavar="TREE", help="top two levels of the paraphrase's parse, e.g. '(S (NP) (VP) (.))'"
-    ),
-    like: str = typer.Option(None, metavar="SENTENCE", help="take the template of this sentence"),
-    parser: str = typer.Option(None, help="parser of --like: link-grammar, stanza; by default the model's"),
     nbest: int = typer.Option(1, min=1, max=64, help="paraphrases of a sentence"),
-    search: str = typer.Option("beam", help="beam, diverse (a group of the beam for each) or sample"),
-    beam: int = typer.Option(8, min=1, max=128, help="width of the beam, at least --nbest"),
-    diversity: float = typer.Option(1.0, min=0, help="of diverse: nats for a token of an earlier group"),
-    temperature: float = typer.Option(1.0, min=0.01, help="of sample: logits are divided by it"),
-    top_k: int = typer.Option(10, min=0, help="of sample: among this many most probable tokens; 0: all"),
-    seed: int = typer.Option(1, help="of sample: another seed draws others"),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    threads: int = typer.Option(0, min=0, help="CPU threads; 0 is one per core"),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    settings: list[str] = SETTINGS,
+    device: str = DEVICE,
+    threads: int = THREADS,
+    force: bool = FORCE,
 ) -> None:
     """Paraphrase a file of sentences, one per line, with a model of the stage paraphraser.
 
     The output has a line for each paraphrase: number of the input line, rank (0 is the best), mean natural
-    log-probability per token, text. What is not asked for is left to the model.
+    log-probability per token, text. --set takes similarity, overlap, length (low, medium, high, or a value),
+    template, like, parser, search (beam, diverse, sample), beam, diversity, temperature, top_k and seed.
 
     \b
     Examples:
-      paraforge paraphrase news.txt paraphrases.tsv --model models/paraphraser
-      paraforge paraphrase news.txt.gz out.tsv.gz --model models/paraphraser --overlap low --similarity high
-      paraforge paraphrase news.txt out.tsv --model models/paraphraser --template "(S (NP) (VP) (.))"
-      paraforge paraphrase news.txt out.tsv --model models/paraphraser --nbest 5 --search diverse
+      paraforge paraphrase news.txt paraphrases.tsv --model models/paraphraser --nbest 5
+      paraforge paraphrase news.txt out.tsv --model models/paraphraser --set overlap=low --set search=diverse
       echo "A man rides a horse." | paraforge paraphrase - - --model models/paraphraser | cut -f4
     """
     from paraforge.products.paraphrasing.paraphraser import Paraphraser
 
+    wishes = with_settings(Wishes, settings).model_dump()
+    of_sources = {name: wishes.pop(name) for name in ("similarity", "overlap", "length")}
+    of_sources = {name: None if value is None else str(value) for name, value in of_sources.items()}
+    of_sources |= {name: wishes.pop(name) for name in ("template", "like", "parser")}
+
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         opened = Paraphraser(model, device, threads)
-        sources = opened.sources(
-            sentences,
-            similarity=similarity,
-            overlap=overlap,
-            length=length,
-            template=template,
-            like=like,
-            parser=parser,
-        )
-        translator = opened.translator(
-            nbest=nbest,
-            search=cast("Search", search),
-            beam=beam,
-            diversity=diversity,
-            temperature=temperature,
-            top_k=top_k,
-            seed=seed,
-        )
-        return translator, sources
+        return opened.translator(nbest=nbest, **wishes), opened.sources(sentences, **of_sources)
 
     translate_file(input_path, output_path, force, prepare, "paraphrase")

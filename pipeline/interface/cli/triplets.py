@@ -1,7 +1,6 @@
 """``paraforge triplets``: anchors, positives and hard negatives for other trainers."""
 
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -10,14 +9,19 @@ from paraforge.base.errors import InputError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
-from paraforge.interface.cli.outputs import TRIPLETS, check_output_directory
-from paraforge.interface.cli.settings import DEVICE_HELP, checked, options_of
+from paraforge.interface.cli.settings import (
+    DEVICE,
+    FORCE,
+    SETTINGS,
+    WORK,
+    WORKERS,
+    check_output,
+    with_settings,
+)
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 
 
-@options_of(TripletsParameters, "negatives", "margin", "same_lines", "seed")
 def triplets(
-    values: dict[str, Any],
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     encoder: str = typer.Option(
@@ -26,32 +30,34 @@ def triplets(
         help="general (words of the built-in scorer), a trained model, SIF, a vector file, or a directory of "
         "sentence-transformers",
     ),
-    workers: int = typer.Option(0, min=0, help="processes; 0 is one per core"),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    work: Path = typer.Option(Path("work"), help="where unfinished work is kept"),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    settings: list[str] = SETTINGS,
+    workers: int = WORKERS,
+    device: str = DEVICE,
+    work: Path = WORK,
+    force: bool = FORCE,
 ) -> None:
     """Mine triplets in a corpus: references, their translations, and similar translations of other pairs.
 
     No negative is from the anchor's cluster: pairs that are connected by a text, whatever its case and
     punctuation, a foreign side, or an image. OUTPUT gets triplets-*.parquet with the columns anchor,
     positive, negative (or negative_1 to negative_N), _lineage-*.parquet with the row of the corpus that each
-    text is from, and _clusters-*.parquet with the cluster of every row.
+    text is from, and _clusters-*.parquet with the cluster of every row. --set takes the keys of section
+    triplets: negatives, margin, same_lines, seed.
 
     \b
     Examples:
       paraforge triplets data/corpus triplets
-      paraforge triplets data/corpus triplets --encoder models/embeddings/word --negatives 5
-      paraforge triplets data/corpus triplets --encoder all-MiniLM-L6-v2 --margin 0.1 --force
+      paraforge triplets data/corpus triplets --encoder models/embeddings/word --set negatives=5
+      paraforge triplets data/corpus triplets --encoder all-MiniLM-L6-v2 --set margin=0.1 --force
     """
     from paraforge.products.triplets.mining import mine_triplets
 
-    check_output_directory(output, force, TRIPLETS)
+    check_output(output, force, directory=True)
     if encoder == NO_ENCODER:
         raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
     if device != "auto":
         check_device(device)
-    parameters = checked(TripletsParameters, {**values, "encoder": encoder})
+    parameters = with_settings(TripletsParameters, settings, {"encoder": encoder})
     with graceful_interrupts():
         resources = Resources(workers=workers, devices=[device], work=work)
         report = mine_triplets(parameters, corpus, output, resources)

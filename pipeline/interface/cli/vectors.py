@@ -8,16 +8,7 @@ import typer
 from paraforge.base.devices import chosen_device
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.outputs import (
-    SENTENCE_TRANSFORMER,
-    TRAINED_MODEL,
-    check_output_directory,
-    check_output_file,
-    numpy_array,
-    table,
-    text_lines,
-)
-from paraforge.interface.cli.settings import DEVICE_HELP, SENTENCES
+from paraforge.interface.cli.settings import DEVICE, FORCE, SENTENCES, WORKERS, check_output
 
 _MODEL = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word")
 
@@ -26,9 +17,9 @@ def embed(
     model: Path = _MODEL,
     input_path: Path = SENTENCES,
     output: Path = typer.Argument(metavar="OUTPUT", help=".npy or .parquet"),
-    workers: int = typer.Option(0, min=0, help="processes on the CPU; 0 is one per core"),
-    device: str = typer.Option("auto", help=DEVICE_HELP),
-    force: bool = typer.Option(False, "--force", help="overwrite OUTPUT"),
+    workers: int = WORKERS,
+    device: str = DEVICE,
+    force: bool = FORCE,
 ) -> None:
     """Embed sentences, streaming: memory does not grow with the file.
 
@@ -43,8 +34,7 @@ def embed(
     from paraforge.embeddings.inference.embed import embed_file
     from paraforge.products.loading import load_fixed
 
-    kind = numpy_array() if output.suffix == ".npy" else table("a table", "parquet", ["text", "embedding"])
-    check_output_file(output, force, kind)
+    check_output(output, force)
     with graceful_interrupts():
         cores = workers or available_cores()
         rows = embed_file(model, input_path, output, load_fixed, cores, chosen_device(device))
@@ -70,7 +60,7 @@ def export(
     precision: _Precision = typer.Option(
         _Precision.float32, help="of vectors of units, with --format safetensors"
     ),
-    force: bool = typer.Option(False, "--force", help="replace OUTPUT"),
+    force: bool = FORCE,
 ) -> None:
     """Export a trained model.
 
@@ -87,9 +77,6 @@ def export(
     """
     from paraforge.embeddings.inference.export import export_model
 
-    if format is not _Format.word2vec:
-        check_output_directory(output, force, TRAINED_MODEL, SENTENCE_TRANSFORMER)
-    else:
-        check_output_file(output, force, text_lines("a word2vec text file", r"\d+ \d+"))
+    check_output(output, force, directory=format is not _Format.word2vec)
     export_model(model, output, format.value, precision.value)
     typer.echo(f"{output}: {format.value}", err=True)

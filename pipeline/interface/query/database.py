@@ -1,33 +1,25 @@
-"""A DuckDB database in memory that has views of a published corpus and can reach nothing else, and one SQL
-statement of the user on it: looked over, run, and its rows as they come."""
+"""A DuckDB database in memory with views of published datasets, and what it computes: shown or written."""
 
 # ruff: noqa: S608 - names and paths are quoted
 
 from __future__ import annotations
 
-import logging
 import re
-import signal
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, Interrupted, first_line
-from paraforge.base.files import unfinished_paths
+from paraforge.base.files import atomic_path, unfinished_paths
 from paraforge.corpus.publication.datasets import Dataset
 
 if TYPE_CHECKING:
     import duckdb
-
-
-logger = logging.getLogger(__name__)
 
 # A reader decodes a row group a thread: more threads only cost memory.
 MOST_THREADS = 8
@@ -35,34 +27,32 @@ MEMORY = "600MB"
 SPILL_LIMIT = "200GB"
 # Seconds that a database has for closing.
 _CLOSING = 2.0
-_GLOB = frozenset("*?[")
 # Columns with the name of a word of SQL, where they are not quoted.
 _BARE_WORD = re.compile(r'(?<!")\b(group(?!\s+by\b)|pivot(?!\s*\(|\s+\w+\s+on\b))\b(?!")', re.IGNORECASE)
-# Also a row group of a Parquet file that is written.
-ROWS_AT_ONCE = 50_000
-_EXPLAIN = re.compile(r"^\s*EXPLAIN\s+(ANALYZE\s+)?(?!\()", re.IGNORECASE)
+_TEXT_FORMATS: Final = {
+    ".csv": "FORMAT csv, HEADER",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
+    ".json": "FORMAT json, ARRAY true",
+    ".jsonl": "FORMAT json",
+}
 
 
 @contextmanager
 def open_database(
     datasets: Sequence[Dataset],
     *,
-    allow_files: bool = False,
     threads: int = 0,
     memory: str = MEMORY,
     names: Mapping[str, Dataset] | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with a view of each dataset.
+    """Open a database with a view of each dataset. It never uses the network.
 
-    What is larger than the memory goes to a temporary directory that is removed in the end. Unless
-    ``allow_files``, no other file can be read or written, no extension loaded and no setting changed; the
-    network is never used.
+    What is larger than the memory goes to a temporary directory that is removed in the end.
 
-    datasets: each becomes a view of its name. allow_files: let statements read and write other files.
+    datasets: each becomes a view of its name. names: further views, by name.
     threads: 0 for one per core, at most 8. memory: what DuckDB may use, e.g. ``600MB``.
-    names: further views, by name.
 
-    Raises InputError: a file cannot be read.
+    Raises InputError if a file cannot be read.
     """
     import duckdb
 
@@ -74,7 +64,6 @@ def open_database(
                 ":memory:",
                 config={
                     "autoinstall_known_extensions": False,
-                    "autoload_known_extensions": False,
                     # Otherwise a name in a statement may mean a variable of this program.
                     "python_enable_replacements": False,
                     "memory_limit": memory,
@@ -89,12 +78,7 @@ def open_database(
                 connection.execute(f"SET threads = {threads or min(cores, MOST_THREADS)}")
                 for name, dataset in views.items():
                     _create_view(connection, name, dataset)
-            if not allow_files:
-                listed = [files for dataset in views.values() for files in (dataset.files, *dataset.aligned)]
-                files = [str(path) for files in listed for path in files]
-                _lock(connection, files)
-            with _interruptible(connection):
-                yield connection
+            yield connection
         finally:
             # DuckDB 1.5 may wait for ever for the tasks of a statement that was interrupted.
             closing = threading.Thread(target=connection.close, daemon=True)
@@ -102,59 +86,31 @@ def open_database(
             closing.join(_CLOSING)
 
 
-@contextmanager
-def _interruptible(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """End the running statement at once on Ctrl-C and SIGTERM: DuckDB does not always look for signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    arrived, sent = socket.socketpair()
-    sent.setblocking(False)
-    done = threading.Event()
-
-    def interrupt() -> None:
-        # The other end is closed when the block ends.
-        if arrived.recv(1):
-            while not done.wait(0.1):
-                connection.interrupt()
-
-    watcher = threading.Thread(target=interrupt, name="query-interrupts", daemon=True)
-    watcher.start()
-    previous = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(previous)
-        done.set()
-        sent.close()
-        watcher.join()
-        arrived.close()
-
-
 def files_literal(files: Sequence[Path]) -> str:
-    """Paths as a list in SQL. Raises InputError: DuckDB would take a path for a pattern."""
+    """Give paths as a list in SQL. Raises InputError if DuckDB would take a path for a pattern."""
     for path in files:
-        if _GLOB & set(str(path)):
+        if set("*?[") & set(str(path)):
             raise InputError(
                 "DuckDB takes *, ? and [ in a path for a pattern",
                 path.parent,
                 remedy="Rename the directory, or query a copy.",
             )
-    quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-    return f"[{quoted}]"
+    return f"[{', '.join(map(literal, map(str, files)))}]"
 
 
 def rows_of(files: Sequence[Path], *options: str) -> str:
-    """Files, at least one, as a relation in SQL.
-
-    options: of DuckDB's ``read_parquet``, e.g. ``filename = true``.
-    """
+    """Give files, at least one, as a relation in SQL; options are those of DuckDB's ``read_parquet``."""
     return f"read_parquet({', '.join([files_literal(files), *options])})"
 
 
 def identifier(name: str) -> str:
-    """A name quoted for SQL."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset) -> None:
@@ -170,18 +126,12 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
     connection.unregister("__empty")
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
-    connection.execute("SET allowed_paths = ?", [files])
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-
-
 @contextmanager
 def explained(remedy: str | None = None) -> Iterator[None]:
     """Turn what DuckDB raises into an error for the user.
 
     Raises:
-        InputError: the statement is wrong, is not allowed, or met a damaged file.
+        InputError: the statement is wrong, or met a damaged file.
         Interrupted: Ctrl-C or SIGTERM.
     """
     import duckdb
@@ -189,14 +139,9 @@ def explained(remedy: str | None = None) -> Iterator[None]:
     try:
         yield
     except (duckdb.InterruptException, RuntimeError) as error:
-        if not is_interruption(error):
+        if "interrupted" not in str(error).lower():
             raise
         raise Interrupted("interrupted") from error
-    except duckdb.PermissionException as error:
-        raise InputError(
-            f"not allowed: {first_line(error)}",
-            remedy="A query reads the corpus only; with --allow-files it may read and write other files.",
-        ) from error
     except duckdb.OutOfMemoryException as error:
         raise InputError(
             f"the query needs more memory: {first_line(error)}", remedy="Raise --memory."
@@ -216,121 +161,70 @@ def explained(remedy: str | None = None) -> Iterator[None]:
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
 
 
-def is_interruption(error: Exception) -> bool:
-    """Whether DuckDB, or Arrow for it, says that a statement was interrupted."""
-    return "interrupted" in str(error).lower()
-
-
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-    """The result of a small query of our own."""
+    """Compute the result of a small query of our own."""
     with explained():
         return arrow_reader(connection.sql(sql, params=list(parameters))).read_all()
 
 
-def arrow_reader(relation: Any, rows: int = 50_000) -> pa.RecordBatchReader:
-    """A relation's rows as they are computed."""
-    # The method has had another name before DuckDB 1.4.
+def arrow_reader(relation: Any) -> pa.RecordBatchReader:
+    """Give a relation's rows as they are computed."""
+    # The method had another name before DuckDB 1.4.
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(rows)
+    return read(50_000)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a result; ``batches`` can be gone through once."""
-
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
-
-
-def run_statement(
-    connection: duckdb.DuckDBPyConnection,
-    sql: str,
-    *,
-    allow_files: bool = False,
-    views: Mapping[str, Dataset] | None = None,
-    missing: Mapping[str, str] | None = None,
-) -> Rows:
-    """Run one statement and give its rows as they are computed.
-
-    connection: see :func:`paraforge.interface.query.database.open_database`.
-    sql: a query; with ``allow_files`` any single statement.
-    views, missing: which views there are, and why others are not, for the messages.
-
-    Raises InputError: the statement is wrong, is more than one, or is none that only reads.
-    """
-    remedy = _remedy(sql, views or {}, missing or {})
+def one_query(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Raise InputError if a text is not one statement."""
     with explained():
         statements = connection.extract_statements(sql)
     # DuckDB 1 makes several of one PIVOT, and then says the text of none.
     if len(statements) != 1 and (not statements or any(one.query for one in statements)):
         message = "there is no statement" if not statements else f"{len(statements)} statements"
         raise InputError(message, remedy="Give one query, e.g. SELECT count(*) FROM corpus.")
-    if not allow_files:
-        _check_reads(connection, sql)
-    with explained(remedy):
-        relation = connection.sql(sql)
-        if relation is None:
-            # A statement without rows, such as COPY.
-            return Rows(pa.schema([]), iter(()))
-        reader = arrow_reader(relation, ROWS_AT_ONCE)
-    names = _distinct(reader.schema.names)
-    schema = pa.schema([field.with_name(name) for name, field in zip(names, reader.schema, strict=True)])
-    return Rows(schema, (batch.rename_columns(names) for batch in _batches(reader)))
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Names of columns, a repeated one with a number: JSON and Parquet would lose the others."""
-    found: list[str] = []
-    for name in names:
-        number, distinct = 0, name
-        while distinct in found:
-            number += 1
-            distinct = f"{name}_{number}"
-        found.append(distinct)
-    return found
-
-
-def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    while True:
-        try:
-            with explained():
-                batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except (pa.ArrowException, OSError) as error:
-            if is_interruption(error):
-                raise Interrupted("interrupted") from error
-            # What DuckDB raises while rows are read comes wrapped by Arrow.
-            raise InputError(
-                f"the query failed: {str(error).strip()}",
-                remedy="'paraforge verify' says whether a file is damaged.",
-            ) from error
-        yield batch
-
-
-def _check_reads(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Refuse what is no query: the database could not do harm outside, but its own files are the corpus."""
-    import duckdb
-
-    with explained():
-        *made, last = connection.extract_statements(sql)
-        kind = duckdb.StatementType.MULTI if made else last.type
-        explain = kind == duckdb.StatementType.EXPLAIN
-        if explain:
-            inner = connection.extract_statements(_EXPLAIN.sub("", sql, count=1))
-            kind = inner[0].type if len(inner) == 1 else kind
-    pivot = kind == duckdb.StatementType.MULTI and re.match(r"\s*(FROM|PIVOT|SELECT|WITH)\b", sql, re.I)
-    if kind != duckdb.StatementType.SELECT and not pivot:
+def copy_options(output: Path) -> str:
+    """Give the options of DuckDB's COPY for a file's ending. Raises InputError if it has another one."""
+    name = output.name.lower()
+    if name.endswith(".parquet"):
+        return "FORMAT parquet, COMPRESSION zstd"
+    options = _TEXT_FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if options is None:
         raise InputError(
-            f"not a query but {kind.name.replace('_', ' ')}",
-            remedy="Give a SELECT; results are written with --output FILE. "
-            "With --allow-files any statement is run.",
+            f"cannot tell the format from the ending '{output.suffix}'",
+            output,
+            remedy=f"Use .parquet, {', '.join(_TEXT_FORMATS)}, or one of the texts with .gz.",
         )
+    return f"{options}, COMPRESSION {'gzip' if name.endswith('.gz') else 'none'}"
 
 
-def _remedy(sql: str, views: Mapping[str, Dataset], missing: Mapping[str, str]) -> str | None:
-    """What to say after an error in the statement: a view that is not there, or what there is."""
-    for name, why in missing.items():
-        if re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE):
-            return f"There is no view '{name}': {why}"
-    return f"Views: {', '.join(views)}. 'DESCRIBE corpus' lists its columns." if views else None
+def write_relation(connection: duckdb.DuckDBPyConnection, sql: str, output: Path) -> int:
+    """Write the rows of a query to a file, whole or not at all, in the format of its ending; gives their
+    number."""
+    options = copy_options(output)
+    with atomic_path(output) as temporary, explained():
+        statement = f"COPY ({sql.strip().rstrip(';')}\n) TO {literal(str(temporary))} ({options})"
+        return int(connection.execute(statement).fetchall()[0][0])
+
+
+def write_table(table: pa.Table, output: Path) -> int:
+    """Write the rows of a table likewise."""
+    with open_database([]) as connection:
+        connection.register("__rows", table)
+        return write_relation(connection, "SELECT * FROM __rows", output)
+
+
+@contextmanager
+def parquet_of(output: Path) -> Iterator[Path]:
+    """Give a path for a Parquet file; after the block its rows are in ``output``, in its format."""
+    if output.name.lower().endswith(".parquet"):
+        yield output
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".tmp", dir=output.parent) as place:
+        unfinished_paths.add(Path(place))
+        parquet = Path(place) / "rows.parquet"
+        yield parquet
+        with open_database([]) as connection:
+            write_relation(connection, f"SELECT * FROM {rows_of([parquet])}", output)

@@ -17,7 +17,7 @@ from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.corpus.statistics.counts import BAND_EDGES, BANDS, shared_out
 from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.query.database import fetch, open_database
-from paraforge.interface.query.drawn_pairs import Band, sample_pairs
+from paraforge.interface.query.pairs import Band, sample_pairs
 from paraforge.interface.report.curves import (
     Curves,
     ResultTable,

@@ -13,7 +13,7 @@ from paraforge.base.files import write_whole
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.publication.card import lineage_words
 from paraforge.corpus.publication.verdict_words import separations, verdict_words
-from paraforge.interface.query.output import fixed, marked_words
+from paraforge.interface.query.pairs import fixed, marked_words
 from paraforge.interface.report.content import Content, gather
 from paraforge.interface.report.curves import Curves
 from paraforge.interface.report.flow import flow_picture, share

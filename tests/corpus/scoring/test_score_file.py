@@ -104,7 +104,7 @@ def test_a_name_that_says_no_format_is_refused(name: str, tmp_path: Path, vector
     (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
     with pytest.raises(InputError, match="does not say which format"):
         run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
-    run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors, "--format", "parquet")
+    run(tmp_path / "pairs.tsv", tmp_path / name, "--vectors", vectors)
     assert pq.read_table(tmp_path / name).num_rows == len(PAIRS)
     with pytest.raises(InputError, match="not written as a table"):
         run(tmp_path / "pairs.tsv", tmp_path / "a", "--vectors", vectors, "--format", "table")
@@ -204,14 +204,14 @@ def test_wrong_input(tmp_path: Path, vectors: Path, case: str) -> None:
         (("--header", "--reference", "en"), InputError, "no column 'en'"),
         (("--vectors", "nothing.txt"), InputError, "no such file or directory of word vectors"),
         (("--sentence-transformer", "nothing"), InputError, r"modules\.json"),
-        (("--minimum", "0.4", "--wrong-pairs", "0.01"), ConfigurationError, "not both"),
+        (("--minimum", "0.4", "--wrong-pairs", "0.01"), ConfigurationError, "two bounds"),
         (("--minimum", "nan"), ConfigurationError, "--minimum nan"),
         (("--wrong-pairs", "1"), ConfigurationError, "--wrong-pairs 1"),
         (("--wrong-pairs", "-0.1"), ConfigurationError, "--wrong-pairs -0.1"),
         (("--wrong-pairs", "nan"), ConfigurationError, "--wrong-pairs nan"),
         (("--wrong-pairs", "0.01"), ConfigurationError, "--wrong-pairs.*no two rows differ"),
-        (("--minimum", "0.4", "--by", "digits"), ConfigurationError, "--by digits: one of paraphrase_score"),
-        (("--by", "cosine"), ConfigurationError, "--sentence-transformer"),
+        (("--wrong-pairs", "digits=0.4"), ConfigurationError, "digits=0.4: one of paraphrase_score"),
+        (("--minimum", "cosine=0.4"), ConfigurationError, "--sentence-transformer"),
     ],
 )
 def test_wrong_options(

@@ -1,0 +1,158 @@
+"""Pairs drawn at random from a published corpus, and how texts are shown."""
+
+# ruff: noqa: S608 - names are quoted, and the condition is the user's own
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from paraforge.base.errors import InputError
+from paraforge.corpus.publication.datasets import Dataset
+from paraforge.interface.query.database import fetch, identifier, literal, open_database, rows_of
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+_ROUNDING = 1e-5
+_BAND = re.compile(rf"\s*({_NUMBER})\s*(?:-|\.\.|,|:)\s*({_NUMBER})\s*")
+_LINEAGE = ("source", "line", "rank", "pivot")
+
+
+@dataclass(frozen=True)
+class Band:
+    """Scores above ``low`` and not above ``high``, as ParaNMT's bands are; compared in single precision.
+
+    Rounding may lift the cosine of two equal averages just over 1: a band that ends in 1 has them too.
+    """
+
+    low: float
+    high: float
+
+    def condition(self, column: str) -> str:
+        """Give the band in SQL."""
+        name = identifier(column)
+        high = 1 + _ROUNDING if self.high == 1 else self.high
+        return f"{name} > CAST({self.low!r} AS FLOAT) AND {name} <= CAST({high!r} AS FLOAT)"
+
+
+def parse_band(text: str) -> Band:
+    """Read ``0.6-0.8``, ``-0.1-0.2`` or ``0.6..0.8``. Raises InputError if not two increasing numbers."""
+    match = _BAND.fullmatch(text)
+    if match is None:
+        raise InputError(f"invalid band '{text}', expected e.g. 0.6-0.8")
+    low, high = float(match[1]), float(match[2])
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"invalid band '{text}': it is empty", remedy="Write the lower end first: 0.6-0.8.")
+    return Band(low, high)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pairs drawn, in the corpus' order, and how many they were drawn from."""
+
+    pairs: pa.Table
+    population: int
+
+
+def sample_pairs(
+    dataset: Dataset,
+    count: int,
+    seed: int,
+    band: Band | None = None,
+    score: str = "paraphrase_score",
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> Sample:
+    """Draw ``count`` pairs uniformly without replacement: those with the smallest hashes of lineage and seed.
+
+    One pass over the columns of the condition chooses them; then their rows are read.
+
+    dataset: see :func:`paraforge.corpus.publication.datasets.open_published`.
+    count: pairs wanted, below a million; all of them where there are fewer. band: bounds of ``score``.
+    where: a condition in SQL on the dataset's columns. columns: columns wanted; all by default.
+
+    Raises InputError if there is no such column, or the condition is wrong.
+    """
+    for name in [*([score] if band else []), *(columns or ())]:
+        if name not in dataset.schema.names:
+            raise InputError(
+                f"no column '{name}'", dataset.directory, remedy=f"It has {', '.join(dataset.schema.names)}."
+            )
+    conditions = [band.condition(score)] if band else []
+    conditions += [f"({where}\n)"] if where else []
+    condition = " AND ".join(conditions) or "true"
+    wanted = ", ".join(map(identifier, columns or dataset.schema.names))
+    with open_database([dataset]) as connection:
+        if not dataset.files:
+            return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
+        lineage = [identifier(name) for name in _LINEAGE if name in dataset.schema.names]
+        key = f"md5_number_lower(concat_ws(chr(0), {', '.join([*lineage, str(seed)])}))"
+        rows = rows_of(dataset.files, "filename = true", "file_row_number = true")
+        found = fetch(
+            connection,
+            "SELECT count(*) AS population, arg_min(struct_pack(f := filename, r := file_row_number), "
+            f"{key}, {count}) AS places FROM {rows} "
+            f"WHERE {condition}",
+        ).to_pylist()[0]
+        drawn: dict[str, list[int]] = {}
+        for place in found["places"] or []:
+            drawn.setdefault(place["f"], []).append(place["r"])
+        read = [
+            f"SELECT {wanted}, {number} AS __file, file_row_number AS __row "
+            f"FROM read_parquet({literal(str(path))}, file_row_number = true) "
+            f"WHERE file_row_number IN ({', '.join(map(str, drawn[str(path)]))})"
+            for number, path in enumerate(dataset.files)
+            if str(path) in drawn
+        ] or [f"SELECT {wanted}, 0 AS __file, 0 AS __row FROM {identifier(dataset.name)} LIMIT 0"]
+        pairs = fetch(connection, f"SELECT * FROM ({' UNION ALL '.join(read)}) ORDER BY __file, __row")
+    return Sample(pairs.drop_columns(["__file", "__row"]), int(found["population"]))
+
+
+def fixed(number: float, digits: int) -> str:
+    """Give a number with so many decimals; zero has no sign, whatever was rounded to it."""
+    return f"{round(number, digits) + 0.0:.{digits}f}"
+
+
+def one_line(text: str) -> str:
+    """Give a text without line ends, tabs, and what would steer a terminal."""
+    return "".join(
+        " " if character in "\t\n\r\v\f\x85\u2028\u2029" else character if _harmless(character) else "\ufffd"
+        for character in text
+    )
+
+
+def _harmless(character: str) -> bool:
+    # Not "printable": this Python's tables may be older than the newest emoji.
+    return unicodedata.category(character) not in ("Cc", "Cs")
+
+
+Pieces = list[tuple[str, bool]]
+"""A text cut into pieces, each with whether it is a word that the other side lacks."""
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def marked_words(first: str, second: str) -> tuple[Pieces, Pieces]:
+    """Cut both texts into pieces; words are compared without case and counted: a second 'the' may differ."""
+    counts = [Counter(word.group().lower() for word in _WORD.finditer(text)) for text in (first, second)]
+    return _marked(first, counts[1]), _marked(second, counts[0])
+
+
+def _marked(text: str, others: Counter[str]) -> Pieces:
+    left = others.copy()
+    pieces: Pieces = []
+    position = 0
+    for word in _WORD.finditer(text):
+        if word.start() > position:
+            pieces.append((text[position : word.start()], False))
+        key = word.group().lower()
+        pieces.append((word.group(), left[key] <= 0))
+        left[key] -= 1
+        position = word.end()
+    if position < len(text):
+        pieces.append((text[position:], False))
+    return pieces
