@@ -51,7 +51,7 @@ def extract(
     Examples:
       paraforge lexicon extract data/corpus my-lexicon
       paraforge lexicon extract data/translated my-lexicon --aligned data/scored
-      paraforge lexicon extract pairs.parquet my-lexicon --set filters.minimum_score=null --set minimum_pairs=2
+      paraforge lexicon extract pairs.parquet lexicon --set filters.minimum_score=null --set minimum_pairs=2
     """
     from paraforge.products.lexicon.extraction import extract_lexicon
 

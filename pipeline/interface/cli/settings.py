@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import sweep
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -59,15 +60,13 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
     """
     if output is None or str(output) == "-":
         return
-    from paraforge.base.shards.work import remove_abandoned
-
     parent = next(place for place in output.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError("cannot be written to", parent, remedy="Give another output, or the right to write.")
     if inside := [mark for mark in ("_manifest.json", "_shards.json") if (output.parent / mark).is_file()]:
         raise InputError(f"is inside the directory that {inside[0]} describes", output)
     if output.parent.is_dir():
-        remove_abandoned(output)
+        sweep(output.parent)
     if not output.exists() and not output.is_symlink():
         return
     if not force:

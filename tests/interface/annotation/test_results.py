@@ -17,7 +17,7 @@ from paraforge.interface.annotation.results import (
     table_rows,
 )
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
-from paraforge.interface.query.output import write_rows
+from paraforge.interface.query.database import write_table
 from tests.interface.annotation.evaluations import NASTY, small_draw
 
 
@@ -110,12 +110,12 @@ def test_an_estimate_from_few_answers_is_not_known(
 
 
 def test_export(store: AnnotationStore, tmp_path: Path) -> None:
-    assert write_rows(answer_rows(store), tmp_path / "answers.tsv", "tsv") == 9
+    assert write_table(answer_rows(store), tmp_path / "answers.tsv") == 9
     with (tmp_path / "answers.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        rows = list(csv.DictReader(file, delimiter="\t"))
     assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
-    assert rows[-1]["comment"] == "a comment" and rows[-1]["translation"] == f"Translation 6: {NASTY}"
-    assert write_rows(answer_rows(store), tmp_path / "answers.parquet", "parquet") == 9
+    assert rows[-1]["comment"] == "a\tcomment" and rows[-1]["translation"] == f"Translation 6: {NASTY}"
+    assert write_table(answer_rows(store), tmp_path / "answers.parquet") == 9
     table = pq.read_table(tmp_path / "answers.parquet")
     assert table["comment"].to_pylist()[-1] == "a\tcomment"
     assert table["band"].to_pylist()[0] == "(-0.1, 0.2]"
@@ -123,7 +123,7 @@ def test_export(store: AnnotationStore, tmp_path: Path) -> None:
 
 
 def test_table_rows(store: AnnotationStore, tmp_path: Path) -> None:
-    assert write_rows(table_rows(build_report(store)), tmp_path / "table.parquet", "parquet") == 15
+    assert write_table(table_rows(build_report(store)), tmp_path / "table.parquet") == 15
     rows = pq.read_table(tmp_path / "table.parquet").to_pylist()
     assert [row["annotator"] for row in rows[::5]] == ["all", "Anna", "Boris"]
     assert rows[4]["paraphrase_3"] == 1.5 and rows[4]["fluency_1"] == 0.5

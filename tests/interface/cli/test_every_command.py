@@ -100,7 +100,7 @@ def test_one_idea_is_written_in_one_way(name: str) -> None:
             assert options == {"--set"}
         if not getattr(parameter, "is_flag", False) and "|" not in parameter.metavar:
             # A name in capitals, or a form with some.
-            assert re.fullmatch(r"[A-Z_]+( |\.\.\.|[A-Z_=,.])*", parameter.metavar), parameter.name
+            assert re.fullmatch(r"\[?[A-Z_]+( |\.\.\.|[A-Z_=,.\]])*", parameter.metavar), parameter.name
 
 
 NOUNS = "pairs|sentences|rows|lines|triplets|groups|files|evaluations|updates"

@@ -26,7 +26,7 @@ def lexicon(tmp_path: Path) -> Path:
     names = ("reference", "translation", "paraphrase_score")
     pq.write_table(pa.table(dict(zip(names, zip(*PAIRS, strict=True), strict=True))), path)
     output = tmp_path / "lexicon"
-    said = run("extract", path, output, "--minimum-pairs", 2, "--work", tmp_path / "work").stdout
+    said = run("extract", path, output, "--set", "minimum_pairs=2", "--work", tmp_path / "work").stdout
     assert "from 2 of 3 pairs (left out: score 1)" in said
     return output
 
@@ -92,10 +92,10 @@ def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
 def test_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
     run("extract", tmp_path / "pairs.parquet", lexicon, "--work", tmp_path / "work", "--force")
     (lexicon / "lexicon.json").unlink()
-    with pytest.raises(InputError, match="not a lexicon"):
+    with pytest.raises(InputError, match="not written by paraforge"):
         run("extract", tmp_path / "pairs.parquet", lexicon, "--force")
 
 
 def test_mistakes(lexicon: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="pseudo_count: Input should be greater than 0"):
-        run("extract", tmp_path / "pairs.parquet", tmp_path / "other", "--pseudo-count", "0")
+        run("extract", tmp_path / "pairs.parquet", tmp_path / "other", "--set", "pseudo_count=0")

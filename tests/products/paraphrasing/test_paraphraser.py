@@ -115,15 +115,15 @@ def test_from_the_command_line(root: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv.gz"
     source.write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     model = ["--model", str(root / "model")]
-    run_command("paraphrase", source, output, *model, "--similarity", "high", "--nbest", "2")
+    run_command("paraphrase", source, output, *model, "--set", "similarity=high", "--nbest", "2")
     rows = [line.split("\t") for line in gzip.decompress(output.read_bytes()).decode().splitlines()]
     assert [row[:2] for row in rows] == [["1", "0"], ["1", "1"], ["2", "0"], ["3", "0"], ["3", "1"]]
     found = Paraphraser(root / "model").paraphrase(TEXTS, similarity="high", nbest=2)
     assert [row[3] for row in rows] == [" ".join(text.split()) for texts in found for text in texts]
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         run_command("paraphrase", source, output, *model)
     run_command("paraphrase", source, output, *model, "--force")
-    piped = run_command("paraphrase", "-", "-", *model, "--search", "sample", stdin=b"the dog\n")
+    piped = run_command("paraphrase", "-", "-", *model, "--set", "search=sample", stdin=b"the dog\n")
     assert piped.stdout.startswith("1\t0\t-")
 
 
@@ -134,14 +134,14 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
     model = str(root / "model")
     monkeypatch.setenv("PATH", str(tmp_path))
     of_model = {
-        "--template '(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
-        "--template '(S (PP) (VP))'": "has not learnt the template (S (PP) (VP)). Nearest: (S (",
-        "--overlap -1.5": "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0.0 to 1.0",
-        "--search sample --temperature inf": "temperature is inf: Input should be a finite",
-        "--search diverse --diversity inf": "diversity is inf: Input should be a finite",
-        "--like Go. --parser link-grammar": "needs the program link-parser",
-        "--like Go. --parser earley": "no parser is called 'earley'",
-        "--search random": "--search random: there are beam, diverse, sample",
+        "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
+        "--set 'template=(S (PP) (VP))'": "has not learnt the template (S (PP) (VP)). Nearest: (S (",
+        "--set overlap=-1.5": "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0",
+        "--set search=sample --set temperature=.inf": "temperature is inf: Input should be a finite",
+        "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",
+        "--set like=Go. --set parser=link-grammar": "needs the program link-parser",
+        "--set like=Go. --set parser=earley": "no parser is called 'earley'",
+        "--set search=random": "search: Input should be 'beam', 'diverse' or 'sample'",
     }
     cases = {
         ("--model", str(tmp_path / "empty")): "not a paraphraser: there is no controls.json in it",

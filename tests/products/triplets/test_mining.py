@@ -218,11 +218,11 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--margin", "nan", "margin: Input should be a finite number"),
-        ("--margin", "1", "margin: Input should be less than 1"),
-        ("--negatives", "0", "negatives: Input should be greater than or equal to 1"),
-        ("--seed", "-1", "seed: Input should be greater than or equal to 0"),
-        ("--same-lines", "", "same_lines.0: String should have at least 1 character"),
+        ("--set", "margin=.nan", "margin: Input should be a finite number"),
+        ("--set", "margin=1", "margin: Input should be less than 1"),
+        ("--set", "negatives=0", "negatives: Input should be greater than or equal to 1"),
+        ("--set", "seed=-1", "seed: Input should be greater than or equal to 0"),
+        ("--set", "same_lines=['']", "same_lines.0: String should have at least 1 character"),
         ("--encoder", "none", "--encoder none mines nothing"),
         # although the words of the built-in scorer need none
         ("--device", "gpu", "device gpu: there are cpu, cuda"),
