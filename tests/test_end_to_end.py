@@ -14,7 +14,7 @@ from paraforge.base.files import read_json
 from paraforge.intake.sample_bitext import write_sample
 from tests.project import digests, environment
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 STAGES = ["ingest", "nmt", "translate", "paragram", "score", "select", "publish"]
 PAIRS = 300
 
