@@ -109,12 +109,21 @@ def _engines() -> Iterator[Finding]:
 def _check_ctranslate2() -> str:
     library = importlib.import_module("ctranslate2")
     types = ", ".join(sorted(library.get_supported_compute_types("cpu")))
+    _multiplies_on_cpu("ctranslate2")
     return f"{library.__version__}; compute types on the CPU: {types}"
+
+
+def _multiplies_on_cpu(engine: str) -> None:
+    from paraforge.translation.decoding.cublas import multiply
+
+    multiply(engine, "cpu")
 
 
 def _check_fairseq() -> str:
     compatibility = importlib.import_module("paraforge.translation.models.fairseq_compat")
-    return f"{compatibility.import_fairseq().__version__}; trains models, reference decoder"
+    version = compatibility.import_fairseq().__version__
+    _multiplies_on_cpu("torch")
+    return f"{version}; trains models, reference decoder"
 
 
 def _devices() -> Iterator[Finding]:
@@ -128,15 +137,31 @@ def _devices() -> Iterator[Finding]:
         return
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        yield Finding(
-            "devices", f"cuda:{index}", "ok", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
-        )
+        size = f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
+        yield _attempt(f"torch on cuda:{index}", _multiplies("torch", index, size), "broken", "", "devices")
     seen = ctranslate2.get_cuda_device_count()
     if seen == 0:
-        remedy = "its wheels need CUDA 12 libraries: pip install nvidia-cublas-cu12 nvidia-cudnn-cu12"
-        yield Finding("devices", "ctranslate2 on cuda", "missing", "CTranslate2 sees no GPU", remedy)
-    else:
-        yield Finding("devices", "ctranslate2 on cuda", "ok", f"{seen} devices")
+        yield Finding("devices", "ctranslate2 on cuda", "missing", "CTranslate2 sees no GPU")
+    for index in range(seen):
+        yield _attempt(
+            f"ctranslate2 on cuda:{index}",
+            _multiplies("ctranslate2", index, "multiplies"),
+            "missing",
+            install_command("gpu"),
+            "devices",
+        )
+
+
+def _multiplies(engine: str, index: int, detail: str) -> Callable[[], str]:
+    """The check that an engine multiplies on a GPU."""
+
+    def check() -> str:
+        from paraforge.translation.decoding.cublas import multiply
+
+        multiply(engine, f"cuda:{index}")
+        return detail
+
+    return check
 
 
 def has_cut_rwlock(project: Path = Path()) -> bool:

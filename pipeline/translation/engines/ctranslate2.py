@@ -13,6 +13,7 @@ from paraforge.translation.decoding.batching import (
     translate_in_batches,
     usual_window,
 )
+from paraforge.translation.decoding.cublas import preload_cublas
 from paraforge.translation.decoding.pieces import SentencePieces
 from paraforge.translation.decoding.translator import (
     DecodingOptions,
@@ -71,6 +72,8 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     library = _library()
     device, number = placement.kind_and_number(library.get_cuda_device_count)
     try:
+        if device == "cuda":
+            preload_cublas()
         supported = library.get_supported_compute_types(device, number)
     except (RuntimeError, ValueError) as error:
         raise InputError(
@@ -102,6 +105,8 @@ class CTranslate2Translator:
         folder = model.folder(NAME)
         device, number = placement.kind_and_number(library.get_cuda_device_count)
         replicas = placement.threads if device == "cpu" else 1
+        if device == "cuda":
+            preload_cublas()
         self._pieces = SentencePieces(model, options)
         try:
             # Replicas of one thread: twice as fast as one replica of two threads, and the same bytes whatever

@@ -23,7 +23,8 @@ from paraforge.translation.training.training_run import needed_snapshots
 logger = logging.getLogger(__name__)
 
 HISTORY_COLUMNS = (
-    *("update", "epoch", "seconds", "target_tokens"),
+    # Without times: another stage reads the file of a pivot.
+    *("update", "epoch", "target_tokens"),
     *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
 )
 
@@ -99,6 +100,11 @@ def trainer_settings(
     """What the training process reads: fairseq's arguments, and what is ours."""
     training = parameters.training
     device = training_device(resources)
+    if device != "cpu":
+        import torch
+
+        if (count := torch.cuda.device_count()) > 1:
+            logger.warning("training uses one GPU, %s, of %d; translation uses all of them", device, count)
     threads = resources.thread_count()
     ranks = rank_count(training.accumulate, threads) if device == "cpu" else 1
     return {

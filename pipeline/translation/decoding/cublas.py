@@ -1,0 +1,127 @@
+"""Give CTranslate2 the cuBLAS that it loads by name, and multiply on a device to see whether it works.
+
+CTranslate2's wheel brings no CUDA libraries: it needs cuBLAS 12, which torch for another version of CUDA does
+not have. The extra ``gpu`` installs it as a package.
+"""
+
+import ctypes
+import importlib.util
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from paraforge.base.errors import MissingPackageError, require
+
+logger = logging.getLogger(__name__)
+
+PACKAGE, EXTRA = "nvidia-cublas-cu12", "gpu"
+# cuBLAS needs cuBLASLt, so that is first.
+_LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
+# The wheel has no kernels for GPUs from this compute capability on: the driver compiles them at first use.
+_COMPILED_BELOW = (9, 0)
+_ready = False
+
+
+def preload_cublas() -> None:
+    """Load cuBLAS from the system or from its package, where CTranslate2 will find it; announce the first
+    compilation of kernels. Raises MissingPackageError if there is none."""
+    global _ready
+    if _ready or os.name != "posix":
+        return
+    for name in _LIBRARIES:
+        try:
+            ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            path = _packaged(name)
+            if path is None:
+                raise MissingPackageError(PACKAGE, EXTRA) from None
+            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    _ready = True
+    if _is_compiled():
+        logger.info("CTranslate2 compiles kernels for this GPU, once; that can take minutes")
+
+
+def _packaged(name: str) -> Path | None:
+    """A library of the package, which is a part of the namespace ``nvidia``."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cublas")
+    except ModuleNotFoundError:
+        return None
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    return next((path for folder in folders if (path := Path(folder) / "lib" / name).is_file()), None)
+
+
+def _is_compiled() -> bool:
+    try:
+        import torch
+
+        return torch.cuda.is_available() and torch.cuda.get_device_capability() >= _COMPILED_BELOW
+    except (ImportError, RuntimeError):
+        return False
+
+
+def multiply(engine: str, device: str) -> None:
+    """Multiply matrices on a device as an engine does.
+
+    engine: ``torch`` or ``ctranslate2``. device: ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Raises whatever the library raises if it cannot, and RuntimeError if the result is wrong.
+    """
+    if engine == "torch":
+        torch = require("torch", "")
+        ones = torch.ones(64, 64, device=device)
+        if float((ones @ ones).sum()) != 64.0**3:
+            raise RuntimeError("torch multiplies wrongly")
+        return
+    library = require("ctranslate2", "")
+    kind, _, number = device.partition(":")
+    if kind == "cuda":
+        preload_cublas()
+    with tempfile.TemporaryDirectory() as folder:
+        _tiny_model(library).save(folder)
+        translator = library.Translator(folder, device=kind, device_index=int(number or 0))
+        (found,) = translator.translate_batch([["a", "b"]], max_decoding_length=2, beam_size=2)
+        if not found.hypotheses:
+            raise RuntimeError("CTranslate2 translates nothing")
+
+
+def _tiny_model(library: Any) -> Any:
+    """A transformer of one layer with constant weights, as a specification that can be saved."""
+    import numpy as np
+
+    spec = library.specs.TransformerSpec.from_config((1, 1), 2)
+    words, width = ["<blank>", "<s>", "</s>", "a", "b"], 16
+
+    def linear(layer: Any, rows: int, columns: int) -> None:
+        layer.weight = np.full((rows, columns), 0.01, np.float32)
+        layer.bias = np.zeros(rows, np.float32)
+
+    def norm(layer: Any) -> None:
+        layer.gamma, layer.beta = np.ones(width, np.float32), np.zeros(width, np.float32)
+
+    for side in (spec.encoder, spec.decoder):
+        embeddings = side.embeddings
+        for one in embeddings if isinstance(embeddings, list) else [embeddings]:
+            one.weight = np.full((len(words), width), 0.1, np.float32)
+        if not isinstance(side.layer_norm, type(None)) and hasattr(side.layer_norm, "gamma"):
+            norm(side.layer_norm)
+        for layer in side.layer:
+            blocks = [layer.self_attention]
+            if hasattr(layer, "attention"):
+                blocks.append(layer.attention)
+            for number, block in enumerate(blocks):
+                norm(block.layer_norm)
+                shapes = [3 * width, width] if number == 0 else [width, 2 * width, width]
+                for projection, rows in zip(block.linear, shapes, strict=True):
+                    linear(projection, rows, width)
+            norm(layer.ffn.layer_norm)
+            linear(layer.ffn.linear_0, 2 * width, width)
+            linear(layer.ffn.linear_1, width, 2 * width)
+    linear(spec.decoder.projection, len(words), width)
+    spec.register_source_vocabulary(words)
+    spec.register_target_vocabulary(words)
+    spec.config.add_source_eos = True
+    spec.validate()
+    return spec
