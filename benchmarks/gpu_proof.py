@@ -245,13 +245,13 @@ def memory_fraction(setting: Setting, engine: str) -> Figures:
         held = torch.empty(max(0, free - total // 10), dtype=torch.uint8, device=setting.device)
     translator = setting.open(engine, "bfloat16" if engine == "torch" else "float16", batch_tokens=262_144)
     found = list(translator.translate(sources))
-    halvings = translator.counts["halved"]
+    room = translator.batch_tokens
     again = list(translator.translate(sources))
     del held
     return {
         "failed_sentences": _failed(found) + _failed(again),
-        "halvings": halvings,
-        "halvings_again": translator.counts["halved"] - halvings,
+        "batch_tokens": room,
+        "shrank_again": translator.batch_tokens < room,
         "differing_texts": _differing(found, again),
     }
 

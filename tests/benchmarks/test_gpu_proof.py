@@ -107,13 +107,14 @@ def test_batches_that_do_not_fit_are_halved_once(
     original = getattr(owner, name)
 
     def little_room(self: Any, batch: Any) -> Any:
-        if len(batch) > 10:
+        if self.batch_tokens > 100 if engine == "ctranslate2" else len(batch) > 10:
             raise RuntimeError("CUDA failed with error out of memory")
         return original(self, batch)
 
     monkeypatch.setattr(owner, name, little_room)
     found = measured(setting, f"a tenth of the memory, {engine}")
-    assert found == {"failed_sentences": 0, "halvings": 2, "halvings_again": 0, "differing_texts": 0}
+    assert found.pop("batch_tokens") > 0
+    assert found == {"failed_sentences": 0, "shrank_again": False, "differing_texts": 0}
 
 
 def test_a_call_does_what_is_left_and_fits(setting: Setting, tmp_path: Path) -> None:

@@ -242,6 +242,7 @@ class TorchTranslator:
         # Outside of the handler, whose exception holds on to the tensors.
         with self._lock:
             self.counts["halved"] += 1
+            self.batch_tokens = max(1, min(self.batch_tokens, _cost(requests) // 2))
         self._free()
         middle = len(requests) // 2
         return self._found(requests[:middle]) + self._found(requests[middle:])
@@ -296,6 +297,11 @@ class TorchTranslator:
             text = self._pieces.decode(tokens)
             hypotheses.append(make_hypothesis(text, found.score, tokens[self._tags :], found.ended))
         return tuple(hypotheses)
+
+
+def _cost(requests: list[Request]) -> int:
+    """Source tokens of a batch, padding included."""
+    return len(requests) * max(len(request.tokens) for request in requests)
 
 
 open_engine = TorchTranslator
