@@ -124,7 +124,7 @@ def from_fields(fields: MultiDict[str, str], default: View, sources: Sequence[st
     chosen = set(fields.getlist(SOURCE))
     order = last(ORDER, RANDOM)
     draw = last(DRAW, "1")
-    if not (draw.isascii() and draw.isdigit() and 1 <= int(draw[:12]) <= MOST_DRAWS):
+    if not (draw.isascii() and draw.isdigit() and len(draw) <= 12 and 1 <= int(draw) <= MOST_DRAWS):
         raise InputError(f"draw is a number from 1 to {MOST_DRAWS:,}")
     text = last(TEXT).strip()
     if len(text) > LONGEST_TEXT:

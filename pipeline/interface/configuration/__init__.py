@@ -56,6 +56,8 @@ def read_yaml(path: Path) -> tuple[str, Any]:
         InputError: it is not UTF-8, or what :func:`read_yaml_text` refuses; with the line.
         FileNotFoundError: there is no such file.
     """
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise InputError("not a regular file", path)
     try:
         text = path.read_text(encoding="utf-8")
         return text, read_yaml_text(text)

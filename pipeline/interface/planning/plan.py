@@ -195,6 +195,9 @@ def make_plan(
         choice, _ = calibrated(
             choice, corpus, population.sentences, section.quantisation, workplace, resources
         )
+        known = section.memory and sentences is None
+        if known and (so_far := progress_of(corpus, choice, resources)) and not so_far.sentences_left:
+            raise InputError("nothing to translate: the translation memory has every sentence")
         paid = is_remote(section.engine)
         answers: dict[str, Hypotheses] = {}
         try:

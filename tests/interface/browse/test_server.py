@@ -135,6 +135,8 @@ def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
         "draw=-1",
         "draw=%D9%A1",
         "draw=99999999999999999999",
+        f"draw={'9' * 5000}",
+        f"draw={'0' * 5000}1",
         "overlap_3.missing=perhaps",
         "q=" + "x" * 201,
     ],

@@ -1,5 +1,6 @@
 """``paraforge doctor``: a mistake in params.yaml is named with its line, and no advice undoes choices."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def test_the_line_is_right(project: Path) -> None:
     Path("params.yaml").write_text(text)
     line = text.splitlines().index("  engin: ctranslate2") + 1
     assert findings()["params.yaml"]["detail"].startswith(f"params.yaml:{line}: translate.engin:")
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_is_not_waited_for(project: Path) -> None:
+    Path("params.yaml").unlink()
+    os.mkfifo("params.yaml")
+    assert "not a regular file" in findings()["params.yaml"]["detail"]
 
 
 def test_a_missing_file_is_to_be_written(project: Path) -> None:
