@@ -244,7 +244,7 @@ def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
 
 
 def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
-    """The weights of :func:`~paraforge.corpus.scoring.meaning.contradiction.contradiction`, four digits each."""
+    """Fit the weights of `contradiction`, four digits each."""
     import torch
 
     torch.manual_seed(0)
