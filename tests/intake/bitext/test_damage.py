@@ -183,7 +183,8 @@ def check(form: Format, path: Path, data: bytes, expected: dict[int, tuple[str, 
     for malformed in ("error", "reject"):
         rows, error = outcome(path, form, malformed)
         for line, cs, reference, reason in rows:
-            if reason is None:
+            # Where one unit of a TMX file is not well formed, the oracle, which parses the whole, has no rows.
+            if reason is None and (expected or form.name != "tmx"):
                 assert (cs, reference) == expected[line], (malformed, line)
         if error is None:
             assert len(rows) >= len(expected)
