@@ -183,7 +183,7 @@ def check(form: Format, path: Path, data: bytes, expected: dict[int, tuple[str, 
     for malformed in ("error", "reject"):
         rows, error = outcome(path, form, malformed)
         for line, cs, reference, reason in rows:
-            # Where one unit of a TMX file is not well formed, the oracle, which parses the whole, has no rows.
+            # Where one unit of a TMX file is not well formed, the oracle of whole files has no rows.
             if reason is None and (expected or form.name != "tmx"):
                 assert (cs, reference) == expected[line], (malformed, line)
         if error is None:
