@@ -43,11 +43,6 @@ def decode_entities(texts: pa.Array) -> tuple[pa.Array, Mask]:
     return _replace(texts, _ENTITY.pattern, lambda text: _ENTITY.sub(_decoded, text))
 
 
-def has_entities(texts: pa.Array) -> Mask:
-    """Which texts have an entity that :func:`decode_entities` would replace."""
-    return decode_entities(texts)[1]
-
-
 def _decoded(match: re.Match[str]) -> str:
     return _OF_MOSES.get(match[1]) or html.unescape(match[0])
 

@@ -151,6 +151,16 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
                 _query("rejected", f"WHERE rejected = '{name}'"),
             )
         )
+    for source, found in (summary.get("ingest", "sources") or {}).items():
+        for reason, one in found.get("frequent", {}).items():
+            shown = " | ".join(map(repr, one["examples"][0][1:]))
+            share = max(1, round(100 * one["share"]))
+            advice.append(
+                (
+                    f"see why ingest rejects {share}% of {source} as {reason}, e.g. {shown}",
+                    f"grep {reason} logs/ingest.log",
+                )
+            )
     advice += [
         ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
         ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),
