@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from collections import Counter as Multiset
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paraforge.base.errors import InputError
 from paraforge.corpus.columns import LABELS
-from paraforge.corpus.publication.manifest import REJECTED, Manifest
+from paraforge.corpus.publication.datasets import open_publication
+from paraforge.corpus.publication.manifest import MANIFEST_NAME, REJECTED, Manifest
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.wrong_pairs import RIGHT, changed_meanings, find_wrong_pairs, other_rows
 from paraforge.corpus.selection.filters import numbers
@@ -23,9 +28,10 @@ from paraforge.corpus.selection.reasons import explain_filters
 from paraforge.interface.browse.counting import Count, Counter, Look
 from paraforge.interface.browse.histogram import Outlines, outlines
 from paraforge.interface.browse.pairs import PairReader, drawn_rows, nearest_rows
-from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus
+from paraforge.interface.browse.prepared import FLAGS, SOURCE, PreparedCorpus, prepare
 from paraforge.interface.browse.rules import KEPT, Rules, default_view, parameters_of, rules_of
 from paraforge.interface.browse.view import RANDOM, View
+from paraforge.interface.query.database import open_database
 from paraforge.interface.query.pairs import Pieces, fixed, marked_words
 
 if TYPE_CHECKING:
@@ -160,6 +166,10 @@ class Browser:
         self._count = lru_cache(maxsize=_COUNTS)(self._counted)
         self._parameters: dict[str, SelectParameters] = {}
 
+    def become(self, other: Browser) -> None:
+        """Answer for another corpus from now on."""
+        vars(self).update(vars(other))
+
     def _place(self, item: tuple[str, Scale]) -> tuple[bool, bool]:
         return item[0] != "paraphrase_score", self.default.intervals[item[0]].is_open
 
@@ -261,3 +271,41 @@ class Browser:
             score = self.wrong.values[self.corpus.layout.scores.index("paraphrase_score")]
             rows = rows[np.argsort(-score[rows], kind="stable")]
         return [self._shown_pair(pair) for pair in self.wrong.table.take(rows[:SHOWN_PAIRS]).to_pylist()]
+
+
+class Reopening:
+    """Opens a corpus anew when another one is published under the same path, so that an open page goes on."""
+
+    def __init__(
+        self, corpus: Path, with_rejected: bool, stack: ExitStack, cache: Path | None = None
+    ) -> None:
+        self.directory, self.with_rejected, self.stack, self.cache = corpus, with_rejected, stack, cache
+        self.lock = Lock()
+        self.seen = self._state()
+        self.browser = self._opened()
+
+    def _state(self) -> tuple[int, int]:
+        """Raises FileNotFoundError while the corpus is being made."""
+        found = (self.directory / MANIFEST_NAME).stat()
+        return found.st_ino, found.st_mtime_ns
+
+    def _opened(self) -> Browser:
+        datasets = open_publication(self.directory, self.with_rejected)
+        if not sum(dataset.rows for dataset in datasets):
+            raise InputError("there are no pairs to look at", self.directory)
+        prepared = prepare(datasets) if self.cache is None else prepare(datasets, self.cache)
+        browser = Browser(prepared, self.stack.enter_context(open_database(datasets)))
+        # Loops are compiled before anybody waits for them.
+        browser.count(browser.default)
+        return browser
+
+    def refresh(self) -> None:
+        """Look at the corpus again. Raises InputError while there is none, or not a whole one."""
+        with self.lock:
+            try:
+                state = self._state()
+            except OSError as error:
+                raise InputError("the corpus is being made again", self.directory) from error
+            if state != self.seen:
+                self.browser.become(self._opened())
+                self.seen = state

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -19,9 +20,20 @@ from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fie
 from paraforge.interface.web.security import HostPolicy, Page, make_app, same_origin
 
 
-def create_app(browser: Browser, policy: HostPolicy) -> Flask:
-    """The application of one corpus."""
+def create_app(browser: Browser, policy: HostPolicy, refresh: Callable[[], None] | None = None) -> Flask:
+    """Make the application of one corpus.
+
+    refresh: called before each request, looks whether the corpus is another one by now.
+    """
     app = make_app(__name__, policy)
+
+    @app.before_request
+    def _as_it_is_now() -> None:
+        if refresh is not None:
+            try:
+                refresh()
+            except InputError as error:
+                abort(503, f"{error.message}. Reload this page when 'dvc repro' has finished.")
 
     def view_of_request() -> View:
         # A page from elsewhere could otherwise keep this machine busy, though it could not read the answers.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from paraforge.base.errors import InputError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
@@ -231,20 +230,13 @@ def browse(
     from paraforge.interface.web.serving import require_packages, serve_app
 
     require_packages()
-    from paraforge.corpus.publication.datasets import open_publication
-    from paraforge.interface.browse.browser import Browser
-    from paraforge.interface.browse.prepared import prepare
+    from paraforge.corpus.publication.datasets import open_published
+    from paraforge.interface.browse.browser import Reopening
     from paraforge.interface.browse.server import create_app
-    from paraforge.interface.query.database import open_database
 
     at = listening(host, port, allow_host, open_browser, "Browse", "read the pairs")
-    datasets = open_publication(corpus, not kept_only)
-    if not sum(dataset.rows for dataset in datasets):
-        raise InputError("there are no pairs to look at", corpus)
-    with graceful_interrupts():
-        prepared = prepare(datasets)
-    with open_database(datasets) as connection:
-        browser = Browser(prepared, connection)
-        # Loops are compiled before anybody waits for them.
-        browser.count(browser.default)
-        serve_app(partial(create_app, browser), at)
+    open_published(corpus)
+    with contextlib.ExitStack() as stack:
+        with graceful_interrupts():
+            opened = Reopening(corpus, not kept_only, stack)
+        serve_app(partial(create_app, opened.browser, refresh=opened.refresh), at)

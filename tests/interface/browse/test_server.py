@@ -1,5 +1,6 @@
 """The page as a plain form: counts, pairs, section, links; hostile text; who is answered."""
 
+import contextlib
 import csv
 import html
 import io
@@ -23,7 +24,7 @@ from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
-from paraforge.interface.browse.browser import Browser
+from paraforge.interface.browse.browser import Browser, Reopening
 from paraforge.interface.browse.prepared import prepare
 from paraforge.interface.browse.server import create_app
 from paraforge.interface.browse.view import Interval, View, from_fields, to_fields
@@ -31,7 +32,7 @@ from paraforge.interface.query.database import open_database
 from paraforge.interface.web.security import HostPolicy
 from tests.corpus.selection.corpora import resources, with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.interface.browse.conftest import NASTY, hostile_pairs
+from tests.interface.browse.conftest import NASTY, SIMPLE, hostile_pairs
 
 LOWER = "/?paraphrase_score.min=-0.05&reference_tokens.max=&translation_tokens.max=12&flag.runaway=1"
 
@@ -311,3 +312,23 @@ def test_a_link_reproduces_the_view(browser: Browser, data: st.DataObject) -> No
     query = urlencode(to_fields(view, browser.default))
     fields = MultiDict(parse_qsl(query, keep_blank_values=True))
     assert from_fields(fields, browser.default, browser.sources) == view
+
+
+def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> None:
+    """Other filters, another corpus, and in between none: the loop that the page is for."""
+    publish_pairs(tmp_path, rows=300)
+    with contextlib.ExitStack() as stack:
+        opened = Reopening(tmp_path / "corpus", True, stack, tmp_path / "cache")
+        client = create_app(opened.browser, HostPolicy("127.0.0.1"), opened.refresh).test_client()
+        before = headline(client.get("/").text)
+        for name in ("corpus", "rejected"):
+            (tmp_path / name).rename(tmp_path / f"old-{name}")
+        for path in ("/", "/counts", "/pairs"):
+            reply = client.get(path)
+            assert reply.status_code == 503 and "being made again" in reply.text
+        publish_pairs(tmp_path / "next", rows=400, filters=SIMPLE)
+        for name in ("rejected", "corpus"):
+            (tmp_path / "next" / name).rename(tmp_path / name)
+        for path in ("/?flag.runaway=1", "/counts", "/pairs?draw=2"):
+            assert client.get(path).status_code == 200
+        assert headline(client.get("/").text) != before
