@@ -1,1 +1,1 @@
-"""Trained embeddings in use: embedding files, similarity, neighbours, export."""
+"""Trained embeddings in use: embedding files, export, chosen negatives."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.base.markdown import Code, code, escape, table
 from paraforge.base.shards.work import link_or_copy, replaced_directory
@@ -25,7 +25,7 @@ from paraforge.embeddings.encoders.parameters import (
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.leakage import OF_WHAT
 from paraforge.embeddings.inference.moses_normalizer import word_tokenizer
-from paraforge.embeddings.learning.checkpoint import Precision, write_tensors
+from paraforge.embeddings.learning.checkpoint import write_tensors
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.versions import __version__
 
@@ -122,7 +122,7 @@ _OWN = "paraforge.embeddings.sentence_transformers_module.ParaforgeEncoder"
 _LIBRARY = "sentence-transformers"
 
 
-def export_model(directory: Path, output: Path, format: Format, precision: Precision = "float32") -> None:
+def export_model(directory: Path, output: Path, format: Format) -> None:
     """Export a trained model; InputError where there is none, or the format cannot hold it.
 
     sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words take the library's
@@ -130,21 +130,15 @@ def export_model(directory: Path, output: Path, format: Format, precision: Preci
     `trust_remote_code=True`.
     word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
-    precision: of the tables in that directory, which is a quarter as large in int8, 1/28 in binary.
     """
-    if precision != "float32" and format != "safetensors":
-        raise ConfigurationError([f"--precision {precision}: only --format safetensors has it"])
     model = SentenceModel.open(directory)
     if format == "word2vec":
         word_vectors(model).write_text(output, header=True)
         return
     with replaced_directory(output) as target:
         if format == "safetensors":
-            if precision == "float32":
-                for file in sorted(directory.iterdir()):
-                    link_or_copy(file, target / file.name)
-            else:
-                model.write(target, precision=precision)
+            for file in sorted(directory.iterdir()):
+                link_or_copy(file, target / file.name)
             usage, library = _code("import paraforge", "paraforge.load"), None
         elif _averaged_words(model.parameters) is not None:
             if model.unknown_words == "own":

@@ -2,29 +2,21 @@
 
 A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad leaves a row without gradient as it
 is, so updating the touched rows alone is exact. Adam does not: a row keeps moving by its momentum and
-its moments fade. Three ways:
-
-* `dense` updates every row at every step: Kingma and Ba's Adam to the letter, and slow.
-* `lazy` updates the touched rows only; an untouched row keeps its weights and moments (as
-  `torch.optim.SparseAdam`). Rare words move about ten times less than under dense Adam, because they lose
-  what their momentum would still have done.
-* `deferred` gives dense Adam's result at lazy Adam's cost, where no penalty acts on the table: when a row is
-  wanted again, the steps that it missed are made up for in one go. Without gradient the k missed steps move a
-  weight by `-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`,
-  j = 1..k, s the last step that was done: one factor a row. The only approximation is that eps does not fade
-  with sqrt(v).
+its moments fade. Adam's result over whole tables costs little here: when a row is needed again, the steps
+that it missed are made up for in one go. Without gradient the k missed steps move a weight by
+`-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, s the
+last step that was done: one factor a row. The only approximation is that eps does not fade with sqrt(v).
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim.adam import adam
 
-TableUpdates = Literal["lazy", "deferred", "dense"]
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
 _ADAGRAD_EPSILON = 1e-10
@@ -107,19 +99,16 @@ class AdaGrad(Optimiser):
 
 
 class Adam(Optimiser):
-    """Kingma and Ba 2014, as `torch.optim.Adam`; `tables`, read and written by rows, by `table_updates` (see
-    the module)."""
+    """Kingma and Ba 2014, as `torch.optim.Adam`; `tables`, read and written by rows (see the module)."""
 
     def __init__(
         self,
         parameters: Mapping[str, Tensor],
         tables: frozenset[str],
         learning_rate: float = 0.001,
-        table_updates: TableUpdates = "lazy",
     ) -> None:
         self.steps = 0
         self.learning_rate = learning_rate
-        self.table_updates = table_updates
         self._parameters = dict(parameters)
         self._tables = tables
         self._tails = _MomentumTails()
@@ -127,11 +116,11 @@ class Adam(Optimiser):
         for name, value in parameters.items():
             self.state[f"{name}.mean"] = torch.zeros_like(value)
             self.state[f"{name}.square"] = torch.zeros_like(value)
-            if name in tables and table_updates == "deferred":
+            if name in tables:
                 self.state[f"{name}.last"] = torch.zeros(len(value), dtype=torch.int64, device=value.device)
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Rows as they are; deferred: after the steps that they missed."""
+        """Rows after the steps that they missed."""
         self._catch_up(name, rows, self.steps - 1)
         return take(self._parameters[name], rows)
 
@@ -152,8 +141,7 @@ class Adam(Optimiser):
             self._move(values, gradient, mean, square)
             for table, moved in zip(tables, (values, mean, square), strict=True):
                 put(table, rows, moved)
-        if self.table_updates == "deferred":
-            self.state[f"{name}.last"].index_fill_(0, rows, self.steps)
+        self.state[f"{name}.last"].index_fill_(0, rows, self.steps)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -171,10 +159,9 @@ class Adam(Optimiser):
     def synchronise(self) -> None:
         """Make up for all missed steps."""
         for name in sorted(self._tables):
-            if self.table_updates == "deferred":
-                behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)
-                for part in behind.split(16_384):  # the whole table at once would need its memory twice
-                    self._catch_up(name, part, self.steps)
+            behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)
+            for part in behind.split(16_384):  # the whole table at once would need its memory twice
+                self._catch_up(name, part, self.steps)
 
     def _move(self, values: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
         adam(
@@ -199,8 +186,6 @@ class Adam(Optimiser):
         return self._parameters[name].detach(), self.state[f"{name}.mean"], self.state[f"{name}.square"]
 
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
-        if self.table_updates != "deferred":
-            return
         last_table = self.state[f"{name}.last"]
         last = last_table.index_select(0, rows)
         if _is_looked_at(last):  # rows that missed no step do not move

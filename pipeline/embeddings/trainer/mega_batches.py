@@ -1,7 +1,7 @@
 """Packing of mega-batches and mini-batches, and encoding a mega-batch: what can be done before training or
 in another thread."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from paraforge.base.shards.lineage import mix
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.learning.batches import Bags, TokenBatch, offsets_of
+from paraforge.embeddings.learning.batches import Bags, TokenBatch
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
@@ -77,7 +77,7 @@ def mega_batches(
                 store.release()
             numbers = order[place.first : place.last]
             bags = store.select(numbers)
-            identity = sentence_identity(bags[min(bags)]) if parameters.exclude_identical else None
+            identity = sentence_identity(bags[min(bags)])
             for unit, rate in scrambled.items():
                 generator = generator_for(parameters.seed, SCRAMBLE, epoch, place.first)
                 bags[unit] = scramble(bags[unit], rate, generator)
@@ -93,28 +93,18 @@ def mini_batches(
     negatives: Tensor,
     batch_size: int,
     device: torch.device,
-    whole_tables: Mapping[str, int] | None = None,
 ) -> Iterator[MiniBatch]:
     """Split a mega-batch, each pair with the negatives that were chosen for it; a pair without one is passed
     over.
 
     negatives: (0 to 2, pairs), numbers of sentences on the CPU: none, of each left side, or of both sides.
-    whole_tables: unit -> rows of its tables; given for dense updates, which address every row.
     """
     sides = 2 + len(negatives)
-    chosen = _sentences(mega_batch, negatives, batch_size)
-    if device.type != "cpu" and whole_tables is None:
-        yield from _on_device(mega_batch, list(chosen), sides, device)
-        return
-    for sentences in chosen:
+    for sentences in _sentences(mega_batch, negatives, batch_size):
         bags: dict[str, Bags] = {}
         rows: dict[str, Tensor] = {}
         for unit, both_sides in mega_batch.bags.items():
-            selected = both_sides.select(sentences)
-            if whole_tables is None:
-                bags[unit], rows[unit] = selected.compact()
-            else:
-                bags[unit], rows[unit] = selected, torch.arange(whole_tables[unit])
+            bags[unit], rows[unit] = both_sides.select(sentences).compact()
         if device.type != "cpu":
             bags = {unit: bag.to(device) for unit, bag in bags.items()}
             rows = {unit: row.to(device, non_blocking=True) for unit, row in rows.items()}
@@ -130,21 +120,6 @@ def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) 
         left = torch.arange(first, last)[trainable[first:last]]
         if len(left):
             yield torch.cat([left, left + pairs, *(side[left] for side in negatives)])
-
-
-def _on_device(
-    mega_batch: PackedMegaBatch, sentences: list[Tensor], sides: int, device: torch.device
-) -> Iterator[MiniBatch]:
-    if not sentences:
-        return
-    pieces = [
-        split_on_device(bags, sentences, int(mega_batch.rows[unit][-1]) + 1, device)
-        for unit, bags in mega_batch.bags.items()
-    ]
-    for numbers, *parts in zip(sentences, *pieces, strict=True):
-        bags = {unit: part[0] for unit, part in zip(mega_batch.bags, parts, strict=True)}
-        rows = {unit: part[1] for unit, part in zip(mega_batch.bags, parts, strict=True)}
-        yield MiniBatch(numbers[: len(numbers) // sides], bags, rows)
 
 
 def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
@@ -204,72 +179,3 @@ def scramble(bags: Bags, rate: float, generator: np.random.Generator) -> Bags:
     keys = torch.where(chosen[sentences], keys, (place - bags.offsets[:-1][sentences]) / 1e9)
     order = np.lexsort([keys.numpy(), sentences.numpy()])
     return Bags(bags.ids[torch.from_numpy(order)], bags.offsets)
-
-
-def split_on_device(
-    bags: Bags, sentences: Sequence[Tensor], vocabulary: int, device: torch.device
-) -> Iterator[tuple[Bags, Tensor]]:
-    """What `bags.select(numbers).compact()` gives for each of `sentences` (numbers, one CPU tensor a
-    mini-batch), on the device.
-
-    One sort does for all; sizes come back to the CPU once. The pieces share their memory. vocabulary: ids are
-    below it.
-    """
-    numbers = torch.cat(list(sentences))
-    sizes = torch.tensor([len(one) for one in sentences])
-    sentence_starts = offsets_of(sizes)
-    lengths = bags.lengths[numbers]
-    ends = offsets_of(lengths)
-    token_starts = ends[sentence_starts]
-    tokens = int(ends[-1])
-
-    # A sentence's place and first token, counted in its mini-batch; one offset more than sentences in each.
-    batch_of_sentence = torch.arange(len(sizes)).repeat_interleave(sizes)
-    place = torch.arange(len(numbers)) - sentence_starts[batch_of_sentence]
-    with_end = torch.arange(len(sizes)).repeat_interleave(sizes + 1)
-    offsets = ends[torch.arange(len(numbers) + len(sizes)) - with_end] - token_starts[with_end]
-
-    on_device = {
-        "ids": bags.ids,
-        "starts": bags.offsets[numbers] - ends[:-1],
-        "lengths": lengths,
-        "offsets": offsets,
-        "place": place,
-        "batch": batch_of_sentence,
-        "token_starts": token_starts,
-    }
-    moved = {name: value.to(device, non_blocking=True) for name, value in on_device.items()}
-
-    def of_tokens(values: Tensor) -> Tensor:
-        return values.repeat_interleave(moved["lengths"], output_size=tokens)
-
-    ids = moved["ids"][of_tokens(moved["starts"]) + torch.arange(tokens, device=device)]
-    batch = of_tokens(moved["batch"])
-    keys, order = (batch * vocabulary + ids).sort(stable=True)
-    distinct, counts = torch.unique_consecutive(keys, return_counts=True)
-    batch_of_row = distinct // vocabulary
-    row_starts = offsets_of(torch.bincount(batch_of_row, minlength=len(sizes)))
-
-    rows = distinct - batch_of_row * vocabulary
-    row_place = torch.arange(len(distinct), device=device) - row_starts[batch_of_row]
-    compact = torch.empty_like(ids)
-    compact[order] = row_place.repeat_interleave(counts, output_size=tokens)
-    local_order = order - moved["token_starts"][batch]
-    first_tokens = offsets_of(counts)[:-1] - moved["token_starts"][batch_of_row]
-    row_offsets = torch.empty(len(distinct) + len(sizes), dtype=torch.int64, device=device)
-    row_offsets[torch.arange(len(distinct), device=device) + batch_of_row] = first_tokens
-    ends_of_rows = row_starts[1:] + torch.arange(len(sizes), device=device)
-    row_offsets[ends_of_rows] = moved["token_starts"].diff()
-    sentence_of_token = of_tokens(moved["place"])
-
-    row_borders = row_starts.tolist()
-    for number in range(len(sizes)):
-        first, last = int(token_starts[number]), int(token_starts[number + 1])
-        begin, end = int(sentence_starts[number]), int(sentence_starts[number + 1])
-        top, bottom = row_borders[number], row_borders[number + 1]
-        piece = Bags(compact[first:last], moved["offsets"][begin + number : end + number + 1])
-        piece.__dict__["order"] = local_order[first:last]
-        piece.__dict__["lengths"] = moved["lengths"][begin:end]
-        piece.__dict__["sentences"] = sentence_of_token[first:last]
-        piece.__dict__["row_offsets"] = row_offsets[top + number : bottom + number + 1]
-        yield piece, rows[top:bottom]

@@ -28,21 +28,12 @@ from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.similarity.comparing import CosineModel
 from paraforge.embeddings.learning.batches import Bags
-from paraforge.embeddings.learning.checkpoint import (
-    Precision,
-    expected_tensors,
-    quantised,
-    read_tensors,
-    restored,
-    scale_name,
-    write_tensors,
-)
+from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
-"""1 of tables in float32."""
+FORMAT = 1
 _DESCRIPTION = "encoder.json"
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
@@ -184,19 +175,15 @@ class SentenceModel(CosineModel):
         with replaced_directory(directory) as temporary:
             self.write(temporary, about)
 
-    def write(
-        self, directory: Path, about: Mapping[str, Any] | None = None, precision: Precision = "float32"
-    ) -> None:
-        """Write the model's files into a directory; precision: of the tables."""
-        described = {} if precision == "float32" else {"precision": precision}
+    def write(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
+        """Write the model's files into a directory."""
         write_json(
             directory / _DESCRIPTION,
             {
-                "format": FORMAT if described else 1,
+                "format": FORMAT,
                 "architecture": self.parameters.model_dump(mode="json"),
                 "dimension": self.dimension,
                 "unknown_words": self.unknown_words,
-                **described,
                 "vocabularies": {unit: len(vocabulary) for unit, vocabulary in self.vocabularies.items()},
                 "about": self.about if about is None else dict(about),
             },
@@ -205,14 +192,11 @@ class SentenceModel(CosineModel):
             vocabulary.save(directory / f"{unit}.vocabulary.json")
         if self.sentencepiece_model is not None:
             shutil.copyfile(self.sentencepiece_model, directory / _SENTENCEPIECE)
-        self.save_tensors(directory, precision)
+        self.save_tensors(directory)
 
-    def save_tensors(self, directory: Path, precision: Precision = "float32") -> None:
+    def save_tensors(self, directory: Path) -> None:
         """Write the parameters alone into a model's directory."""
-        tensors: dict[str, Tensor] = dict(self.encoder.named_parameters())
-        for name, table in self.encoder.tables().items():
-            tensors |= quantised(name, table, precision)
-        write_tensors(directory / _TENSORS, tensors)
+        write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> SentenceModel:
@@ -235,9 +219,8 @@ class SentenceModel(CosineModel):
             parameters = _PARAMETERS.validate_python(content["architecture"])
             about = dict(content["about"])
             unknown_words = content.get("unknown_words", "shared")  # models of earlier versions
-            precision = content.get("precision", "float32")
-            if unknown_words not in ("own", "shared") or precision not in ("float32", "int8", "binary"):
-                raise ValueError(f"unknown_words {unknown_words!r}, precision {precision!r}")
+            if unknown_words not in ("own", "shared"):
+                raise ValueError(f"unknown_words {unknown_words!r}")
         vocabularies = {}
         for unit, size in sizes.items():
             vocabularies[unit] = Vocabulary.load(directory / f"{unit}.vocabulary.json")
@@ -255,22 +238,10 @@ class SentenceModel(CosineModel):
             raise InputError(f"damaged: no vocabulary of {error} units", path) from error
         except (RuntimeError, MemoryError) as error:
             raise InputError("damaged: its dimensions need more memory than there is", path) from error
-        _load(encoder, directory / _TENSORS, precision)
+        load_parameters(encoder, directory / _TENSORS)
         encoder.to(device)
         found_pieces = pieces if pieces.is_file() else None
         return cls(encoder, parameters, vocabularies, found_pieces, about, unknown_words)
-
-
-def _load(encoder: Encoder, path: Path, precision: Precision) -> None:
-    """Give an encoder the parameters in a file; raises as `read_tensors`."""
-    expected: dict[str, Tensor] = dict(encoder.named_parameters())
-    for name, table in encoder.tables().items():
-        expected |= expected_tensors(name, table, precision)
-    found = read_tensors(path, expected)
-    with torch.no_grad():
-        for name, value in encoder.named_parameters():
-            scales = found.get(scale_name(name))
-            value.copy_(found[name] if scales is None else restored(found[name], scales, value.shape[1]))
 
 
 def _letter_vectors(words: Sequence[str], dimension: int, length: float) -> Tensor:

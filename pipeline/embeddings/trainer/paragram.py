@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, sha256_directory, sha256_file, write_json
+from paraforge.base.files import hash_json, sha256_directory, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import link_or_copy, replaced_directory
@@ -152,19 +151,11 @@ def _use_given(path: Path, output: Path) -> WordVectors:
 
 
 def _key(parameters: ParagramParameters, data: TrainingData) -> str:
-    initial = None
-    if parameters.initial_vectors is not None:
-        path = Path(expand(parameters.initial_vectors))
-        if not path.is_file():
-            raise InputError("no such file", path)
-        initial = sha256_file(path)
-    files = {"initial_vectors", "pair_files"}  # which have their content in the key
     return hash_json(
         {
             "version": PARAGRAM,
-            "parameters": parameters.model_dump(mode="json", exclude={"built_in", *files}),
+            "parameters": parameters.model_dump(mode="json", exclude={"built_in", "pair_files"}),
             "data": data.fingerprint(),
-            "initial_vectors": initial,
         }
     )
 
@@ -174,7 +165,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train the table in `directory / MODEL`; returns what the report says about it."""
     from paraforge.embeddings.encoders.average import Average
-    from paraforge.embeddings.trainer.initial import random_table, table_from_vectors
+    from paraforge.embeddings.trainer.initial import random_table
     from paraforge.embeddings.trainer.objective import encoder_trainer
     from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 
@@ -185,15 +176,8 @@ def _train(
         lambda: build_pair_store(pairs, data.blocks(), [Words()], parameters.vocabulary),
     )
     training = parameters.training
-    initial = None
-    if parameters.initial_vectors is not None:
-        initial = WordVectors.from_text(expand(parameters.initial_vectors))
     vocabulary = store.vocabularies[WORD]
-    table = (
-        random_table(len(vocabulary), parameters.dimension, parameters.initial_scale, training.seed)
-        if initial is None
-        else table_from_vectors(vocabulary, initial, training.seed)
-    )
+    table = random_table(len(vocabulary), parameters.dimension, parameters.initial_scale, training.seed)
     encoder = Average(table, WORD)
     trainer = encoder_trainer(
         encoder,
@@ -206,7 +190,7 @@ def _train(
     record = trainer.run()
     trained = encoder.table.detach().numpy()
     settle_unknown(vocabulary, trained, store.counts(WORD))
-    _merge(vocabulary, trained, initial).save(directory / MODEL)
+    WordVectors(vocabulary.units, trained).save(directory / MODEL)
     return {
         "pairs": store.pairs,
         "skipped": store.skipped,
@@ -229,20 +213,6 @@ def settle_unknown(
     order = np.argsort(counts, kind="stable")
     rarest = order[order != unknown][: max(1, int(_RAREST_SHARE * (len(vocabulary) - 1)))]
     vectors[unknown] = vectors[rarest].mean(axis=0)
-
-
-def _merge(
-    vocabulary: Vocabulary, trained: npt.NDArray[np.float32], initial: WordVectors | None
-) -> WordVectors:
-    """The trained words, and behind them the initial vectors' words that no pair has, as they were."""
-    if initial is None:
-        return WordVectors(vocabulary.units, trained)
-    words = initial.words
-    others = [row for row, word in enumerate(words) if word not in vocabulary]
-    return WordVectors(
-        [*vocabulary.units, *(words[row] for row in others)],
-        np.concatenate([trained, initial.vectors[others]]),
-    )
 
 
 def _report(vectors: WordVectors, trained: bool, begin: float, **details: Any) -> ParagramReport:

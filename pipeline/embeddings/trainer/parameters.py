@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.text.paths import FilePath
@@ -49,11 +49,6 @@ class TrainingParameters(Section):
     scale: float = Field(
         20.0, gt=0, description="factor of the cosines in the losses softmax, antonyms, cosent and distil"
     )
-    prefixes: list[PositiveInt] = Field(
-        [],
-        description="of vectors that are also useful when cut: the loss is the mean over whole vectors and "
-        "over these numbers of first elements (Matryoshka, Kusupati et al. 2022)",
-    )
     two_sided: bool = Field(True, description="negatives of both sides (W16 Eq. 11), or of the left one only")
     one_source: bool = Field(
         False,
@@ -63,22 +58,8 @@ class TrainingParameters(Section):
     negatives: Literal["max", "mix"] = Field(
         "max", description="MAX, or MAX with probability 0.5 else uniform"
     )
-    negative_precision: Literal["float32", "bfloat16"] = Field(
-        "bfloat16",
-        description="of the products that negatives are chosen by; bfloat16 is 3 times as fast on processors "
-        "that have it, and others multiply its rounded numbers in float32",
-    )
-    exclude_identical: bool = Field(
-        True,
-        description="a text identical to a side of the pair is not a negative of it, on either side",
-    )
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float = Field(0.001, gt=0, description="Adam 0.001, AdaGrad 0.05")
-    table_updates: Literal["lazy", "deferred", "dense"] = Field(
-        "lazy",
-        description="vectors that a mini-batch does not touch: lazy leaves them as they are, deferred makes "
-        "up for Adam's steps when they are next wanted, dense moves all at every step, by lambda_words too",
-    )
     average_after: float | None = Field(
         None,
         ge=0,
@@ -177,9 +158,6 @@ class ModelParameters(Section):
         min_length=1,
         description="word vectors that words start from: word2vec, GloVe or paragram format; null: random",
     )
-    weighted_vectors: bool = Field(
-        False, description="give these vectors the encoder's initial_scale and weights by initial_frequency"
-    )
     sentencepiece_model: FilePath | None = Field(
         None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
     )
@@ -204,7 +182,7 @@ class ModelParameters(Section):
         units = units_of(self.encoder)
         if self.start is not None:
             default = ModelParameters()
-            for name in ("vocabulary", "unknown_words", "vectors", "weighted_vectors", "sentencepiece_model"):
+            for name in ("vocabulary", "unknown_words", "vectors", "sentencepiece_model"):
                 if getattr(self, name) != getattr(default, name):
                     raise ValueError(f"start: the trained model brings its own: leave out {name}")
             return self
@@ -212,8 +190,6 @@ class ModelParameters(Section):
             raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
             raise ValueError("vectors are of words, and the encoder reads none")
-        if self.weighted_vectors and self.vectors is None:
-            raise ValueError("weighted_vectors: give vectors")
         return self
 
 
@@ -263,9 +239,6 @@ class ParagramTrainingParameters(TrainingParameters):
     """
 
     mega_batch: int = Field(1, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
-    table_updates: Literal["lazy", "deferred", "dense"] = Field(
-        "deferred", description="how Adam treats the rows that a mini-batch does not touch"
-    )
 
 
 class ParagramParameters(Section):
@@ -289,16 +262,9 @@ class ParagramParameters(Section):
         description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
         "$NAME is replaced by the environment variable",
     )
-    initial_vectors: FilePath | None = Field(
-        None,
-        min_length=1,
-        description="vectors that training starts from; training.lambda_words pulls to them",
-    )
     corpus_pairs: bool = Field(True, description="train on the corpus' own references and translations")
     pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
-    dimension: int = Field(
-        300, ge=1, le=4096, description="of trained vectors; initial vectors have their own"
-    )
+    dimension: int = Field(300, ge=1, le=4096, description="of trained vectors")
     initial_scale: float = Field(
         0.01, gt=0, description="standard deviation of the random start of a vector's elements"
     )
@@ -314,14 +280,12 @@ class ParagramParameters(Section):
             raise ValueError(
                 "give built_in, a model, vectors, or pairs to train on: corpus_pairs or pair_files"
             )
-        if self.model is not None and (self.vectors is not None or self.initial_vectors is not None):
-            raise ValueError("the model is used as it is: vectors and initial_vectors cannot be given too")
-        if self.vectors is not None and self.initial_vectors is not None:
-            raise ValueError("vectors are used as they are: initial_vectors cannot be given too")
+        if self.model is not None and self.vectors is not None:
+            raise ValueError("model and vectors: give one of them, both are used as they are")
         if needs_teacher(self.training.loss):
             raise ValueError("training.loss: only models of the section embeddings have a teacher")
-        if self.training.lambda_words and self.initial_vectors is None:
-            raise ValueError("training.lambda_words needs initial_vectors")
+        if self.training.lambda_words:
+            raise ValueError("training.lambda_words needs given vectors: train a model of embeddings.models")
         return self
 
     @property

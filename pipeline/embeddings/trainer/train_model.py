@@ -30,7 +30,7 @@ from paraforge.embeddings.learning.loop import Trainer
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
-from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors, weighted_table
+from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import encoder_trainer
@@ -325,9 +325,7 @@ def _tables(parameters: ModelParameters, store: PairStore) -> MakeTable:
 
     def make(part: VectorParameters, number: int) -> Tensor:
         if given is not None and part.unit in WORD_UNITS:
-            table = table_from_vectors(store.vocabularies[part.unit], given, seed + number)
-            weighted = parameters.weighted_vectors
-            return weighted_table(table, part, store.counts(part.unit)) if weighted else table
+            return table_from_vectors(store.vocabularies[part.unit], given, seed + number)
         return starting_table(part, store, seed + number)
 
     return make

@@ -47,19 +47,10 @@ class _Format(StrEnum):
     safetensors = "safetensors"
 
 
-class _Precision(StrEnum):
-    float32 = "float32"
-    int8 = "int8"
-    binary = "binary"
-
-
 def export(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory, or the word2vec text file"),
     format: _Format = typer.Option(..., help="what to write"),
-    precision: _Precision = typer.Option(
-        _Precision.float32, help="of vectors of units, with --format safetensors"
-    ),
     force: bool = FORCE,
 ) -> None:
     """Export a trained model.
@@ -67,8 +58,7 @@ def export(
     sentence-transformers: a directory that SentenceTransformer(OUTPUT) loads, with the same vectors. A Word
     model, or several side by side or added (word+word), needs nothing else; other models need Paraforge
     installed and trust_remote_code=True.
-    word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card;
-    with --precision int8 a quarter as large, binary 1/28.
+    word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card.
 
     \b
     Examples:
@@ -78,5 +68,5 @@ def export(
     from paraforge.embeddings.inference.export import export_model
 
     check_output(output, force, directory=format is not _Format.word2vec)
-    export_model(model, output, format.value, precision.value)
+    export_model(model, output, format.value)
     typer.echo(f"{output}: {format.value}", err=True)

@@ -1,6 +1,7 @@
 """Parameters: one section a stage, typed, and checked as a whole before any work."""
 
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ from paraforge.interface.configuration.places import Location, known_keys, line_
 PARAMETERS = Path("params.yaml")
 # Parameters of earlier versions, and what replaces each.
 _REMOVED = {
+    "*.training.table_updates": "remove it: Adam makes up for the steps that a row missed",
+    "*.training.prefixes": "remove it: sentence-transformers' Matryoshka loss trains such vectors",
+    "*.training.negative_precision": "remove it: it is bfloat16",
+    "*.training.exclude_identical": "remove it: identical texts are never negatives",
+    "*.weighted_vectors": "remove it: vectors are used as they are",
+    "paragram.initial_vectors": "use 'vectors' of a model of embeddings.models",
     "decoders": "remove it: 'python -m experiments.programs train-decoders' in a clone trains decoders",
     "resources.tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others "
     "(docs/scaling.md)",
@@ -90,7 +97,8 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     place = f"{file}: {'.'.join(map(str, location))}"
     if problem["type"] == "extra_forbidden":
-        if instead := _REMOVED.get(".".join(map(str, location))):
+        name = ".".join(map(str, location))
+        if instead := next((text for key, text in _REMOVED.items() if fnmatchcase(name, key)), None):
             return f"{place}: this parameter was removed; {instead}"
         close = suggestion(str(location[-1]), known_keys(Parameters, problem["loc"]))
         return f"{place}: there is no such parameter{close}"

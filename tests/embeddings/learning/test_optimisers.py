@@ -1,4 +1,4 @@
-"""The optimisers against torch's, and lazy and deferred updates against dense ones."""
+"""The optimisers against torch's, and missed steps that are made up for against steps of all rows."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paraforge.embeddings.learning import adam_rows, optimisers
-from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, TableUpdates
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser
 
 ROWS, DIMENSION, STEPS = 12, 3, 60
 
@@ -35,15 +35,13 @@ def _reference(table: torch.Tensor, kind: str, plan: list[tuple[torch.Tensor, to
     theirs: torch.optim.Optimizer
     if kind == "adam":
         theirs = torch.optim.Adam([parameter], lr=0.01)
-    elif kind == "adagrad":
-        theirs = torch.optim.Adagrad([parameter], lr=0.05)
     else:
-        theirs = torch.optim.SparseAdam([parameter], lr=0.01)
+        theirs = torch.optim.Adagrad([parameter], lr=0.05)
     for rows, gradient in plan:
         sparse = torch.sparse_coo_tensor(
             rows.unsqueeze(0), gradient, tuple(table.shape), check_invariants=True
         ).coalesce()
-        parameter.grad = sparse if kind == "sparse_adam" else sparse.to_dense()
+        parameter.grad = sparse.to_dense()
         theirs.step()
     return parameter.detach()
 
@@ -61,18 +59,10 @@ def test_adagrad_on_touched_rows_is_exact(share: float) -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
-def test_lazy_adam_is_torchs_sparse_adam(share: float) -> None:
-    table, plan = _table(), _plan(2, share)
-    expected = _reference(table, "sparse_adam", plan)
-    _run(Adam({"table": table}, frozenset({"table"}), 0.01), plan)
-    torch.testing.assert_close(table, expected, rtol=0, atol=1e-6)  # SparseAdam corrects eps differently
-
-
-@pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
 def test_deferred_adam_is_dense_adam(share: float) -> None:
     table, plan = _table(), _plan(3, share)
     expected = _reference(table, "adam", plan)
-    _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred"), plan)
+    _run(Adam({"table": table}, frozenset({"table"}), 0.01), plan)
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-6)
 
 
@@ -82,26 +72,9 @@ def test_deferred_adam_with_small_gradients_differs_only_through_epsilon() -> No
     plan = [(rows, gradient * 1e-4) for rows, gradient in _plan(3, 0.05)]
     start = table.clone()
     expected = _reference(table, "adam", plan)
-    _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred"), plan)
+    _run(Adam({"table": table}, frozenset({"table"}), 0.01), plan)
     moved = (expected - start).abs().max()
     assert (table - expected).abs().max() < 0.01 * moved
-
-
-def test_lazy_adam_moves_rare_rows_less_than_dense() -> None:
-    plan = [
-        (torch.tensor([0]), torch.ones(1, DIMENSION, dtype=torch.float64))
-        if step % 20 == 0
-        else (torch.tensor([1]), torch.ones(1, DIMENSION, dtype=torch.float64))
-        for step in range(STEPS)
-    ]
-    kinds: tuple[TableUpdates, ...] = ("lazy", "deferred")
-    moved = {}
-    for updates in kinds:
-        table = torch.zeros(ROWS, DIMENSION, dtype=torch.float64)
-        _run(Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates), plan)
-        moved[updates] = table[0, 0].abs().item()
-        assert (table[2:] == 0).all()
-    assert moved["deferred"] > 4 * moved["lazy"]
 
 
 def test_refreshing_some_rows_in_between_changes_nothing() -> None:
@@ -109,7 +82,7 @@ def test_refreshing_some_rows_in_between_changes_nothing() -> None:
     results = []
     for refresh in (False, True):
         table = _table()
-        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred")
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
         for step, (rows, gradient) in enumerate(plan):
             optimiser.begin_step()
             optimiser.write_rows("table", rows, optimiser.read_rows("table", rows), gradient)
@@ -130,35 +103,31 @@ def test_a_gpu_whose_values_are_not_looked_at_does_the_same(
     for looked_at in (True, False):
         monkeypatch.setattr(optimisers, "_is_looked_at", lambda _, looked_at=looked_at: looked_at)
         table, plan = _table(), _plan(3, 0.4)
-        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates="deferred")
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
         _run(optimiser, plan)
         results.append([table, *optimiser.state.values()])
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("updates", ["lazy", "deferred"])
-def test_rows_that_are_copied_move_as_those_changed_where_they_are(
-    updates: TableUpdates, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_are_copied_move_as_those_changed_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU they are copied."""
     results = []
     for compiled in (True, False):
         monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
         table, plan = _table(), _plan(3, 0.4)
-        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates)
+        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
         _run(optimiser, plan)
         results.append([table, *optimiser.state.values()])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("updates", ["lazy", "deferred"])
-def test_rows_of_float32_keep_their_precision(updates: TableUpdates) -> None:
+def test_rows_of_float32_keep_their_precision() -> None:
     table = _table().float()
     plan = [(rows, gradient.float()) for rows, gradient in _plan(3, 0.4)]
-    expected = _reference(table.clone(), "sparse_adam" if updates == "lazy" else "adam", plan)
-    optimiser = Adam({"table": table}, frozenset({"table"}), 0.01, table_updates=updates)
+    expected = _reference(table.clone(), "adam", plan)
+    optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
     _run(optimiser, plan)
     assert all(value.dtype in (torch.float32, torch.int64) for value in optimiser.state.values())
     torch.testing.assert_close(table, expected, rtol=0, atol=1e-5)

@@ -136,12 +136,10 @@ def train(
     clip: float | None = None,
     exclude_identical: bool = False,
     softmax_scale: float | None = None,
-    prefixes: Sequence[int] = (),
 ) -> tuple[Tensor, list[float]]:
     """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
     mini-batch. With `exclude_identical` a pair without a candidate is passed over. With `softmax_scale` the
-    loss is a softmax over each mega-batch, which is a mini-batch. With `prefixes` it is the mean over whole
-    vectors and over vectors cut to these lengths, while negatives are chosen by whole ones."""
+    loss is a softmax over each mega-batch, which is a mini-batch."""
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
@@ -163,21 +161,17 @@ def train(
             if not part:
                 continue
             embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
-            values = []
-            for length in (embeddings.shape[1], *prefixes):
-                cut = embeddings[:, :length]
-                values.append(
-                    loss(
-                        [cut[k] for k in part],
-                        [cut[pairs + k] for k in part],
-                        [cut[negatives[k]] for k in part],
-                        [cut[negatives[pairs + k]] for k in part] if two_sided else None,
-                        margin,
-                    )
-                    if softmax_scale is None
-                    else softmax(cut, pairs, softmax_scale, two_sided, texts)
+            value = (
+                loss(
+                    [embeddings[k] for k in part],
+                    [embeddings[pairs + k] for k in part],
+                    [embeddings[negatives[k]] for k in part],
+                    [embeddings[negatives[pairs + k]] for k in part] if two_sided else None,
+                    margin,
                 )
-            value = sum(values[1:], values[0]) / len(values)
+                if softmax_scale is None
+                else softmax(embeddings, pairs, softmax_scale, two_sided, texts)
+            )
             losses.append(value.item())
             objective = value if penalty is None else value + penalty(parameter)
             optimiser.zero_grad()
@@ -197,9 +191,10 @@ def train_words_by_default(
     choose: Callable[[Tensor, Sequence[object]], list[int]],
     margin: float = 0.4,
     learning_rate: float = 0.001,
+    epsilon: float = 1e-30,
 ) -> tuple[Tensor, list[float]]:
     """The default setting with matrices, for more pairs than `train` can do: word averages, the two-sided
-    margin loss, and Adam (Kingma and Ba 2014, algorithm 1) for the rows that a mini-batch has.
+    margin loss, and Adam (Kingma and Ba 2014, algorithm 1) for all rows.
 
     choose: the negatives of a mega-batch, given all vectors and texts, left sides first.
     """
@@ -228,11 +223,10 @@ def train_words_by_default(
             value = (hinges[0] + hinges[1]).mean()
             value.backward()
             assert parameter.grad is not None
-            rows = weights[torch.cat(sides)].sum(0).nonzero().squeeze(1)
-            gradient, step = parameter.grad[rows], step + 1
-            mean[rows] = 0.9 * mean[rows] + 0.1 * gradient
-            square[rows] = 0.999 * square[rows] + 0.001 * gradient**2
-            corrected = (mean[rows] / (1 - 0.9**step), square[rows] / (1 - 0.999**step))
-            table[rows] -= learning_rate * corrected[0] / (corrected[1].sqrt() + 1e-8)
+            gradient, step = parameter.grad, step + 1
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.999 * square + 0.001 * gradient**2
+            corrected = (mean / (1 - 0.9**step), square / (1 - 0.999**step))
+            table = table - learning_rate * corrected[0] / (corrected[1].sqrt() + epsilon)
             losses.append(value.item())
     return table, losses

@@ -86,7 +86,7 @@ def test_a_model_brings_its_encoder_vocabulary_and_parameters(
 def test_the_penalty_is_for_leaving_the_model_that_was_given(tmp_path: Path) -> None:
     first = begun(tmp_path, ENCODERS[0])
     path = write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:])
-    settings = {**STILL, "learning_rate": 0.01, "epochs": 20, "table_updates": "dense"}
+    settings = {**STILL, "learning_rate": 0.01, "epochs": 20}
     moved = []
     for name, penalty in (("free", 0.0), ("held", 10.0)):
         train(tmp_path / name, further(first, {**settings, "lambda_words": penalty}), data_of(path))
@@ -127,7 +127,6 @@ def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
     train(tmp_path, further(first, encoder=ENCODERS[0]), data)
     for name, value in {
         "vectors": "words.txt",
-        "weighted_vectors": True,
         "sentencepiece_model": "pieces.model",
         "vocabulary": {"minimum_count": 1},
         "unknown_words": "shared",

@@ -33,6 +33,12 @@ from tests.embeddings.trainer.training import (
 )
 
 
+@pytest.fixture(autouse=True)
+def no_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, Adam's missed steps are made up for exactly."""
+    monkeypatch.setattr("paraforge.embeddings.learning.optimisers._EPSILON", 1e-30)
+
+
 def sentences_of(store: PairStore) -> list[list[int]]:
     """All left sides, then all right sides."""
     bags = store.select(np.arange(len(store)))["word"]
@@ -54,7 +60,7 @@ def oracle_schedule(store: PairStore, settings: TrainingParameters) -> oracle.Me
 def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, list[float]]:
     sentences = sentences_of(store)
     if settings.optimiser == "adam":
-        make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate)  # noqa: E731
+        make = lambda values: torch.optim.Adam(values, lr=settings.learning_rate, eps=1e-30)  # noqa: E731
     else:
         make = lambda values: torch.optim.Adagrad(values, lr=settings.learning_rate)  # noqa: E731
     return oracle.train(
@@ -67,9 +73,8 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         settings.two_sided,
         make,
         clip=settings.clip,
-        exclude_identical=settings.exclude_identical,
+        exclude_identical=True,
         softmax_scale=settings.scale if settings.loss == "softmax" else None,
-        prefixes=settings.prefixes,
         **options,
     )
 
@@ -86,16 +91,14 @@ def run_oracle(store: PairStore, settings: TrainingParameters, **options: Any) -
         {"batch_size": 7, "mega_batch": 8},  # 57 = 56 + 1: the left-over pair joins
         {"loss": "softmax"},
         {"loss": "softmax", "two_sided": False, "scale": 3.0, "one_source": True},
-        {"loss": "softmax", "batch_size": 7, "exclude_identical": False},
-        {"prefixes": [2, 3]},
-        {"loss": "softmax", "prefixes": [1]},
+        {"loss": "softmax", "batch_size": 7},
     ],
     ids=str,
 )
 def test_training_is_that_of_the_definitions(tmp_path: Path, changes: dict[str, Any]) -> None:
     """Every mini-batch's gradient counts: the oracle takes a dense step for each."""
     store = make_store(tmp_path / "pairs")
-    settings = parameters(table_updates="dense", **changes)
+    settings = parameters(**changes)
     expected, losses = run_oracle(store, settings)
     table, record = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
@@ -108,8 +111,10 @@ def embed_and_train(encoder: Encoder, store: PairStore, settings: TrainingParame
     initial = {name: value.detach().clone() for name, value in encoder.named_parameters()}
     parameters = dict(encoder.named_parameters())
     anchors = encoder.anchors()
-    make: Any = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.Adagrad
-    optimiser = make(parameters.values(), lr=settings.learning_rate)
+    rate = settings.learning_rate
+    optimiser: torch.optim.Optimizer = torch.optim.Adagrad(parameters.values(), lr=rate)
+    if settings.optimiser == "adam":
+        optimiser = torch.optim.Adam(parameters.values(), lr=rate, eps=1e-30)
     for chosen in oracle_schedule(store, settings):
         members = np.array([pair for mini_batch in chosen for pair in mini_batch])
         bags, pairs = store.select(members), len(members)
@@ -174,7 +179,8 @@ def test_compositional_parameters_are_trained_as_defined(
             made, lambda *_: torch.randn(rows, 5, dtype=torch.float64, generator=generator), seed=2
         ).double()
 
-    settings = parameters(**{"epochs": 1, "batch_size": 4, "table_updates": "dense", **changes})
+    # Each update touches all rows, so all feel their penalty.
+    settings = parameters(**{"epochs": 4, "batch_size": len(store), "mega_batch": 1, **changes})
     encoder = build()
     encoder_trainer(encoder, store, settings).run()
     expected = embed_and_train(build(), store, settings)
@@ -199,9 +205,7 @@ def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
 )
 def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
     store = make_repetitive_store(tmp_path / "pairs")
-    settings = parameters(
-        **{"batch_size": 3, "mega_batch": 2, "table_updates": "dense", "exclude_identical": True, **changes}
-    )
+    settings = parameters(**{"batch_size": 3, "mega_batch": 2, **changes})
     expected, losses = run_oracle(store, settings)
     table, record = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
@@ -212,18 +216,11 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
     assert state.counts["empty_batches"] > 0
 
 
-def test_deferred_updates_give_the_dense_result(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    expected, _ = run_oracle(store, parameters())
-    table, _ = train(store, parameters(table_updates="deferred"))
-    moved = (expected - make_encoder(store).table.detach()).abs().max()
-    assert (table - expected).abs().max() < 2e-3 * moved
-
-
 def test_penalty_towards_initial_vectors(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
     initial = make_encoder(store).table.detach()
-    settings = parameters(table_updates="dense", lambda_words=0.05)
+    # Each update touches all rows.
+    settings = parameters(lambda_words=0.05, batch_size=len(store), mega_batch=1, epochs=6)
     expected, _ = run_oracle(store, settings, penalty=lambda table: 0.05 * (table - initial).square().sum())
     table, _ = train(store, settings)
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
@@ -236,7 +233,10 @@ def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Pa
     losses = []
     for batch_size, mega_batch in [(48, 1), (24, 2), (8, 6), (6, 8), (2, 24), (1, 48)]:
         settings = parameters(
-            epochs=1, batch_size=batch_size, mega_batch=mega_batch, learning_rate=still, table_updates="dense"
+            epochs=1,
+            batch_size=batch_size,
+            mega_batch=mega_batch,
+            learning_rate=still,
         )
         table, record = train(store, settings)
         assert torch.equal(table, make_encoder(store).table.detach())
@@ -265,15 +265,12 @@ def test_mini_batches_are_the_mega_batch_cut_up(tmp_path: Path) -> None:
     assert seen == pairs
 
 
-@pytest.mark.parametrize("updates", ["lazy", "deferred"])
 @pytest.mark.parametrize("negatives", ["max", "mix"])
-def test_threads_change_no_bit(tmp_path: Path, updates: str, negatives: str) -> None:
+def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     store = make_store(tmp_path / "pairs", pairs=700)
-    settings = parameters(
-        epochs=1, batch_size=100, mega_batch=4, table_updates=updates, negatives=negatives,
-        negative_precision="bfloat16", exclude_identical=True,
-    )  # fmt: skip
-    tables = [train(store, settings, dtype=torch.float32, threads=threads)[0] for threads in (1, 2, 4)]
+    settings = parameters(epochs=1, batch_size=100, mega_batch=4, negatives=negatives)
+    options: dict[str, Any] = {"dtype": torch.float32, "products": "bfloat16"}
+    tables = [train(store, settings, threads=threads, **options)[0] for threads in (1, 2, 4)]
     assert torch.equal(tables[0], tables[1])
     assert torch.equal(tables[0], tables[2])
 
@@ -299,12 +296,12 @@ def test_with_the_same_threads_a_blstm_is_the_same_to_the_bit(tmp_path: Path) ->
 def test_the_default_setting_is_that_of_the_definitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is changed: M grows to 3, negatives are chosen in bfloat16, Adam moves the rows it meets.
+    """Nothing is changed: M grows to 3, negatives are chosen in bfloat16.
 
     A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best
     one by the oracle's own vectors, and the oracle continues with it.
     """
-    store = make_store(tmp_path / "pairs", pairs=8_200)
+    store = make_store(tmp_path / "pairs", pairs=1_000)
     settings = TrainingParameters()
     chosen: list[Tensor] = []
 
@@ -313,8 +310,7 @@ def test_the_default_setting_is_that_of_the_definitions(
         return chosen[-1]
 
     monkeypatch.setattr("paraforge.embeddings.trainer.objective.choose_negatives", record)
-    table, record = train(store, settings)
-    monkeypatch.undo()
+    table, record = train(store, settings, products="bfloat16")
     sizes: list[int] = []
     exact: list[float] = []
 
@@ -342,9 +338,9 @@ def test_the_default_setting_is_that_of_the_definitions(
         oracle_schedule(store, settings),
         choose,
     )
-    assert max(sizes) == 300
+    assert max(sizes) == 100
     assert min(exact) > 0.9
-    assert record.updates == len(losses) == 410
+    assert record.updates == len(losses) == 50
     assert record.counts["passed_over"] == 0
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
     epoch = len(losses) // settings.epochs
@@ -362,7 +358,7 @@ def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
     )
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
     encoder = make_encoder(store, torch.float32, 20)
-    settings = parameters(epochs=30, batch_size=50, mega_batch=1, table_updates="deferred")
+    settings = parameters(epochs=30, batch_size=50, mega_batch=1)
     record = encoder_trainer(encoder, store, settings).run()
     losses = [entry["loss"] for entry in record.history]
     assert losses[-1] < 0.1 * losses[0]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from paraforge.base import interrupts
-from paraforge.base.errors import ConfigurationError, InputError, Interrupted
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.average import Average
@@ -46,7 +46,7 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
 ) -> None:
     store = make_repetitive_store(tmp_path / "pairs")
-    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix", exclude_identical=True)
+    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix")
     expected, whole = train(store, settings)
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
     stop = Countdown(stop_after)
@@ -59,21 +59,17 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     assert record == whole
 
 
-@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
 @pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
 @pytest.mark.parametrize("average_after", [None, 0.4])
 def test_resuming_gives_the_same_bits(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    updates: str,
     stop_after: int,
     average_after: float | None,
 ) -> None:
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 2)
     store = make_store(tmp_path / "pairs")
-    settings = parameters(
-        epochs=3, table_updates=updates, negatives="mix", anneal=3, average_after=average_after
-    )
+    settings = parameters(epochs=3, negatives="mix", anneal=3, average_after=average_after)
     scores = iter([0.1, 0.3, 0.2])
     expected, whole = train(store, settings, evaluate=lambda encoder: next(scores))
 
@@ -128,13 +124,12 @@ def test_the_best_model_is_kept_and_training_stops_early(tmp_path: Path) -> None
     assert torch.equal(table, tables[1])
 
 
-@pytest.mark.parametrize("updates", ["lazy", "deferred", "dense"])
 def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paraforge.embeddings.learning.loop.AVERAGE_EVERY", 3)
     store = make_store(tmp_path / "pairs", pairs=56)  # 7 updates an epoch, of 8 pairs each
-    changes = {"epochs": 3, "mega_batch": 1, "table_updates": updates, "average_after": 0.5}
+    changes = {"epochs": 3, "mega_batch": 1, "average_after": 0.5}
     encoder = make_encoder(store)
     trainer = encoder_trainer(encoder, store, parameters(**changes))
     seen: dict[int, Tensor] = {}
@@ -192,7 +187,7 @@ def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, pairs: int, lo
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
     store.teacher = np.ones((2 * pairs, 2), dtype=np.float32)
     with pytest.raises(InputError, match=f"nothing to learn: none of {2 * pairs} pairs has a negative"):
-        train(store, parameters(exclude_identical=True, loss=loss))
+        train(store, parameters(loss=loss))
 
 
 def test_a_mean_of_no_parameters_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -228,10 +223,8 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
         {},
         {"loss": "softmax"},
         {"optimiser": "adagrad"},
-        {"table_updates": "deferred"},
-        {"table_updates": "dense"},
         {"negatives": "mix", "two_sided": False},
-        {"anneal": 0, "negative_precision": "float32", "exclude_identical": False},
+        {"anneal": 0},
         {"lambda_words": 0.1, "clip": 1.0},
         {"average_after": 0.5},
         {"epochs": 1, "batch_size": 1000},  # a single update: no loss comes after it
@@ -266,11 +259,3 @@ def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind
     encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
     with pytest.raises(InputError, match="the training diverged"):
         encoder_trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()
-
-
-def test_a_prefix_is_shorter_than_the_vector(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    size = make_encoder(store).dimension
-    train(store, parameters(prefixes=[size - 1]))
-    with pytest.raises(ConfigurationError, match=rf"training\.prefixes: \[{size}\].* {size} elements"):
-        train(store, parameters(prefixes=[size]))

@@ -1,6 +1,5 @@
 """The paragram stage: the same bytes however it is run; given vectors as they are."""
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -105,31 +104,6 @@ def test_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert files(tmp_path / "parts") == files(tmp_path / "whole")
 
 
-def test_pair_files_alone_and_initial_vectors(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.gz"
-    lines = "".join(f"X ||| {first} ||| {second} ||| f\n" for first, second in SYNONYMS * 30)
-    path.write_bytes(gzip.compress(lines.encode()))
-    initial = tmp_path / "initial.txt"
-    words = ["big", "large", "unused", UNKNOWN]
-    vectors = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
-    WordVectors(words, vectors).write_text(initial)
-    resources = Resources(threads=1, work=tmp_path / "work")
-    settings = parameters(
-        corpus_pairs=False,
-        pair_files=[{"path": str(path)}],
-        initial_vectors=str(initial),
-        training={"lambda_words": 1e-3, "optimiser": "adagrad", "table_updates": "lazy", "negatives": "mix"},
-    )
-    report = build_paragram(settings, tmp_path / "no corpus", tmp_path / "output", resources)
-    table = WordVectors.open(tmp_path / "output")
-    assert report.dimension == 6
-    row = {word: number for number, word in enumerate(table.words)}
-    assert set(row) == {UNKNOWN, "unused", *(word for pair in SYNONYMS for word in pair)}
-    assert np.array_equal(table.vectors[row["unused"]], vectors[2])  # as it was
-    moved = np.abs(table.vectors[row["big"]] - vectors[0]).max()
-    assert 0 < moved < 1
-
-
 def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:
     vectors = WordVectors(["a", "b"], np.eye(2, 3, dtype=np.float32))
     vectors.write_text(tmp_path / "vectors.txt")
@@ -214,10 +188,8 @@ def test_missing_files_are_named_before_training(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"corpus_pairs": False}, "pairs to train on"),
-        ({"vectors": "a", "initial_vectors": "b"}, "initial_vectors cannot be given"),
-        ({"vectors": "a", "model": "b"}, "the model is used as it is"),
-        ({"initial_vectors": "a", "model": "b"}, "the model is used as it is"),
-        ({"training": {"lambda_words": 1}}, "needs initial_vectors"),
+        ({"vectors": "a", "model": "b"}, "give one of them"),
+        ({"training": {"lambda_words": 1}}, "needs given vectors"),
         ({"training": {"batch_size": 1}}, "no negatives"),
         ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different columns"),
     ],

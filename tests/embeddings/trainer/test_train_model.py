@@ -6,12 +6,10 @@ import shutil
 import stat
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -211,32 +209,6 @@ def test_a_concatenation_starts_from_given_vectors(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="dimension 5, the initial vectors have 4"):
         train(tmp_path, model_parameters({"kind": "average", "dimension": 5}, vectors=str(vectors)),
               data_of(tmp_path / "pairs.tsv"))  # fmt: skip
-
-
-def test_given_vectors_with_the_scale_and_weights_of_a_random_start(tmp_path: Path) -> None:
-    """As the experiments start from unsupervised vectors."""
-    vectors = tmp_path / "vectors.txt"
-    vectors.write_text("".join(f"left{n} {n % 2} {(n + 1) % 2} 0 0\n" for n in range(1, 60)))
-    pairs = [*sentence_pairs(), *[("left1 left3", "left3")] * 30]
-    path = write_pairs(tmp_path / "pairs.tsv", pairs)
-    average = {"kind": "average", "dimension": 4, "initial_scale": 0.1, "initial_frequency": 0.05}
-    tables = {}
-    for weighted in (False, True):
-        parameters = model_parameters(
-            average,
-            vectors=str(vectors),
-            weighted_vectors=weighted,
-            training={**SETTINGS["training"], "learning_rate": 1e-30},
-        )
-        train(tmp_path, parameters, data_of(path))
-        model = SentenceModel.open(tmp_path / "model")
-        tables[weighted] = model.encoder.get_parameter("table").detach().numpy()
-    counted = Counter(word for pair in pairs for side in pair for word in side.split())
-    counts = np.array([counted[word] for word in model.vocabularies["word"].units])
-    weights = 0.05 / (0.05 + counts / counted.total())
-    expected = tables[False] * 0.1 / tables[False].std(ddof=1) * weights[:, None]
-    assert tables[True][1:] == pytest.approx(expected[1:], rel=1e-5)  # but for the unknown word
-    assert weights.min() < 0.5 * weights.max()
 
 
 def test_corpora_with_empty_shards_and_empty_sides(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.average import Average
 from paraforge.embeddings.learning.loop import Record
+from paraforge.embeddings.trainer import objective
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
@@ -41,15 +43,14 @@ def parameters(**values: Any) -> TrainingParameters:
         "mega_batch": 3,
         "anneal": 0,
         "learning_rate": 0.01,
-        "negative_precision": "float32",
-        "exclude_identical": False,
     }
     return TrainingParameters(**{**default, **values})
 
 
 def train(store: PairStore, settings: TrainingParameters, **options: Any) -> tuple[Tensor, Record]:
     encoder = make_encoder(store, options.pop("dtype", torch.float64))
-    record = encoder_trainer(encoder, store, settings, **options).run()
+    with patch.object(objective, "PRODUCTS", options.pop("products", "float32")):
+        record = encoder_trainer(encoder, store, settings, **options).run()
     return encoder.table.detach(), record
 
 

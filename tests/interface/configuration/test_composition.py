@@ -186,7 +186,13 @@ def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"decoders": {"files": []}}, "decoders: this parameter was removed; .*train-decoders")],
+    [
+        ({"decoders": {"files": []}}, "decoders: this parameter was removed; .*train-decoders"),
+        (
+            {"embeddings": {"models": {"word": {"training": {"table_updates": "lazy"}}}}},
+            "word.training.table_updates: this parameter was removed; ",
+        ),
+    ],
 )
 def test_what_was_removed_names_what_replaces_it(change: dict[str, Any], message: str) -> None:
     content = yaml.safe_load(compose(CONFIGS, []))

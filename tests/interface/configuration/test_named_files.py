@@ -164,7 +164,6 @@ OTHERS = [
     {
         "nmt": {"bitext": "%"},
         "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
-        "paragram": {"initial_vectors": "%"},
     },
     {"paragram": {"model": "%"}, "embeddings": {"models": {"word": {"start": "%"}}}},
 ]

@@ -1,0 +1,82 @@
+"""Embeddings of files, however the work is divided."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.embeddings.inference import embed as embed_module
+from paraforge.embeddings.inference.embed import embed_file
+from paraforge.embeddings.trainer.model import SentenceModel
+from tests.embeddings.trainer.test_model import make_model
+
+TEXTS = ["A dog.", "", "the dog runs", "unseen words", "a a a"] * 40
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    make_model().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return path
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_module, "BLOCK_BYTES", 100)
+
+
+def test_vectors_are_the_models(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = SentenceModel.open(model).encode(TEXTS)
+    for name in ("whole", "blocks"):
+        assert embed_file(model, texts, tmp_path / f"{name}.npy", SentenceModel.open) == len(TEXTS)
+        assert embed_file(model, texts, tmp_path / f"{name}.parquet", SentenceModel.open) == len(TEXTS)
+        vectors = np.load(tmp_path / f"{name}.npy", allow_pickle=False)
+        assert vectors.dtype == np.float32
+        np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-7)
+        table = pq.read_table(tmp_path / f"{name}.parquet")
+        assert table.column("text").to_pylist() == TEXTS
+        np.testing.assert_array_equal(np.array(table.column("embedding").to_pylist(), np.float32), vectors)
+        small_blocks(monkeypatch)
+    assert not vectors[1].any()
+
+
+@pytest.mark.full
+def test_processes_change_nothing(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    embed_file(model, texts, one, SentenceModel.open)
+    embed_file(model, texts, two, SentenceModel.open, workers=2)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_line_that_is_no_text_ends_all_processes(
+    model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch)
+    texts.write_bytes(texts.read_bytes() + b"caf\xe9\n")
+    with pytest.raises(InputError, match=rf"texts.txt:{len(TEXTS) + 1}: not UTF-8"):
+        embed_file(model, texts, tmp_path / "bad.npy", SentenceModel.open, workers=2)
+    assert not list(tmp_path.glob("*bad*"))
+
+
+def test_wrong_input(model: Path, texts: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"written as .npy or .parquet"):
+        embed_file(model, texts, tmp_path / "vectors.txt", SentenceModel.open)
+    with pytest.raises(InputError, match="no such file"):
+        embed_file(model, tmp_path / "missing", tmp_path / "vectors.npy", SentenceModel.open)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="empty"):
+        embed_file(model, tmp_path / "empty", tmp_path / "vectors.npy", SentenceModel.open)
+    with pytest.raises(InputError, match="not a directory of a trained model"):
+        embed_file(texts, texts, tmp_path / "vectors.npy", SentenceModel.open)
