@@ -12,8 +12,7 @@ import pyarrow as pa
 from benchmarks.hardware import data_directory
 from paraforge.base.errors import InputError
 from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
-from paraforge.embeddings.evaluation.sets.finding import read_sets
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs, read_sets
 
 FILES = {
     "captions": "captions/train.en5.tsv.gz",

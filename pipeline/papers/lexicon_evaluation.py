@@ -19,7 +19,7 @@ from paraforge.base.text import ppdb
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.correlation import spearman
-from paraforge.embeddings.evaluation.sets.sentence_pairs import free_name
+from paraforge.embeddings.evaluation.sets import free_name
 from paraforge.embeddings.evaluation.similarity.word_lists import (
     Pair,
     SimilarityList,

@@ -10,7 +10,7 @@ from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, fit_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.papers.evaluation import evaluate_for_papers as evaluate
 from paraforge.papers.opening import open_model

@@ -8,7 +8,7 @@ from typing import Any, Final
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.markdown import text_table
 from paraforge.base.text.tokens import TOKENIZER_NAME
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel, SentenceEmbedder
 from paraforge.embeddings.evaluation.similarity.sts import (
     Difference,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from paraforge.base.files import hash_json
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 
 EXAMPLES = 5
 """Pairs that the report shows of each set."""

@@ -21,8 +21,7 @@ from paraforge.corpus.publication.datasets import Dataset, open_published, publi
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
 from paraforge.embeddings.evaluation.corpora import SIDES, corpus_blocks, is_published
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
-from paraforge.embeddings.evaluation.sets.finding import read_sets
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs, read_sets
 from paraforge.embeddings.evaluation.similarity.comparing import Comparable
 from paraforge.embeddings.evaluation.similarity.sts import development_score
 from paraforge.embeddings.trainer.parameters import PairFileParameters

@@ -17,7 +17,7 @@ from paraforge.base.files import hash_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import Compared, score
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData

@@ -10,7 +10,7 @@ import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import evaluate
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.products.loading import open_model
 from tests.embeddings.evaluation.baselines.test_word_average import table

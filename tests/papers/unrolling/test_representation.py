@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.papers.unrolling.network import (
     SentencePredictor,

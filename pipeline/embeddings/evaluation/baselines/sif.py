@@ -26,7 +26,7 @@ from paraforge.embeddings.evaluation.baselines.word_average import (
     sentence_counts,
     word_counts,
 )
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 
 DESCRIPTION: Final = "sif.json"
 FORMAT: Final = 1

@@ -9,7 +9,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.similarity.comparing import similarities
 from paraforge.products.loading import load, open_model
 

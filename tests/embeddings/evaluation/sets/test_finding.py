@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.embeddings.evaluation.sets.finding import read_sets
+from paraforge.embeddings.evaluation.sets import read_sets
 
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA dog\tA cat\t2.5\n"
 

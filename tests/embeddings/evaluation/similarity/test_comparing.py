@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder, similarities
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList, evaluate_words
 

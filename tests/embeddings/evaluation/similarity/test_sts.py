@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import pearsonr
 
 from paraforge.embeddings.evaluation.correlation import pearson, spearman
-from paraforge.embeddings.evaluation.sets.sentence_pairs import SentencePairs
+from paraforge.embeddings.evaluation.sets import SentencePairs
 from paraforge.embeddings.evaluation.similarity.comparing import similarities
 from paraforge.embeddings.evaluation.similarity.sts import (
     Compared,

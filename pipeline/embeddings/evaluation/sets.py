@@ -1,0 +1,467 @@
+"""Read sets of sentence pairs with human judgements of how similar they are: files of several formats, and
+everything in a directory that is a set."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import logging
+import math
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from paraforge.base.errors import InputError
+from paraforge.base.text import ppdb
+from paraforge.base.text.lines import Row, finite_number, numbered_lines
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SentencePairs:
+    """One set.
+
+    name: of the set, such as `2012.MSRpar`. first, second: the sentences, unchanged.
+    group: whose figure is the unweighted mean over its sets: a year, or the set itself.
+    gold: judgements, higher is more similar; NaN where a row has none.
+    """
+
+    name: str
+    group: str
+    first: Sequence[str]
+    second: Sequence[str]
+    gold: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+    @property
+    def unscored(self) -> int:
+        """Rows without a judgement."""
+        return int(np.isnan(self.gold).sum())
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of pairs and judgements, whatever the set's name and the order of its rows."""
+        rows = sorted(map(repr, zip(self.first, self.second, self.gold.tolist(), strict=True)))
+        return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+    @property
+    def sentences(self) -> list[str]:
+        """All first sentences, then all second ones."""
+        return [*self.first, *self.second]
+
+    @cached_property
+    def scored(self) -> SentencePairs:
+        """The rows that have a judgement."""
+        return self.select(np.flatnonzero(~np.isnan(self.gold))) if self.unscored else self
+
+    def select(self, rows: npt.NDArray[np.int64]) -> SentencePairs:
+        """Some of the rows, in this order."""
+        return replace(
+            self,
+            first=[self.first[row] for row in rows],
+            second=[self.second[row] for row in rows],
+            gold=self.gold[rows],
+        )
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, or where it is taken the name with a number: `dev (2)`."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free
+
+
+_STS_BENCHMARK_COLUMNS = 7
+
+
+class UnscoredError(InputError):
+    """A set whose header names two sentences and no score, as the test sets of some tasks are given out."""
+
+
+@dataclass(frozen=True)
+class RowFields:
+    """Where the fields of a row are. exact: whether another number of fields than this is an error.
+    split: which part of the data a row belongs to, where a file has several."""
+
+    gold: int
+    first: int
+    second: int
+    exact: int | None = None
+    split: int | None = None
+
+    @property
+    def needed(self) -> int:
+        """Fields that a row has at least."""
+        return max(self.gold, self.first, self.second, self.split or 0) + 1
+
+
+def layout_by_form(fields: Sequence[str]) -> RowFields | None:
+    """Where the fields of a first row without a header are; None where it is no row of a set."""
+    count = len(fields)
+    # The last columns of STS Benchmark name the sources of the sentences; not every row has them. The first
+    # is a genre: behind a score, other columns are those that a set may have further.
+    genre = finite_number(fields[0]) is None
+    if count >= _STS_BENCHMARK_COLUMNS and genre and _may_be_score(fields[4]):
+        return RowFields(4, 5, 6)
+    if count >= 3 and _may_be_score(fields[0]):
+        return RowFields(0, 1, 2, exact=count)
+    if count >= 3 and _may_be_score(fields[2]):
+        return RowFields(2, 0, 1, exact=count)
+    return None
+
+
+def _may_be_score(field: str) -> bool:
+    return not field.strip() or finite_number(field) is not None
+
+
+def read_score(field: str, path: Path, line: int) -> float:
+    """A judgement, NaN where there is none."""
+    if not field.strip():
+        return math.nan
+    value = finite_number(field)
+    if value is None:
+        remedy = "Correct the line; a row without a score has nothing in its place."
+        raise InputError(f"the score {field[:40]!r} is no number", path, line, remedy)
+    return value
+
+
+def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group: str) -> list[SentencePairs]:
+    """The rows as one set, or as a set for each part that they name; none where there are no rows."""
+    parts: dict[str, tuple[list[str], list[str], list[float]]] = {}
+    for number, fields in rows:
+        count = len(fields)
+        if count < layout.needed or (layout.exact is not None and count != layout.exact):
+            remedy = "Correct the line: a tab too many or too few, or a line break inside a sentence."
+            raise InputError(
+                f"{count} fields, {layout.exact or layout.needed} are expected", path, number, remedy
+            )
+        score = read_score(fields[layout.gold], path, number)
+        left, right = fields[layout.first].strip(), fields[layout.second].strip()
+        if not math.isnan(score) and not (left and right):
+            remedy = "Correct the line, or remove its score."
+            raise InputError("a scored pair with a blank sentence", path, number, remedy)
+        part = "" if layout.split is None else fields[layout.split].strip()
+        first, second, gold = parts.setdefault(part, ([], [], []))
+        first.append(left)
+        second.append(right)
+        gold.append(score)
+    sets = []
+    for part, (first, second, gold) in parts.items():
+        own = f"{name}.{part}" if part else name
+        sets.append(
+            SentencePairs(own, own if group == name else group, first, second, np.array(gold, np.float64))
+        )
+    return sets
+
+
+_YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
+# What archivers and editors leave behind: no data, whatever the name ends in.
+_LITTER = re.compile(r"\..*|__MACOSX")
+
+
+_OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
+# Years of the task alone: any other year in a directory's name means something else.
+_YEAR_IN_DIRECTORY = re.compile(
+    r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
+)
+# Tracks of 2017 with other languages than English on either side.
+_FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
+_TRAINING = "train"
+# The union of a year's sets in the official distribution: its mean is not the mean of its sets.
+_ALL = "ALL"
+
+
+_KNOWN = (
+    "Known are: gold, sentence, sentence between tabs; STS Benchmark; SICK; a CSV or TSV with the header "
+    "sentence1, sentence2, score; phrase ||| phrase ||| score."
+)
+
+
+_SICK = re.compile(r"SICK.*\.txt", re.IGNORECASE)
+_NAMES: dict[str, tuple[str, ...]] = {
+    "first": ("sentence_a", "sentence1", "sentence_1", "sent1", "s1", "text1", "phrase1"),
+    "second": ("sentence_b", "sentence2", "sentence_2", "sent2", "s2", "text2", "phrase2"),
+    "gold": ("relatedness_score", "similarity_score", "score", "gold", "gs", "similarity"),
+    "split": ("semeval_set", "split"),
+}
+
+
+def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """Read sets of scored sentence pairs.
+
+    paths: files of the formats that `read_set_file` knows, and directories, which are searched: every
+        `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose header names no
+        score are passed over with a warning, hidden ones silently.
+
+    A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
+    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
+    Sets with the same pairs and scores, whatever their names and formats, are one: it is read once, with a
+    year if one of them has it, and the others are named in a warning.
+
+    Raises InputError for no such file, no set in a directory, and with file and line a set that cannot be
+    read.
+    """
+    sets: list[tuple[Path, SentencePairs]] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = _sets_below(path)
+            if not found:
+                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; name other files themselves."
+                raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
+            scored = [(file, item) for file in found for item in _read_if_scored(file)]
+            if not scored:
+                raise InputError("no set with scores in this directory", path)
+            sets += scored
+        else:
+            sets += [(path, item) for item in _read(path)]
+    return _named_apart(_once(sets), paths)
+
+
+def _sets_below(directory: Path) -> list[Path]:
+    found, others = [], []
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        if any(_LITTER.fullmatch(part) for part in path.relative_to(directory).parts):
+            continue
+        if _is_set(path):
+            found.append(path)
+        else:
+            others.append(path.name)
+    if others:
+        logger.info("%s: passed over, no sets by their names: %s", directory, ", ".join(others))
+    return found
+
+
+def _read_if_scored(path: Path) -> list[SentencePairs]:
+    try:
+        return _read(path)
+    except UnscoredError as error:
+        logger.warning("passed over: %s", error)
+        return []
+
+
+def _is_set(path: Path) -> bool:
+    """Tell by its name whether a file in a directory is a set."""
+    name = uncompressed_name(path)
+    if name.lower().endswith((".tsv", ".csv")) or _SICK.fullmatch(name):
+        return True
+    official = _OFFICIAL.fullmatch(path.name)
+    if official is None or official["part"] != "input" or official["name"] == _ALL:
+        return False
+    if _FOREIGN.fullmatch(official["name"]):
+        logger.warning("passed over: %s is not English alone", path)
+        return False
+    return True
+
+
+def _read(path: Path) -> list[SentencePairs]:
+    stem = uncompressed_name(path)
+    stem = next((stem.removesuffix(one) for one in (".txt", ".tsv", ".csv") if stem.endswith(one)), stem)
+    match = _YEAR_AND_NAME.fullmatch(stem)
+    return read_set_file(path, stem, match["group"] if match else stem)
+
+
+def uncompressed_name(path: Path) -> str:
+    """A file's name without the ending of its compression."""
+    return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
+
+
+def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
+    """Sets of other content than all others: one that counted twice would weigh double in its year's mean."""
+    chosen: dict[str, tuple[Path, SentencePairs]] = {}
+    for path, item in sets:
+        content = item.fingerprint
+        if content in chosen:
+            (kept_path, kept), (other_path, other) = chosen[content], (path, item)
+            if kept.group == kept.name and other.group != other.name:
+                (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
+            logger.warning(
+                "passed over: %s, which has the pairs of %s (%s): they count once",
+                other_path,
+                kept_path,
+                kept.name,
+            )
+            chosen[content] = kept_path, kept
+        else:
+            chosen[content] = path, item
+    return [item for _, item in chosen.values()]
+
+
+def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
+    """A second set of a name gets a number behind it, and its group too where the two were one set each."""
+    result: list[SentencePairs] = []
+    taken: set[str] = set()
+    for item in sets:
+        name = free_name(item.name, taken)
+        taken.add(name)
+        group = name if item.group == item.name else item.group
+        result.append(replace(item, name=name, group=group))
+    if not result:
+        raise InputError("no sets of sentence pairs are given: " + ", ".join(map(str, paths)))
+    return result
+
+
+def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
+    """Read one file of any format, plain or compressed; a row whose judgement is blank is unscored.
+
+    name, group: as the file's name has them; the official distribution uses its own.
+
+    Raises:
+        UnscoredError: a header without scores.
+        InputError: an unknown format; no pairs; with file and line a wrong number of fields, a score that is
+            no number, a blank sentence.
+    """
+    first = next(numbered_lines(path), None)
+    if first is None:
+        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
+    if _OFFICIAL.fullmatch(path.name):
+        return [_official(path)]
+    sets = _phrases(path, name, group) if ppdb.SEPARATOR in first[1] else _table(path, name, group)
+    if not sets:
+        raise InputError("the set has a header and no pairs", path)
+    return sets
+
+
+def _official(path: Path) -> SentencePairs:
+    """A set of the official distribution of STS: `STS.input.X.txt` with `STS.gs.X.txt` next to it.
+
+    Its year is in its name (`STS2016.input.headlines.txt`) or in the name of a directory above it
+    (`STS12-en-test/STS.input.MSRpar.txt`); what is in a directory `train` is a group apart from that year's
+    test sets, `2012train`.
+    """
+    official = _OFFICIAL.fullmatch(path.name)
+    assert official is not None
+    if official["part"] == "gs":
+        raise InputError("this has scores only", path, remedy="Give the STS.input file next to it.")
+    name = official["name"]
+    year = official["year"] or _year_above(path)
+    if year is not None and path.resolve().parent.name == _TRAINING:
+        year += _TRAINING
+    own = name if year is None else f"{year}.{name}"
+    return read_official_pairs(path, _gold_of(path), own, year or own)
+
+
+def _phrases(path: Path, name: str, group: str) -> list[SentencePairs]:
+    """`phrase ||| phrase ||| gold`, and entries of PPDB 2.0 with `PPDB2.0Score`."""
+    rows = ((number, _fields(text)) for number, text in numbered_lines(path))
+    first = next(rows)
+    layout = layout_by_form(first[1])
+    if layout is None:
+        raise InputError("phrase ||| phrase ||| score is expected", path, first[0])
+    return collect(chain([first], rows), layout, path, name, group)
+
+
+def _fields(text: str) -> list[str]:
+    fields = ppdb.split_fields(text)
+    entry = ppdb.parse_entry(fields)
+    return fields if entry is None else [entry.phrase, entry.paraphrase, entry.score]
+
+
+def _table(path: Path, name: str, group: str) -> list[SentencePairs]:
+    """Fields between tabs, or CSV; the first line shows where they are.
+
+    * gold, sentence, sentence, and perhaps more columns, separated by tabs;
+    * STS Benchmark: genre, file, year, number, gold, sentence, sentence, separated by tabs, also where the
+      file's name ends in csv;
+    * any TSV or CSV with a header: SICK (`sentence_A`, `sentence_B`, `relatedness_score`), `sentence1`,
+      `sentence2`, `score`; a CSV is quoted, a TSV never is;
+    * sentence, sentence, gold.
+
+    The file is one set, or where a header names a column `split` or `SemEval_set` (the undivided SICK.txt) a
+    set for each of its values, `NAME.VALUE`. Raises UnscoredError where a header names no score.
+    """
+    rows = _rows(path)
+    first = next(rows)
+    layout = _by_header(first[1], path)
+    if layout is None:
+        layout = layout_by_form(first[1])
+        rows = chain([first], rows)
+    if layout is None:
+        raise InputError("not a format of scored sentence pairs", path, first[0], _KNOWN)
+    return collect(rows, layout, path, name, group)
+
+
+def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> SentencePairs:
+    """Read `STS.input.X.txt` (sentence, sentence, perhaps more) and `STS.gs.X.txt` (a score or a blank line
+    for each). Blank lines at the end of either that the other does not have are passed over.
+
+    Raises InputError with file and line: too few fields, no number, another number of lines.
+    """
+    rows: list[Row] = [(number, text.split("\t")) for number, text in numbered_lines(path, blank=True)]
+    golds = [text.split("\t")[0] for _, text in numbered_lines(gold_path, blank=True)]
+    while rows and not "".join(rows[-1][1]).strip() and (len(rows) > len(golds) or not golds[-1].strip()):
+        rows.pop()
+    while len(golds) > len(rows) and not golds[-1].strip():
+        golds.pop()
+    if not rows:
+        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
+    if len(rows) != len(golds):
+        raise InputError(
+            f"{len(golds)} scores for the {len(rows)} pairs of {path.name}",
+            gold_path,
+            min(len(rows), len(golds)) + 1,
+            "Each line of one file belongs to the same line of the other.",
+        )
+    for (number, fields), gold in zip(rows, golds, strict=True):
+        if len(fields) < 2:
+            raise InputError("two sentences separated by a tab are expected", path, number)
+        read_score(gold, gold_path, number)
+    joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
+    return collect(joined, RowFields(0, 1, 2), path, name, group)[0]
+
+
+def _year_above(path: Path) -> str | None:
+    for parent in path.resolve().parents[:3]:
+        if match := _YEAR_IN_DIRECTORY.search(parent.name):
+            return match["year"] or f"20{match['short']}"
+    return None
+
+
+def _gold_of(path: Path) -> Path:
+    """The scores next to a file of pairs, or in a directory next to its own, as in some years."""
+    name = path.name.replace(".input.", ".gs.", 1)
+    if (path.parent / name).is_file():
+        return path.parent / name
+    found = sorted(path.parent.parent.glob(f"*/{name}"))
+    if len(found) != 1:
+        raise InputError(f"no {name} with its scores", path, remedy=f"Put {name} next to it.")
+    return found[0]
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    _, first_line = next(numbered_lines(path))
+    if "\t" in first_line:
+        yield from ((number, line.split("\t")) for number, line in numbered_lines(path))
+        return
+    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path, blank=True)), strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", path, reader.line_num) from error
+
+
+def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:
+    lowered = [field.strip().lower() for field in fields]
+    places = {
+        role: next((lowered.index(name) for name in names if name in lowered), None)
+        for role, names in _NAMES.items()
+    }
+    gold, first, second = places["gold"], places["first"], places["second"]
+    if first is None or second is None:
+        return None
+    if gold is None:
+        known = ", ".join(_NAMES["gold"])
+        raise UnscoredError("the header names no score", path, 1, f"A column of scores is one of {known}.")
+    return RowFields(gold, first, second, split=places["split"])
