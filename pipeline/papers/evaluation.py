@@ -10,7 +10,7 @@ from paraforge.base.markdown import text_table
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.papers.transfer.scores import TransferScore
-from paraforge.papers.transfer.tasks import FOLDS, Task, find_tasks, transfer_tasks
+from paraforge.papers.transfer.tasks import FOLDS, TASKS, Task, find_tasks
 
 FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
 
@@ -82,15 +82,14 @@ def evaluate_for_papers(
     """Evaluate a model on similarity, see `evaluate`, and on transfer tasks.
 
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` as well.
-    task_names: which of :func:`transfer_tasks`; none: all. folds: of tasks without a split. seed: of the
+    task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the
         tasks.
     fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, see
         :func:`paraforge.papers.fine_tuning.transfer.fine_tuner`. options: of `evaluate`.
 
     Raises as `evaluate`.
     """
-    known = transfer_tasks()
-    problems = [f"--task {name}: there are {', '.join(known)}" for name in task_names if name not in known]
+    problems = [f"--task {one}: there are {', '.join(TASKS)}" for one in task_names if one not in TASKS]
     if not transfer and (task_names or fine_tuner is not None):
         problems.append("--task and --fine-tune need --transfer")
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]

@@ -21,7 +21,6 @@ from paraforge.embeddings.learning.batches import TokenBatch
 from paraforge.embeddings.trainer.mega_batches import encode
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.fine_tuning.start import FineTuningParameters, start_model
-from paraforge.papers.transfer.files import Examples
 from paraforge.papers.transfer.relatedness import (
     SigmoidSoftmax,
     best_epoch,
@@ -29,7 +28,7 @@ from paraforge.papers.transfer.relatedness import (
     target_distribution,
 )
 from paraforge.papers.transfer.scores import pair_features, standardiser
-from paraforge.papers.transfer.tasks import Kind
+from paraforge.papers.transfer.tasks import Examples, Kind
 
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
 _ENCODER = "encoder"

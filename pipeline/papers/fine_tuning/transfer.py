@@ -22,10 +22,9 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.fine_tuning.fit import Fitted, Split, fine_tune
 from paraforge.papers.fine_tuning.start import FineTuningParameters, average_as_encoder
 from paraforge.papers.transfer.evaluate import fold_examples, held_out_examples
-from paraforge.papers.transfer.files import Examples
 from paraforge.papers.transfer.relatedness import held_out_pairs
 from paraforge.papers.transfer.scores import TransferScore, transfer_score
-from paraforge.papers.transfer.tasks import FOLDS, Task
+from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 _VERSION: Final = 2

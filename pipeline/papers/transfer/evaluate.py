@@ -13,7 +13,6 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
 from paraforge.embeddings.evaluation.similarity.comparing import Comparable, SentenceEmbedder
-from paraforge.papers.transfer.files import Examples
 from paraforge.papers.transfer.relatedness import Scores, relatedness
 from paraforge.papers.transfer.scores import (
     TransferScore,
@@ -24,7 +23,7 @@ from paraforge.papers.transfer.scores import (
     standardiser,
     transfer_score,
 )
-from paraforge.papers.transfer.tasks import FOLDS, Task
+from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 DEVELOPMENT_SHARE: Final = 0.1
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.vectors import FloatArray
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, Comparable, SentenceEmbedder
-from paraforge.papers.transfer.files import Examples
-from paraforge.papers.transfer.tasks import Task
+from paraforge.papers.transfer.tasks import Examples, Task
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters, units_of
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.transfer.files import Examples
+from paraforge.papers.transfer.tasks import Examples
 
 WORDS = [f"word{number}x" for number in range(40)]
 

@@ -15,9 +15,8 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
 from paraforge.papers.fine_tuning.start import FineTuningParameters
 from paraforge.papers.transfer.evaluate import do_task
-from paraforge.papers.transfer.files import Examples
 from paraforge.papers.transfer.relatedness import SigmoidSoftmax, target_distribution
-from paraforge.papers.transfer.tasks import Task
+from paraforge.papers.transfer.tasks import Examples, Task
 from tests.embeddings.trainer.equations import PARAMETERS
 from tests.papers.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
 

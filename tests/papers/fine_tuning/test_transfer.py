@@ -22,8 +22,7 @@ from paraforge.papers.fine_tuning.transfer import (
     task_splits,
 )
 from paraforge.papers.opening import open_model
-from paraforge.papers.transfer.files import Examples
-from paraforge.papers.transfer.tasks import Task
+from paraforge.papers.transfer.tasks import Examples, Task
 from tests.papers.fine_tuning.models import WORDS, make_model, related, sentiment
 from tests.papers.test_commands import run
 

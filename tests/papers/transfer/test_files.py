@@ -5,13 +5,18 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.papers.transfer import files
-from paraforge.papers.transfer.files import Examples
-from paraforge.papers.transfer.tasks import find_tasks, transfer_tasks
-from paraforge.papers.transfer.tasks.mrpc import read_mrpc
-from paraforge.papers.transfer.tasks.sick import read_sick
-from paraforge.papers.transfer.tasks.sst import read_sst_fine, read_sst_phrases
-from paraforge.papers.transfer.tasks.trec import read_trec, read_trec_labels
+from paraforge.papers.transfer import tasks as files
+from paraforge.papers.transfer.tasks import (
+    TASKS,
+    Examples,
+    find_tasks,
+    read_mrpc,
+    read_sick,
+    read_sst_fine,
+    read_sst_phrases,
+    read_trec,
+    read_trec_labels,
+)
 
 MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tA "dog"\tdog\n0\t3\t4\tcat\tsky\n'
 SICK = (
@@ -144,7 +149,7 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     found = {task.name: task for task in tasks}
     assert list(found) == ["MR", "CR", "SST binary", "TREC", "SICK-E", "SICK-R"]
     assert missing == ["SUBJ", "MPQA", "SST fine", "MRPC"]
-    assert set(transfer_tasks()) == {*found, *missing}
+    assert set(TASKS) == {*found, *missing}
     assert found["MR"].test is None
     assert found["SST binary"].development is not None
     assert found["TREC"].development is None
@@ -176,5 +181,5 @@ def test_the_layout_of_senteval(tmp_path: Path) -> None:
     for split in ("train", "trial", "test_annotated"):
         write(tmp_path / "SICK" / f"SICK_{split}.txt", SICK)
     tasks, missing = find_tasks([tmp_path])
-    assert [task.name for task in tasks] == list(transfer_tasks())
+    assert [task.name for task in tasks] == list(TASKS)
     assert missing == []

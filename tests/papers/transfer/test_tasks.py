@@ -1,8 +1,7 @@
 """Transfer tasks on small sets: what can be told apart is, what cannot is not; the same seed, the same
 figures."""
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
-from paraforge.embeddings.evaluation.evaluate import Evaluation, evaluate
+from paraforge.embeddings.evaluation.evaluate import Evaluation
+from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers
 from paraforge.papers.lexical import Jaccard
+from paraforge.papers.opening import open_model
 from paraforge.papers.transfer import evaluate as module
-from paraforge.papers.transfer import tasks
 from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer
-from paraforge.papers.transfer.files import Examples
 from paraforge.papers.transfer.relatedness import (
     SigmoidSoftmax,
     best_epoch,
@@ -27,9 +26,7 @@ from paraforge.papers.transfer.relatedness import (
     target_distribution,
 )
 from paraforge.papers.transfer.scores import f1_score, features, fixed_embedder
-from paraforge.papers.transfer.tasks import Task, find_tasks, transfer_tasks
-from paraforge.products.loading import open_model
-from tests.products.test_loading import save_word_model
+from paraforge.papers.transfer.tasks import Examples, Task, find_tasks
 
 
 class Numbers:
@@ -181,51 +178,13 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     train = Examples(examples, None, ["a", "b"] * 30)
     score = do_task(Numbers(), Task("x", "classification", train, None, train, "test", positive))
     assert (score.f1 is None) == (positive is None)
-    lines = Evaluation("m", "kind", transfer=[score]).lines()
+    lines = PaperEvaluation(Evaluation("m", "kind"), [score]).lines()
     assert any(" F1 " in line for line in lines) == (positive is not None)
 
 
-MODULE = '''
-from paraforge.papers.transfer.files import read_labelled
-from paraforge.papers.transfer.tasks import ClassificationTask, one_file
-
-
-class Weather(ClassificationTask):
-    """Whether a sentence is about the weather."""
-
-    name = "Weather"
-    layouts = (one_file(read_labelled, "weather.tsv"),)
-'''
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A directory; its folder ``modules`` is beside the package, and its modules are found as its own."""
-    yield tmp_path
-    transfer_tasks.cache_clear()
-    sys.modules.pop(f"{tasks.__name__}.weather", None)
-
-
-def test_a_file_is_all_that_a_task_needs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = list(transfer_tasks())
-    assert usual == [
-        *("MR", "CR", "SUBJ", "MPQA", "SST binary", "SST fine", "TREC", "MRPC", "SICK-E", "SICK-R"),
-    ]
-    rows = [f"{number % 2}\t{'the dog runs' if number % 2 else 'a cat sits'}\n" for number in range(40)]
-    (folder / "weather.tsv").write_text("".join(rows))
-    save_word_model(folder / "model")
-    arguments = {"transfer": [folder], "task_names": ["Weather"]}
+def test_an_unknown_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
-        evaluate(str(folder / "model"), open_model, **arguments)
-    (folder / "modules").mkdir()
-    (folder / "modules" / "weather.py").write_text(MODULE)
-    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(folder / "modules")])
-    transfer_tasks.cache_clear()
-    assert list(transfer_tasks()) == [*usual, "Weather"]
-    (task,), missing = find_tasks([folder])
-    assert (task.name, len(task.train), missing) == ("Weather", 40, usual)
-    (score,) = evaluate(str(folder / "model"), open_model, **arguments).transfer
-    assert (score.name, score.accuracy) == ("Weather", 100)
+        evaluate_for_papers("jaccard", open_model, transfer=[tmp_path], task_names=["Weather"])
 
 
 @pytest.mark.parametrize(
