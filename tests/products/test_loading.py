@@ -10,7 +10,7 @@ import paraforge
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.corpus.scoring import general
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, save_sif
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage

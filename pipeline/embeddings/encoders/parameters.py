@@ -1,7 +1,7 @@
 """Architectures of sentence encoders: one class a kind, nested for sums and concatenations.
 
 Those that the package's configurations name are here, so that parameters are checked without importing torch.
-Any other is a file KIND.py in this directory with such a class and its network; another package names its own
+The others are in the modules that `_MODULES` names, each next to its network; another package names its own
 module in the entry point KIND of the group `paraforge.encoders`.
 """
 
@@ -84,7 +84,7 @@ class AverageParameters(VectorParameters):
 
     def network(self, table: Tensor) -> Encoder:
         """Without compositional parameters."""
-        from paraforge.embeddings.encoders.average import Average
+        from paraforge.embeddings.encoders.averages import Average
 
         return Average(table, self.unit)
 
@@ -114,7 +114,7 @@ class LstmParameters(VectorParameters):
 
     def network(self, table: Tensor) -> Encoder:
         """One direction, or two."""
-        from paraforge.embeddings.encoders.lstm import PooledLstm
+        from paraforge.embeddings.encoders.recurrent import PooledLstm
 
         return PooledLstm(table, self)
 
@@ -137,7 +137,7 @@ def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
 
 
 def _parameters_of(kind: object) -> type[VectorParameters] | None:
-    files = found_modules(_PACKAGE)
+    files = {**found_modules(_PACKAGE), **{one: f"{_PACKAGE}.{name}" for one, name in _MODULES.items()}}
     if not isinstance(kind, str) or kind in _USUAL or kind not in files:
         return None
     # Not every module here is an encoder's, e.g. this one.
@@ -149,11 +149,15 @@ def _parameters_of(kind: object) -> type[VectorParameters] | None:
 
 def encoders_with_files() -> dict[str, type[VectorParameters]]:
     """The kinds that have a file of their own. Imports torch."""
-    found = {kind: _parameters_of(kind) for kind in found_modules(_PACKAGE)}
+    found = {kind: _parameters_of(kind) for kind in sorted({*_MODULES, *found_modules(_PACKAGE)})}
     return {kind: parameters for kind, parameters in found.items() if parameters is not None}
 
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
+_MODULES: Final = {
+    **dict.fromkeys(("weights", "projection", "dan"), "averages"),
+    **dict.fromkeys(("rnn", "identity_rnn", "lstm_last"), "recurrent"),
+}
 _USUAL: Final = ("average", "lstm", "blstm", "addition", "concatenation")
 if TYPE_CHECKING:
     EncoderParameters = VectorParameters | CombinationParameters

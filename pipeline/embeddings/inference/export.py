@@ -15,7 +15,7 @@ from paraforge.base.markdown import Code, code, escape, table
 from paraforge.base.shards.work import link_or_copy, replaced_directory
 from paraforge.base.text.vocabulary import WORD, WORD_UNITS
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.build import Addition, Combination
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,

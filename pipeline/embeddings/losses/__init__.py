@@ -60,7 +60,7 @@ _USUAL = {"margin": True, "softmax": False}
 
 def loss_names() -> list[str]:
     """What `training.loss` may be."""
-    return list(found_modules(__name__))
+    return sorted(found_modules(__name__))
 
 
 def loss_named(name: str) -> Loss:

@@ -164,7 +164,7 @@ def _train(
     parameters: ParagramParameters, data: TrainingData, directory: Path, resources: Resources
 ) -> dict[str, Any]:
     """Train the table in `directory / MODEL`; returns what the report says about it."""
-    from paraforge.embeddings.encoders.average import Average
+    from paraforge.embeddings.encoders.averages import Average
     from paraforge.embeddings.trainer.initial import random_table
     from paraforge.embeddings.trainer.objective import encoder_trainer
     from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
-from paraforge.embeddings.encoders.packing import PackedSentences, pack
+from paraforge.embeddings.encoders.recurrent import PackedSentences, pack
 from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
 from paraforge.papers.unrolling.likelihood import SampledWords, negative_log_likelihood
 from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters

@@ -8,7 +8,7 @@ import torch
 from paraforge.base.text.units import parts_of_words
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from scripts.train_scorer import TRAINED_ON, wordnet_pairs, write_pairs, write_scorer

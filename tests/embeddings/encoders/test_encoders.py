@@ -13,8 +13,6 @@ from paraforge.base.errors import ConfigurationError
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings import encoders
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.lstm import packed_lstm
-from paraforge.embeddings.encoders.packing import pack
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -22,6 +20,7 @@ from paraforge.embeddings.encoders.parameters import (
     named_encoder,
 )
 from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.encoders.recurrent import pack, packed_lstm
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import train_model

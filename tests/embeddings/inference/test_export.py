@@ -11,7 +11,7 @@ import paraforge
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import UNKNOWN, WORD_UNITS, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,

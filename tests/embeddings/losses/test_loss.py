@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings import losses
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.losses.distil import distillation_loss
 from paraforge.embeddings.losses.margin import margin_loss
 from paraforge.embeddings.losses.softmax import softmax_loss

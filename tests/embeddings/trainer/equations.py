@@ -5,10 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paraforge.embeddings.encoders.averages import DanParameters, ProjectionParameters, WeightsParameters
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.dan import DanParameters
-from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
-from paraforge.embeddings.encoders.lstm_last import LstmLastParameters
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
@@ -16,10 +14,8 @@ from paraforge.embeddings.encoders.parameters import (
     LstmParameters,
     VectorParameters,
 )
-from paraforge.embeddings.encoders.projection import ProjectionParameters
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.encoders.rnn import RnnParameters
-from paraforge.embeddings.encoders.weights import WeightsParameters
+from paraforge.embeddings.encoders.recurrent import IdentityRnnParameters, LstmLastParameters, RnnParameters
 from paraforge.embeddings.learning.batches import Bags
 
 ROWS, SIZE, OUTPUT = 9, 4, 3

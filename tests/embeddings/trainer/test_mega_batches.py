@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.trainer import mega_batches as module
 from paraforge.embeddings.trainer.mega_batches import (
     distinct_ids,

@@ -16,13 +16,13 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.identity_rnn import IdentityRnnParameters
 from paraforge.embeddings.encoders.parameters import (
     AverageParameters,
     CombinationParameters,
     LstmParameters,
     VectorParameters,
 )
+from paraforge.embeddings.encoders.recurrent import IdentityRnnParameters
 from paraforge.embeddings.trainer import model as model_module
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel

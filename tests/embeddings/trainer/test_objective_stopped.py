@@ -17,7 +17,7 @@ from paraforge.base import interrupts
 from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder

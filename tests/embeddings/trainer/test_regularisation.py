@@ -9,7 +9,7 @@ import torch
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.encoders.weights import WeightedAverage
+from paraforge.embeddings.encoders.averages import WeightedAverage
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel

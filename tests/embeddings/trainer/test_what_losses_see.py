@@ -14,7 +14,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.text.pair_blocks import read_pair_file
 from paraforge.base.text.units import Words
 from paraforge.embeddings import losses
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.inference.export import export_model
 from paraforge.embeddings.trainer import teacher as teacher_module
 from paraforge.embeddings.trainer.data import TrainingData

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
-from paraforge.embeddings.encoders.average import Average
+from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.trainer import objective
 from paraforge.embeddings.trainer.objective import encoder_trainer

@@ -1,0 +1,129 @@
+"""Encoders that average: the mean of a sentence's vectors, weighted, or through one or more layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from paraforge.embeddings.encoders.parameters import VectorParameters
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.learning.batches import TokenBatch, bag_mean
+
+
+class Average(TableEncoder):
+    """Mean of the vectors of words, character trigrams or SentencePiece pieces; no compositional
+    parameters."""
+
+    def __init__(self, table: Tensor, unit: str = "word") -> None:
+        super().__init__(table, unit)
+        self.dimension = table.shape[1]
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The zero vector for a sentence without tokens."""
+        return bag_mean(self.rows(tables), batch[self.unit])
+
+
+WEIGHTS = "weights"
+
+
+class WeightsParameters(VectorParameters):
+    """Mean of fixed vectors, each times its unit's weight, which starts at 1; choose a learning rate for
+    numbers of that size."""
+
+    kind: Literal["weights"] = "weights"
+    fixed: bool = Field(True, description="whether the vectors stay as they start")
+
+    def network(self, table: Tensor) -> WeightedAverage:
+        """All weights 1."""
+        return WeightedAverage(table, self.unit)
+
+
+class WeightedAverage(TableEncoder):
+    """`sum a_w x_w / n` over a sentence's n tokens; `weights`: a, (vocabulary, 1)."""
+
+    def __init__(self, table: Tensor, unit: str) -> None:
+        super().__init__(table, unit)
+        self.dimension = table.shape[1]
+        self.weights = nn.Parameter(torch.ones(len(table), 1))
+
+    def table_units(self) -> dict[str, str]:
+        """Vectors and weights."""
+        return {**super().table_units(), WEIGHTS: self.unit}
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The zero vector for a sentence without tokens."""
+        weights = self.weights if tables is None else tables[WEIGHTS]
+        return bag_mean(self.rows(tables) * weights, batch[self.unit])
+
+
+class ProjectionParameters(VectorParameters):
+    """The mean through a linear layer (W16 Eq. 2)."""
+
+    kind: Literal["projection"] = "projection"
+    output_dimension: int = Field(300, ge=1, description="of a sentence's vector")
+
+    def network(self, table: Tensor) -> Projection:
+        """The network with these dimensions."""
+        return Projection(table, self.unit, self.output_dimension)
+
+
+class Projection(TableEncoder):
+    """`W_p mean + b`."""
+
+    def __init__(self, table: Tensor, unit: str, output_dimension: int) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        self.linear = nn.Linear(table.shape[1], output_dimension)
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        vectors = self.linear(bag_mean(self.rows(tables), bags))
+        return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
+
+
+Activation = Literal["tanh", "relu"]
+
+
+class DanParameters(VectorParameters):
+    """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
+
+    kind: Literal["dan"] = "dan"
+    output_dimension: int = Field(300, ge=1, description="of a sentence's vector, and of each layer")
+    layers: Literal[1, 2] = Field(1, description="number of layers")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of each layer")
+
+    def network(self, table: Tensor) -> DeepAverage:
+        """The network with these dimensions."""
+        return DeepAverage(table, self.unit, self.output_dimension, self.layers, self.activation)
+
+
+class DeepAverage(TableEncoder):
+    """`f(W_2 f(W_1 mean + b_1) + b_2)`, or its first layer alone."""
+
+    def __init__(
+        self,
+        table: Tensor,
+        unit: str,
+        output_dimension: int,
+        layers: int = 1,
+        activation: Activation = "tanh",
+    ) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        sizes = [table.shape[1]] + [output_dimension] * layers
+        stack: list[nn.Module] = []
+        for before, after in pairwise(sizes):
+            stack += [nn.Linear(before, after), nn.Tanh() if activation == "tanh" else nn.ReLU()]
+        self.layers = nn.Sequential(*stack)
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        vectors = self.layers(bag_mean(self.rows(tables), bags))
+        return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)

@@ -1,0 +1,443 @@
+"""Encoders that read a sentence token by token: RNNs and LSTMs, over sentences packed without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from paraforge.embeddings.encoders.parameters import LstmParameters, VectorParameters
+from paraforge.embeddings.encoders.protocol import TableEncoder
+from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, offsets_of, take_rows
+
+
+@dataclass(frozen=True)
+class PackedSentences:
+    """A batch without its empty sentences, in packed order.
+
+    tokens: ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a t-th token.
+    sorted_sentences: the sentence at each place, longest first, those without tokens last.
+    place: the packed place of each token of the original order, int64 (tokens,).
+    """
+
+    tokens: Bags
+    batch_sizes: Tensor
+    sorted_sentences: Tensor
+    place: Tensor
+    offsets: Tensor
+
+    def __bool__(self) -> bool:
+        """Whether there is any token at all: torch's recurrent modules refuse an empty sequence."""
+        return len(self.place) > 0
+
+    def vectors(self, rows: Tensor) -> PackedSequence:
+        """Vectors of the tokens as torch's recurrent modules take them."""
+        return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)
+
+    def mean(self, states: Tensor) -> Tensor:
+        """Mean over each sentence's tokens of (tokens, dimension) in packed order; 0 for a sentence without
+        tokens."""
+        return bag_mean(states, Bags(self.place, self.offsets))
+
+    def maximum(self, states: Tensor) -> Tensor:
+        """Of each element the maximum over a sentence's tokens of (tokens, dimension) in packed order; 0 for
+        a sentence without tokens. Equal maxima share the gradient."""
+        size = states.shape[1]
+        sentence = Bags(self.place, self.offsets).sentences.unsqueeze(1).expand(-1, size)
+        none = states.new_zeros(len(self.offsets) - 1, size)
+        return none.scatter_reduce(0, sentence, states[self.place], "amax", include_self=False)
+
+    def last(self, states: Tensor) -> Tensor:
+        """The last token's row of (tokens, dimension) in packed order; 0 for a sentence without tokens."""
+        has_tokens = self.offsets.diff() > 0
+        lasts = self.place[self.offsets[1:][has_tokens] - 1]
+        return bag_mean(states, Bags(lasts, offsets_of(has_tokens.long())))
+
+
+def in_full_precision(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
+    """Hidden states of every token, (tokens, dimension), in packed order. On CUDA autocast runs torch's
+    recurrent modules in float16, even where bfloat16 is asked for."""
+    with torch.autocast(vectors.data.device.type, enabled=False):
+        states, _ = cell(vectors)
+    return states.data
+
+
+def pack(bags: Bags) -> PackedSentences:
+    """Sort the sentences by falling length, stably, and put their tokens in packed order."""
+    lengths = bags.lengths
+    sorted_sentences = lengths.argsort(descending=True, stable=True)
+    device, tokens = lengths.device, len(bags.ids)
+    # torch wants the sizes on the CPU. They are computed there, so that a GPU is waited for once.
+    on_cpu = lengths.cpu()
+    longest = int(on_cpu.max()) if len(on_cpu) else 0
+    # How many sentences are longer than t: the sorted lengths, counted.
+    counts = torch.bincount(on_cpu, minlength=longest + 1)
+    batch_sizes = len(on_cpu) - counts.cumsum(0)[:longest]
+    step_offsets = offsets_of(batch_sizes).to(device, non_blocking=True)
+    step = torch.arange(longest, device=device).repeat_interleave(step_offsets.diff(), output_size=tokens)
+    number = torch.arange(tokens, device=device)
+    position = bags.offsets[sorted_sentences[number - step_offsets[step]]] + step
+    place = torch.empty_like(position)
+    place[position] = number
+    packed = Bags(bags.ids[position], step_offsets)
+    return PackedSentences(packed, batch_sizes, sorted_sentences, place, bags.offsets)
+
+
+class RnnParameters(VectorParameters):
+    """Recurrent network, last state (W16 Eq. 3-4)."""
+
+    kind: Literal["rnn"] = "rnn"
+    output_dimension: int = Field(300, ge=1, description="of the state")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
+    recurrence: Literal["identity", "random"] = Field(
+        "identity",
+        description="what W_h starts as; random, as in Wieting 2016, knows the last words alone, and all "
+        "sentences become alike",
+    )
+
+    def network(self, table: Tensor) -> LastStateRnn:
+        """The network with these dimensions."""
+        return LastStateRnn(table, self.unit, self.output_dimension, self.activation, self.recurrence)
+
+
+class LastStateRnn(TableEncoder):
+    """`h_t = f(W_x x_t + W_h h_(t-1) + b)`; the sentence is the state after its last token."""
+
+    def __init__(
+        self,
+        table: Tensor,
+        unit: str,
+        output_dimension: int,
+        activation: Literal["tanh", "relu"] = "tanh",
+        recurrence: Literal["identity", "random"] = "identity",
+    ) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        self.recurrence = recurrence
+        self.cell = nn.RNN(table.shape[1], output_dimension, nonlinearity=activation)
+
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """With the identity as W_h a fresh state has all words (Le et al. 2015)."""
+        super().start(bound, generator)
+        if self.recurrence == "identity":
+            nn.init.eye_(self.get_parameter("cell.weight_hh_l0"))
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        sentences = pack(batch[self.unit])
+        if not sentences:
+            return self.table.new_zeros(len(batch[self.unit]), self.dimension)
+        return sentences.last(in_full_precision(self.cell, sentences.vectors(self.rows(tables))))
+
+
+class IdentityRnnParameters(VectorParameters):
+    """Recurrent network that starts as the mean (W16 3); lambda_composition, 0 by default, pulls to it."""
+
+    kind: Literal["identity_rnn"] = "identity_rnn"
+
+    def network(self, table: Tensor) -> IdentityRnn:
+        """The network with these dimensions."""
+        return IdentityRnn(table, self.unit)
+
+
+class IdentityRnn(TableEncoder):
+    """`h_t = W_x x_t + W_h h_(t-1) + b` with W_x = W_h = I and b = 0 at first; the last state divided by the
+    length."""
+
+    def __init__(self, table: Tensor, unit: str) -> None:
+        super().__init__(table, unit)
+        self.dimension = dimension = table.shape[1]
+        self.input_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
+        self.state_weight = nn.Parameter(torch.eye(dimension, dtype=table.dtype))
+        self.bias = nn.Parameter(torch.zeros(dimension, dtype=table.dtype))
+
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """It is made as the mean."""
+
+    def anchors(self) -> dict[str, Tensor]:
+        """Identity and zero: what the parameters start as."""
+        return {
+            "input_weight": torch.eye(self.dimension, dtype=self.bias.dtype),
+            "state_weight": torch.eye(self.dimension, dtype=self.bias.dtype),
+            "bias": torch.zeros(self.dimension, dtype=self.bias.dtype),
+        }
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        sentences = pack(bags)
+        inputs = nn.functional.linear(sentences.vectors(self.rows(tables)).data, self.input_weight, self.bias)
+        state = inputs.new_zeros(0)
+        states = []
+        for step, current in enumerate(inputs.split(sentences.batch_sizes.tolist())):
+            state = current if step == 0 else current + state[: len(current)] @ self.state_weight.T
+            states.append(state)
+        if not states:
+            return inputs.new_zeros(len(bags), self.dimension)
+        last = sentences.last(torch.cat(states))
+        return last / bags.lengths.clamp(min=1).unsqueeze(1)
+
+
+class LstmLastParameters(VectorParameters):
+    """LSTM with peepholes, last state, with or without output gate (W16 Eq. 5-10)."""
+
+    kind: Literal["lstm_last"] = "lstm_last"
+    output_dimension: int = Field(300, ge=1, description="of the state")
+    output_gate: bool = Field(True, description="without one the state is tanh of the cell")
+
+    def network(self, table: Tensor) -> LastStateLstm:
+        """The network with these dimensions."""
+        return LastStateLstm(table, self.unit, self.output_dimension, self.output_gate)
+
+
+class LastStateLstm(TableEncoder):
+    """Gates see the cell through peepholes (Gers 2003), which are diagonal; without output gate `h_t =
+    tanh(c_t)`.
+
+    weight_input, weight_state: for the gates i, f, the cell, and o where there is one, one below the other.
+    """
+
+    def __init__(self, table: Tensor, unit: str, output_dimension: int, output_gate: bool = True) -> None:
+        super().__init__(table, unit)
+        self.dimension = output_dimension
+        self.output_gate = output_gate
+        gates = 4 if output_gate else 3
+        self.weight_input = nn.Parameter(table.new_empty(gates * output_dimension, table.shape[1]))
+        self.weight_state = nn.Parameter(table.new_empty(gates * output_dimension, output_dimension))
+        self.bias = nn.Parameter(table.new_empty(gates * output_dimension))
+        self.peephole_input = nn.Parameter(table.new_empty(output_dimension))
+        self.peephole_forget = nn.Parameter(table.new_empty(output_dimension))
+        if output_gate:
+            self.peephole_output = nn.Parameter(table.new_empty(output_dimension))
+
+    def extra_repr(self) -> str:
+        """For the fingerprint of a training run."""
+        return f"output_gate={self.output_gate}"
+
+    def start(self, bound: float, generator: torch.Generator) -> None:
+        """The forget gate's bias is 1, or the last state would know the last words alone: a full stop."""
+        super().start(bound, generator)
+        with torch.no_grad():
+            self.bias[self.dimension : 2 * self.dimension] = 1
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        bags = batch[self.unit]
+        sentences = pack(bags)
+        inputs = nn.functional.linear(sentences.vectors(self.rows(tables)).data, self.weight_input, self.bias)
+        states = []
+        state = cell = inputs.new_zeros(len(bags), self.dimension)
+        for current in inputs.split(sentences.batch_sizes.tolist()):
+            active = len(current)
+            state, cell = self._step(current, state[:active], cell[:active])
+            states.append(state)
+        if not states:
+            return state
+        return sentences.last(torch.cat(states))
+
+    def _step(self, inputs: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        parts = (inputs + state @ self.weight_state.T).chunk(4 if self.output_gate else 3, dim=1)
+        input_gate = torch.sigmoid(parts[0] + self.peephole_input * cell)
+        forget_gate = torch.sigmoid(parts[1] + self.peephole_forget * cell)
+        cell = forget_gate * cell + input_gate * torch.tanh(parts[2])
+        state = torch.tanh(cell)
+        if self.output_gate:
+            state = torch.sigmoid(parts[3] + self.peephole_output * cell) * state
+        return state, cell
+
+
+class PooledLstm(TableEncoder):
+    """One LSTM layer; of two directions the states are averaged or put side by side, then pooled."""
+
+    def __init__(self, table: Tensor, parameters: LstmParameters) -> None:
+        super().__init__(table, parameters.unit)
+        size, self.bidirectional = parameters.output_dimension, parameters.kind == "blstm"
+        self.side_by_side = self.bidirectional and parameters.directions == "concatenation"
+        self.dimension = 2 * size if self.side_by_side else size
+        self.scramble = parameters.scramble
+        self.pooling = parameters.pooling
+        self.cell = nn.LSTM(table.shape[1], size, bidirectional=self.bidirectional)
+
+    def extra_repr(self) -> str:
+        """For the fingerprint of a training run."""
+        others = "" if self.pooling == "mean" else f", pooling={self.pooling}"
+        return f"scramble={self.scramble}{others}" + (", concatenation" if self.side_by_side else "")
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(sentences, output dimension); 0 for a sentence without tokens."""
+        sentences = pack(batch[self.unit])
+        if not sentences:
+            return self.table.new_zeros(len(batch[self.unit]), self.dimension)
+        vectors = sentences.vectors(self.rows(tables))
+        if self.table.device.type == "cpu":
+            directions = self._directions(vectors)
+        else:
+            directions = list(in_full_precision(self.cell, vectors).split(self.cell.hidden_size, dim=1))
+        if self.side_by_side:
+            states = torch.cat(directions, dim=1)
+        else:
+            states = directions[0] if len(directions) == 1 else (directions[0] + directions[1]) / 2
+        return sentences.maximum(states) if self.pooling == "max" else sentences.mean(states)
+
+    def _directions(self, vectors: PackedSequence) -> list[Tensor]:
+        """The states that `self.cell` gives, forward and backward, faster than torch does it on a CPU."""
+        sizes = vectors.batch_sizes.tolist()
+        products = torch.bfloat16 if torch.is_autocast_enabled("cpu") else None
+        directions = []
+        for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
+            weight_input, weight_state, bias_input, bias_state = (
+                getattr(self.cell, f"{name}_l0{suffix}")
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            )
+            bias = bias_input + bias_state
+            directions.append(
+                packed_lstm(vectors.data, sizes, weight_input, weight_state, bias, suffix != "", products)
+            )
+        return directions
+
+
+_Step = tuple[slice, slice | None]
+"""Rows of a step; and of those, as rows of the step that it follows, how many continue: None at the start."""
+
+
+def packed_lstm(
+    inputs: Tensor,
+    batch_sizes: list[int],
+    weight_input: Tensor,
+    weight_state: Tensor,
+    bias: Tensor,
+    reverse: bool = False,
+    products: torch.dtype | None = None,
+) -> Tensor:
+    """Hidden states of every token, (tokens, H), in packed order; the first state and cell are 0.
+
+    inputs: (tokens, dimension), all first tokens, then all second ones, ..., of sentences by falling length.
+        batch_sizes: sentences that have a t-th token.
+    weight_input: (4 H, dimension), weight_state: (4 H, H), bias: (4 H,); gates in torch's order.
+    reverse: from each sentence's last token to its first. products: type of matrix products, e.g. bfloat16.
+    """
+    return _PackedLstm.apply(inputs, batch_sizes, weight_input, weight_state, bias, reverse, products)  # type: ignore[no-untyped-call]  # of torch
+
+
+def _steps(batch_sizes: list[int], reverse: bool) -> list[_Step]:
+    """Rows of each step in order, and of the step before those that they continue; a sentence that joins
+    starts at 0."""
+    starts = [0]
+    for size in batch_sizes:
+        starts.append(starts[-1] + size)
+    rows = [slice(first, last) for first, last in pairwise(starts)]
+    if reverse:
+        rows.reverse()
+    steps: list[_Step] = []
+    for before, current in zip([None, *rows], rows, strict=False):
+        if before is None:
+            steps.append((current, None))
+        else:
+            going_on = min(before.stop - before.start, current.stop - current.start)
+            steps.append((current, slice(before.start, before.start + going_on)))
+    return steps
+
+
+def _product(first: Tensor, second: Tensor, products: torch.dtype | None) -> Tensor:
+    if products is None or products == first.dtype:
+        return first @ second
+    return (first.to(products) @ second.to(products)).to(first.dtype)
+
+
+class _PackedLstm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        batch_sizes: list[int],
+        weight_input: Tensor,
+        weight_state: Tensor,
+        bias: Tensor,
+        reverse: bool,
+        products: torch.dtype | None,
+    ) -> Tensor:
+        size = weight_state.shape[1]
+        with torch.autocast("cpu", enabled=False):
+            gates = _product(inputs, weight_input.T, products).add_(bias)
+            transposed = weight_state.T.contiguous()
+            if products is not None:
+                transposed = transposed.to(products)
+            states, cells = inputs.new_empty(len(inputs), size), inputs.new_empty(len(inputs), size)
+            tanh_cells = inputs.new_empty(len(inputs), size)
+            steps = _steps(batch_sizes, reverse)
+            for rows, before in steps:
+                gate, cell = gates[rows], cells[rows]
+                if before is not None:
+                    part = gate[: before.stop - before.start]
+                    if products is None:
+                        part.addmm_(states[before], transposed)
+                    else:
+                        part.add_(states[before].to(products) @ transposed)
+                gate[:, : 2 * size].sigmoid_()
+                gate[:, 2 * size : 3 * size].tanh_()
+                gate[:, 3 * size :].sigmoid_()
+                into, forget, candidate, out = gate.chunk(4, dim=1)
+                torch.mul(into, candidate, out=cell)
+                if before is not None:
+                    going_on = before.stop - before.start
+                    cell[:going_on].addcmul_(forget[:going_on], cells[before])
+                torch.tanh(cell, out=tanh_cells[rows])
+                torch.mul(out, tanh_cells[rows], out=states[rows])
+        ctx.save_for_backward(inputs, weight_input, weight_state, gates, states, cells, tanh_cells)
+        ctx.steps = steps
+        ctx.products = products
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, weight_input, weight_state, gates, states, cells, tanh_cells = ctx.saved_tensors
+        products: torch.dtype | None = ctx.products
+        steps: list[_Step] = ctx.steps
+        size = weight_state.shape[1]
+        d_states = gradients[0].clone()
+        d_cells = torch.zeros_like(d_states)
+        d_gates = torch.empty_like(gates)
+        before_states = torch.zeros_like(states)
+        weight = weight_state if products is None else weight_state.to(products)
+        for rows, before in reversed(steps):
+            into, forget, candidate, out = gates[rows].chunk(4, dim=1)
+            d_into, d_forget, d_candidate, d_out = d_gates[rows].chunk(4, dim=1)
+            d_state, d_cell, tanh_cell = d_states[rows], d_cells[rows], tanh_cells[rows]
+            # d tanh(c) / d c = 1 - tanh(c)^2, d sigmoid(x) / d x = s (1 - s)
+            flow = d_state * out
+            d_cell.add_(flow).addcmul_(flow, tanh_cell.square(), value=-1)
+            torch.mul(d_state, tanh_cell, out=d_out)
+            torch.mul(d_cell, candidate, out=d_into)
+            torch.mul(d_cell, into, out=d_candidate)
+            d_forget.zero_()
+            if before is not None:
+                going_on = before.stop - before.start
+                torch.mul(d_cell[:going_on], cells[before], out=d_forget[:going_on])
+                torch.mul(d_cell[:going_on], forget[:going_on], out=d_cells[before])
+                before_states[rows][:going_on] = states[before]
+            gate, d_gate = gates[rows], d_gates[rows]
+            for part in (slice(0, 2 * size), slice(3 * size, 4 * size)):
+                share = gate[:, part]
+                d_gate[:, part].mul_(share - share.square())
+            d_gate[:, 2 * size : 3 * size].mul_(1 - candidate.square())
+            if before is not None:
+                d_states[before].add_(
+                    d_gate[:going_on] @ weight
+                    if products is None
+                    else d_gate[:going_on].to(products) @ weight
+                )
+        return (
+            _product(d_gates, weight_input, products),
+            None,
+            _product(d_gates.T, inputs, products),
+            _product(d_gates.T, before_states, products),
+            d_gates.sum(0),
+            None,
+            None,
+        )
