@@ -12,8 +12,6 @@ from pydantic import BaseModel
 from paraforge.base.errors import ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging
-from paraforge.base.shards.step import check_bytes
-from paraforge.base.shards.store import ShardView
 from paraforge.interface.configuration import Parameters, load_parameters
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.inputs import link_inputs
@@ -47,13 +45,6 @@ def parameters_of(stage: str) -> Parameters:
     watch.note_files(parameters)
     _watch = watch
     return parameters
-
-
-def check_inputs(*directories: Path) -> None:
-    """Read the shards of what a stage begins with, also pages that it does not need. Raises InputError: a
-    file is not the one that its directory's index names."""
-    for directory in directories:
-        check_bytes(ShardView(directory))
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from paraforge.embeddings.trainer.train_model import train_named_model
-from paraforge.stages.common import check_inputs, parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
@@ -12,8 +12,6 @@ def main() -> None:
     """Make models/embeddings/NAME, NAME being the argument."""
     name = sys.argv[1]
     parameters = parameters_of("embeddings")
-    if parameters.embeddings.corpus_pairs:
-        check_inputs(Path("data/corpus"))
     report = train_named_model(
         name,
         parameters.embeddings,

@@ -5,7 +5,7 @@ from pathlib import Path
 from paraforge.corpus.publication.held_out import open_held_out
 from paraforge.papers.lexicon_evaluation import evaluate_lexicon, read_lists
 from paraforge.products.lexicon.extraction import extract_lexicon
-from paraforge.stages.common import check_inputs, parameters_of, plain, run_stage
+from paraforge.stages.common import parameters_of, plain, run_stage
 from paraforge.stages.metrics import write_metrics
 
 OUTPUT = Path("data/lexicon")
@@ -18,8 +18,6 @@ def main() -> None:
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())
     inputs = [Path("data/translated"), Path("data/scored")]
     held_out = Path("data/held_out")
-    check_inputs(*inputs)
-    check_inputs(held_out)
     # What comes after this stage can do without: a corpus of which no pair is good enough has a report, too.
     report = extract_lexicon(
         inputs, OUTPUT, lexicon, parameters.resources, allow_empty=True, held_out=open_held_out(held_out)

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-from paraforge.products.paraphrasing.parameters import TRAIN
 from paraforge.products.paraphrasing.stage import build_paraphraser
-from paraforge.stages.common import check_inputs, parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:
     """Read parameters, build ``models/paraphraser``, write metrics."""
     parameters = parameters_of("paraphraser")
-    if parameters.paraphraser.model == TRAIN:
-        check_inputs(Path("data/corpus"))
     report = build_paraphraser(
         parameters.paraphraser,
         corpus=Path("data/corpus"),

@@ -4,13 +4,12 @@ from pathlib import Path
 
 from paraforge.base.logs import say_result
 from paraforge.interface.report.html import write_report
-from paraforge.stages.common import check_inputs, parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 
 
 def main() -> None:
     """Write reports/report.html of data/corpus and of what is next to it."""
     parameters = parameters_of("report")
-    check_inputs(Path("data/corpus"), Path("data/rejected"))
     write_report(
         Path("data/corpus"),
         Path("reports/report.html"),

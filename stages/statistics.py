@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paraforge.corpus.statistics.statistics import describe_corpus
 from paraforge.corpus.statistics.tables import metrics, write_tables
-from paraforge.stages.common import check_inputs, parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
@@ -12,7 +12,6 @@ def main() -> None:
     """Describe data/translated and data/scored, with the deciles of data/selected."""
     parameters = parameters_of("statistics")
     inputs = [Path("data/translated"), Path("data/scored")]
-    check_inputs(*inputs, Path("data/selected"))
     statistics = describe_corpus(inputs, Path("data/selected"), parameters.statistics, parameters.resources)
     write_tables(statistics, Path("data/statistics"), Path("plots"))
     write_metrics("statistics", metrics(statistics))

@@ -3,16 +3,13 @@
 from pathlib import Path
 
 from paraforge.products.triplets.mining import mine_triplets
-from paraforge.products.triplets.parameters import NO_ENCODER
-from paraforge.stages.common import check_inputs, parameters_of, run_stage
+from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:
     """Mine data/triplets from data/corpus."""
     parameters = parameters_of("triplets")
-    if parameters.triplets.encoder != NO_ENCODER:
-        check_inputs(Path("data/corpus"))
     # What comes after this stage can do without: a corpus of which no pair is good enough has no triplets.
     report = mine_triplets(
         parameters.triplets,

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
-from paraforge.base.files import check_digests, remove_directory, write_digests
+from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.sealed import sealed_path
 from paraforge.base.shards.groups import GroupRanker
 
 _BLOCK = 1 << 20
@@ -35,8 +34,6 @@ def find_clusters(
 
     Returns the number of clusters and the rows of the largest one.
     """
-    if check_digests(ranking):  # begun or damaged, if there is one
-        remove_directory(ranking)
     ranker = GroupRanker(ranking)
     if not ranker.finished:
         with progress(total=rows, unit="pairs", description=description) as shown:
@@ -47,8 +44,7 @@ def find_clusters(
                 ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
                 shown.update(len(block))
             ranker.finish()
-        write_digests(ranking)
-    with sealed_path(output) as temporary:
+    with atomic_path(output) as temporary:
         roots = _numbers(temporary, rows)
         for first in range(0, rows, _BLOCK):
             roots[first : first + _BLOCK] = np.arange(first, min(first + _BLOCK, rows))

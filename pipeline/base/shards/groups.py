@@ -1,7 +1,6 @@
 """Finds, out of core, which rows of a corpus have the same key: duplicates, and who came first; a query of
 DuckDB over columns of shards that ends when the process is told to."""
 
-import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -15,8 +14,6 @@ from numpy.typing import NDArray
 from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path, remove_directory
 from paraforge.base.interrupts import check_interrupt
-
-logger = logging.getLogger(__name__)
 
 _MEMORY = "1GB"
 _MOST_THREADS = 8
@@ -75,9 +72,8 @@ class GroupRanker:
     key is repeated; of 30 and 60 million keys the process had 1.6 and 1.7 GB. Disk: 24 bytes per row while
     rows are added, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
 
-    A ranker lives in a directory and survives its process: rows that were written (:attr:`rows` of them)
-    need not be added again, and a finished ranker is opened as it is. Give each input a directory of its own:
-    nothing here can know that the keys of another run differ.
+    A ranker lives in a directory of its own. A finished one is opened as it is; what a killed process left of
+    an unfinished one is removed.
 
     Example:
         >>> ranker = GroupRanker(Path("work/ingest/pairs"))
@@ -93,33 +89,17 @@ class GroupRanker:
         """
         self.directory = directory
         self.held_rows = held_rows
+        self.rows = 0
         self._held: list[pa.Table] = []
+        self._parts: list[Path] = []
         self._results: NDArray[np.int64] | None = None
-        directory.mkdir(parents=True, exist_ok=True)
         finished = [int(path.stem.split("-")[1]) for path in directory.glob("repeated-*.npy")]
         self.finished = bool(finished)
-        self.rows = self._written = finished[0] if finished else self._rows_written()
-
-    def _rows_written(self) -> int:
-        """Rows in the files of keys; where one is damaged or missing, all are removed."""
-        rows = 0
-        for part in self._parts():
-            begin, end = map(int, part.stem.split("-")[1:])
-            try:
-                pq.read_metadata(part)
-                missing = begin != rows
-            except (OSError, pa.ArrowInvalid):
-                missing = True
-            if missing:
-                logger.warning("%s is damaged, or the file before it is missing: ranking anew", part)
-                remove_directory(self.directory)
-                self.directory.mkdir()
-                return 0
-            rows = end
-        return rows
-
-    def _parts(self) -> list[Path]:
-        return sorted(self.directory.glob("keys-*.parquet"))
+        if finished:
+            self.rows = finished[0]
+        else:
+            remove_directory(directory)
+            directory.mkdir(parents=True)
 
     def add(self, keys: Keys, rows: Rows | None = None, next_row: int | None = None) -> None:
         """Add the keys of further rows.
@@ -148,32 +128,29 @@ class GroupRanker:
         self._held.append(pa.table({**halves, "row": np.array(rows, np.int64)}))
         self.rows = last if next_row is None else next_row
         if sum(table.num_rows for table in self._held) >= self.held_rows:  # few large files, not many small
-            self.commit()
+            self._write()
 
-    def commit(self) -> None:
-        """Make what was added so far survive the process."""
-        if self.rows > self._written:
-            path = self.directory / f"keys-{self._written:015d}-{self.rows:015d}.parquet"
-            with atomic_path(path) as temporary:
-                pq.write_table(pa.concat_tables(self._held), temporary, use_dictionary=False)
+    def _write(self) -> None:
+        if self._held:
+            path = self.directory / f"keys-{len(self._parts):06d}.parquet"
+            pq.write_table(pa.concat_tables(self._held), path, use_dictionary=False)
             self._held.clear()
-            self._written = self.rows
+            self._parts.append(path)
 
     def finish(self) -> None:
         """Rank all rows; afterwards :meth:`ranks` can be asked. Does nothing on a finished ranker.
 
         Raises:
-            Interrupted: SIGTERM or Ctrl-C; the rows added are kept.
+            Interrupted: SIGTERM or Ctrl-C.
             InputError: the disk is full.
         """
         if self.finished:
             return
-        self.commit()
-        parts = self._parts()
+        self._write()
         with atomic_path(self._ranks) as temporary:
-            _rank(parts, self.directory / "spilled", temporary)
+            _rank(self._parts, self.directory / "spilled", temporary)
         self.finished = True
-        for part in parts:
+        for part in self._parts:
             part.unlink()
 
     @property

@@ -23,7 +23,6 @@ from paraforge.base.files import (
     read_json,
     remove,
     remove_directory,
-    sha256_file,
     sweep,
     sweep_once,
     sync_directory,
@@ -77,7 +76,7 @@ def write_begun(path: Path, begun: Begun) -> None:
 
 
 class WorkDirectory:
-    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its SHA-256 beside it.
+    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its rows and SHA-256 beside it.
 
     A key is the hash of everything that the result depends on, so nothing here ever grows stale:
     a changed parameter asks for other keys.
@@ -95,13 +94,10 @@ class WorkDirectory:
         return self.path / f"{key}.json"
 
     def find(self, key: str) -> ShardRecord | None:
-        """The finished shard with this key, or None if it is missing, damaged, truncated or another's. The
-        whole file is read: its SHA-256, its footer's key and its row count have to be right."""
+        """Find the finished shard with this key; None if its footer cannot be read or has another key."""
         path = self.file(key)
         try:
             record = read_json(self._record_file(key))
-            if sha256_file(path) != record["sha256"]:
-                return None
             metadata = pq.read_metadata(path)
             marked = (metadata.metadata or {}).get(_KEY, b"").decode()
             if marked != key or metadata.num_rows != record["rows"]:

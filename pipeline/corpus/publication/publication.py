@@ -20,7 +20,6 @@ from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS
-from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardRecord, ShardView, ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directories
 from paraforge.corpus.columns import COLUMNS
@@ -116,7 +115,6 @@ def publish(
     with ExitStack() as stack:
         work = WorkDirectory(STEP, resources.work)
         stack.enter_context(work.lock())
-        check_bytes(view)
         workers = threads_for(resources, view.total_rows)
         scratch = work.path / "groups"
         remove_directory(scratch)  # of a run that was killed

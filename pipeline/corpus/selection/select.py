@@ -13,7 +13,6 @@ from paraforge.base.files import remove_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.corpus.columns import COLUMNS
@@ -67,7 +66,6 @@ def select(
     work = WorkDirectory(STEP, resources.work)
     with ExitStack() as stack:
         stack.enter_context(work.lock())
-        check_bytes(view)
         wrong_pairs = find_wrong_pairs(inputs)
         asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
         judge = partial(verdict, parameters, asked, wrong_pairs)

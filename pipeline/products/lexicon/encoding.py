@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paraforge.base.files import read_json_or_none
+from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.sealed import remove_sealed, sealed_path, write_sealed_json
 from paraforge.base.text.idf import sentence_counts
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon import pair_table
@@ -61,9 +60,9 @@ class CountedWords:
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
-    """Write a table as one uncompressed Arrow file, which is read without copying, and seal it."""
+    """Write a table as one uncompressed Arrow file, which is read without copying, atomically."""
     with (
-        sealed_path(path) as temporary,
+        atomic_path(path) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):
@@ -108,7 +107,7 @@ def encode_piece(
     lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
     write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
     report = {"counted": len(sides[0]), **selected.dropped}
-    write_sealed_json(report_path, report)
+    write_json(report_path, report)
     return report
 
 
@@ -199,7 +198,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
             )
             sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
         write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
-    remove_sealed(file_of(directory, "tokens", index))
+    file_of(directory, "tokens", index).unlink(missing_ok=True)
     rows = np.zeros(words, np.int64)
     pair_table.count_row_increments(read_ids(ids_path), rows)
     return rows
@@ -220,6 +219,6 @@ def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
 
 
 def write_npy(array: npt.NDArray[Any], path: Path) -> None:
-    """Write an array as one ``.npy`` file, and seal it."""
-    with sealed_path(path) as temporary, temporary.open("wb") as file:
+    """Write an array as one ``.npy`` file, atomically."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)

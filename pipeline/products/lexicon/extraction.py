@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory, write_json
-from paraforge.base.sealed import can_resume
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
@@ -103,7 +102,7 @@ def extract_lexicon(
                     write_json(temporary / MANIFEST, manifest)
                 return counts, degrees, entries
 
-            resumed = can_resume(directory)
+            resumed = directory.is_dir()
             try:
                 counts, degrees, entries = extract()
             except (pa.ArrowException, ValueError, FileNotFoundError) as error:

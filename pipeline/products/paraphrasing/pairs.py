@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from paraforge import versions
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import check_digests, hash_json, read_json, sha256_file, write_digests, write_json
+from paraforge.base.files import hash_json, read_json, sha256_file, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
@@ -124,7 +124,7 @@ def prepare_pairs(
         }
     )[:32]
     directory = root / f"pairs-{key}"
-    if check_digests(directory):  # there is none, or it is damaged
+    if not directory.is_dir():
         first = _FirstPass(dataset, parameters, LeakageFilter(tests))
         parses = None if parser is None else parse_sentences(first.to_parse(), parser, resources)
         controls = first.controls(parses)
@@ -139,7 +139,6 @@ def prepare_pairs(
                 report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
             write_json(temporary / _RECORD, {"controls": controls.as_json(), "report": report})
             write_json(temporary / "controls.json", controls.as_json())
-            write_digests(temporary)
     controls = Controls.read(directory)
     return PreparedPairs(
         ShardDirectory(directory),

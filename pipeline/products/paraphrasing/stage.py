@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from paraforge import versions
 from paraforge.base.files import hash_json, read_json, sha256_file, write_digests, write_json
 from paraforge.base.interrupts import check_interrupt
-from paraforge.base.sealed import is_whole, write_sealed_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.base.text.paths import expand
@@ -193,11 +192,11 @@ def _train(
             others[PARSE_GENERATOR] = own / "model"
         publish(directory / "model", output, others)
         file = directory / "curve.json"
-        if not is_whole(file):  # of the finished model, measured once
+        if not file.is_file():  # of the finished model, measured once
             english = is_english(parameters.language)
             model = Paraphraser(output, "cpu", resources.thread_count())
             curve = control_curve(model, pairs.held_out_sources(CURVE_SENTENCES)) if english else []
-            write_sealed_json(file, curve)
+            write_json(file, curve)
     return history, pairs.report, read_json(file)
 
 

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import (
-    check_digests,
     hash_json,
     read_json,
     remove_directory,
-    write_digests,
     write_json,
 )
 from paraforge.base.progress import progress
@@ -137,7 +135,7 @@ def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
 
 def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
     try:
-        return not check_digests(found.path) and ShardDirectory(found.places).rows == ingested.rows
+        return (found.path / _COMPLETE).is_file() and ShardDirectory(found.places).rows == ingested.rows
     except InputError:
         return False
 
@@ -189,7 +187,6 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
             bar.update(record.rows)
     write_index(target.places, place_records, {"step": "places-of-sentences", "version": _VERSION})
     write_json(target.path / _COMPLETE, {"rows": asdict(rows)})
-    write_digests(target.path)
 
 
 def _own_rows(

@@ -16,11 +16,9 @@ from paraforge.base.files import remove_directory
 from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.libraries import merged
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import check_bytes
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
-    ShardView,
     ShardWriter,
     shard_name,
     write_index,
@@ -102,8 +100,6 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
     Returns rows by what the column ``pivot`` says. Raises InputError: a shard is damaged, the disk is full.
     """
     directories = {name: ShardDirectory(path) for name, path in pivots.items()}
-    for path in pivots.values():
-        check_bytes(ShardView(path))
     rows = {name: one.total_rows for name, one in directories.items()}
     work = WorkDirectory(STEP, resources.work)
     with work.lock(), replaced_directory(output) as temporary:

@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory
-from paraforge.base.sealed import is_whole, remove_sealed, write_sealed_json
+from paraforge.base.files import hash_json, read_json, read_json_or_none, remove_directory, write_json
 from paraforge.base.shards.libraries import Versions, described, installed, is_made_otherwise, merged
 from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import StepReport, check_bytes, run_step, shard_keys
+from paraforge.base.shards.step import StepReport, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
 from paraforge.base.shards.work import SUFFIX, WorkDirectory, replaced_directory
 from paraforge.translation.decoding.translator import Hypotheses
@@ -252,20 +251,20 @@ def _sum(one: StepReport, other: StepReport) -> StepReport:
 
 
 def _read_state(work: Path) -> Tasks | None:
-    """What a run left; None where there was none, or the files of its tasks are damaged."""
-    if not is_whole(work / _STATE):
+    """What a run left; None where there was none, or the index of its tasks cannot be read."""
+    if not (work / _STATE).is_file():
         return None
     try:
         tasks = Tasks(**(read_json_or_none(work / _STATE) or {}))
         if tasks.translating:
-            check_bytes(ShardView(work / _TASKS))
+            ShardDirectory(work / _TASKS)
         return tasks
     except (InputError, TypeError):
         return None
 
 
 def _write_state(work: Path, tasks: Tasks) -> None:
-    write_sealed_json(work / _STATE, asdict(tasks))
+    write_json(work / _STATE, asdict(tasks))
 
 
 def _write_tasks(
@@ -289,7 +288,7 @@ def _write_tasks(
         size = parameters.task_size(len(unknown), 0.0, workplace.worker_count, workplace.window)
     if not size:
         unknown = unknown[:probe]
-    remove_sealed(work / _STATE)
+    (work / _STATE).unlink(missing_ok=True)
     with replaced_directory(work / _TASKS) as temporary:
         writer = ShardWriter(temporary, _SENTENCES, size or workplace.window)
         for texts in distinct.texts(corpus, unknown, threads):

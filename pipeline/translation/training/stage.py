@@ -17,8 +17,8 @@ from paraforge.base.files import (
     read_json_or_none,
     remove_directory,
     write_digests,
+    write_json,
 )
-from paraforge.base.sealed import is_whole, write_sealed_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
@@ -153,9 +153,9 @@ def trained_model(
     """
     finished = directory / "model"
     history_file = directory / "history.json"
-    if not (_is_whole(finished) and is_whole(history_file)):
+    if not (_is_whole(finished) and history_file.is_file()):
         result = train_model(bitext, directory, parameters, resources, symbols)
-        write_sealed_json(history_file, result.history)
+        write_json(history_file, result.history)
         with replaced_directory(finished) as temporary:
             finish_model(directory, temporary, parameters, result, resources.thread_count(), documents)
             write_digests(temporary)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, write_csv, write_json
-from paraforge.base.sealed import is_whole
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.torch_device import fast_type
@@ -75,7 +75,7 @@ def train_model(
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)
     begun = [path for name in _BEGUN for path in sorted((directory / name).glob("*.pt"))]
-    if damaged := [path for path in begun if not is_whole(path)]:
+    if damaged := [path for path in begun if not is_zipfile(path)]:
         _begin_anew(directory, damaged[0])
     # The last checkpoint has the reason of an end too, so a finished training ends at once.
     with training_processes(directory, settings) as processes:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import Interrupted
+from paraforge.base.files import atomic_path
 from paraforge.base.interrupts import stop_requested
-from paraforge.base.sealed import remove_sealed, sealed_path
 from paraforge.translation.models.checkpoint import is_copy, weights_only_state, write_checkpoint
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training.parameters import NmtParameters
@@ -264,7 +264,7 @@ class TrainingRun:
         wanted = needed_snapshots(self.directory, self.history, self.parameters)
         for path in (self.directory / "snapshots").glob("update-*.pt"):
             if path not in wanted:
-                remove_sealed(path)
+                path.unlink(missing_ok=True)
 
     def save(self) -> None:
         """Write the last checkpoint, whole or not at all."""
@@ -287,13 +287,13 @@ class TrainingRun:
             },
         }
         self.trainer.consolidate_optimizer()
-        with sealed_path(path) as temporary:
+        with atomic_path(path) as temporary:
             self.trainer.save_checkpoint(str(temporary), extra)
 
     def save_weights(self, path: Path) -> None:
         """Write weights and configuration alone, as plain values and without this machine's paths."""
         self.trainer.consolidate_optimizer()
-        with sealed_path(path) as temporary:
+        with atomic_path(path) as temporary:
             write_checkpoint(weights_only_state(self.trainer.state_dict()), temporary)
 
 

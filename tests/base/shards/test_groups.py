@@ -55,7 +55,6 @@ def test_agrees_with_a_dictionary_however_the_stream_is_cut(
         rows = [row for row in range(begin, end) if numbers[row] is not None]
         present = [n for n in numbers[begin:end] if n is not None]
         ranker.add(keys_of(present), np.array(rows, dtype=np.int64), next_row=end)
-        ranker.commit()
     ranker.finish()
     assert_ranks(ranker, numbers)
 
@@ -89,41 +88,24 @@ def test_one_key_of_all_rows(tmp_path: Path) -> None:
     assert not first.any()
 
 
-def test_goes_on_from_the_last_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_unfinished_ranker_begins_anew(tmp_path: Path, finished: bool) -> None:
     numbers = np.random.default_rng(2).integers(0, 50, 400).tolist()
-    path = tmp_path / "ranker"
-    first = GroupRanker(path)
-    first.add(keys_of(numbers[:150]))
-    first.commit()
-    first.add(keys_of(numbers[150:300]))  # held, not written: the process dies here
-    second = GroupRanker(path)
-    assert second.rows == 150
-    second.add(keys_of(numbers[150:]))
-    second.finish()
-    assert_ranks(second, numbers)
-    third = GroupRanker(path)
-    assert third.finished
-    assert_ranks(third, numbers)
-
-
-@pytest.mark.parametrize("committed", [0, 1, 3, 200])
-@pytest.mark.parametrize("lost", [1, 400])
-def test_what_was_not_committed_is_not_ranked(tmp_path: Path, committed: int, lost: int) -> None:
-    ranker = GroupRanker(tmp_path)
-    ranker.add(keys_of(list(range(committed))))
-    ranker.commit()
-    ranker.add(keys_of(list(range(committed, committed + lost))))
-    again = GroupRanker(tmp_path)
-    assert again.rows == committed
-    again.add(keys_of(list(range(committed, 1000))))
-    again.finish()
-    assert_ranks(again, list(range(1000)))
+    first = GroupRanker(tmp_path / "ranker", held_rows=100)
+    first.add(keys_of(numbers[:300]))
+    if finished:
+        first.finish()
+    second = GroupRanker(tmp_path / "ranker")
+    assert (second.finished, second.rows) == ((True, 300) if finished else (False, 0))
+    if not finished:
+        second.add(keys_of(numbers[:300]))
+        second.finish()
+    assert_ranks(second, numbers[:300])
+    assert [path.name for path in second.directory.iterdir()] == ["repeated-300.npy"]
 
 
 @pytest.mark.parametrize("when", ["asked", "waiting"])
-def test_an_interruption_while_ranking_keeps_what_was_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_an_interruption_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     """Before the first row is ranked, and while DuckDB is busy, which is told at once."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
     name = "check_interrupt" if when == "asked" else "wait"
@@ -133,34 +115,10 @@ def test_an_interruption_while_ranking_keeps_what_was_added(
         patched.setattr(groups, name, Mock(side_effect=Interrupted))
         ranker.finish()
     again = GroupRanker(ranker.directory)
-    assert again.rows == len(numbers)
     assert not again.finished
+    again.add(keys_of(numbers))
     again.finish()
     assert_ranks(again, numbers)
-    assert [path.name for path in again.directory.iterdir()] == ["repeated-20000.npy"]
-
-
-@pytest.mark.parametrize("damage", ["short", "first", "result"])
-def test_damage_begins_anew(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "ranker"
-    ranker = GroupRanker(path, held_rows=500)
-    for begin in range(0, 2000, 500):
-        ranker.add(keys_of(list(range(begin, begin + 500))))
-    files = sorted(path.glob("keys-*"))
-    assert len(files) == 4
-    if damage == "result":
-        ranker.finish()
-        (path / "repeated-2000.npy").unlink()
-    elif damage == "first":
-        files[0].unlink()
-    else:
-        files[2].write_bytes(files[2].read_bytes()[:-1])
-    again = GroupRanker(path)
-    assert again.rows == 0
-    assert not again.finished
-    again.add(keys_of([4, 4]))
-    again.finish()
-    assert again.ranks(0, 2)[1].tolist() == [0, 0]
 
 
 def test_refuses_what_it_cannot_rank(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import sha256_directory, sha256_file
-from paraforge.base.sealed import is_sealed, sealed_path
+from paraforge.base.files import atomic_path, sha256_directory, sha256_file
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.text.paths import FilePath, expand
 from paraforge.base.text.tokens import tokenize_column
@@ -108,9 +107,9 @@ def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> 
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
         path = directory / f"{digest.hexdigest()}.npy"
         with lock:
-            if not is_sealed(path):
+            if not path.is_file():
                 directory.mkdir(parents=True, exist_ok=True)
-                with sealed_path(path) as temporary, temporary.open("wb") as file:
+                with atomic_path(path) as temporary, temporary.open("wb") as file:
                     np.save(file, rounded(opened.encode(texts)), allow_pickle=False)
         vectors: npt.NDArray[np.int8] = np.load(path, allow_pickle=False)
         return vectors
