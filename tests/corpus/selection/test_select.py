@@ -222,16 +222,6 @@ def test_a_missing_test_file(tmp_path: Path) -> None:
     assert not (tmp_path / "selected").exists()
 
 
-def test_swapped_and_damaged_shards_are_found(tmp_path: Path) -> None:
-    inputs = write_corpus(PAIRS, tmp_path, cut(600, 100))
-    first, second = ShardDirectory(inputs[1]).paths[:2]
-    content = first.read_bytes(), second.read_bytes()
-    first.write_bytes(content[1])
-    second.write_bytes(content[0])
-    with pytest.raises(InputError, match="its bytes are not those that its index names"):
-        select(SelectParameters(), inputs, tmp_path / "selected", resources(tmp_path))
-
-
 def test_shards_that_are_not_aligned(tmp_path: Path) -> None:
     translated, _ = write_corpus(PAIRS, tmp_path, cut(600, 100))
     scored = write_shards(PAIRS.select(["paraphrase_score"]).slice(0, 500), tmp_path / "other", cut(500, 100))
