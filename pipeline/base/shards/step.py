@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ ShardFunction = Callable[[pa.Table], pa.Table]
 # The function of the step that this process is at, by what the step is.
 _functions: dict[str, ShardFunction] = {}
 _building = threading.Lock()
-_unfinished: ContextVar[Path | None] = ContextVar("unfinished_file", default=None)
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def _make_missing(
     files = [
         JobFiles(
             step.files or (),
-            tuple(path for path in (*paths, place.begun_file(keys[index])) if path.is_file()),
+            paths,
             place.files(keys[index]),
         )
         for index, paths in zip(todo, shards, strict=True)
@@ -226,20 +224,7 @@ def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> S
         if function is None:
             _functions.clear()  # a worker serves one step at a time: free the last step's model
             function = _functions[family] = _built(step)
-    unfinished = work.begun_file(key)
-    token = _unfinished.set(unfinished)
-    try:
-        table = function(read_aligned(inputs, step.columns))
-    finally:
-        _unfinished.reset(token)
-    record = work.commit(key, table, installed(step.libraries))
-    unfinished.unlink(missing_ok=True)
-    return record
-
-
-def unfinished_file() -> Path | None:
-    """Where a step's function may keep what it has done of its shard when it is interrupted."""
-    return _unfinished.get()
+    return work.commit(key, function(read_aligned(inputs, step.columns)), installed(step.libraries))
 
 
 def _built(step: Step) -> ShardFunction:

@@ -1,14 +1,11 @@
-"""The work directory: finished shards under the hash of what made them, and one writer at a
-time; what a stopped run has done of a shard."""
+"""The work directory: finished shards under the hash of what made them, and one writer at a time."""
 
-import hashlib
 import json
 import os
 import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +26,9 @@ from paraforge.base.files import (
     sync_tree,
     temporary_name,
     write_json,
-    write_whole,
 )
 from paraforge.base.shards.store import ShardRecord, shard_name, write_index, write_shard
 
-# Format 1 kept failures of sentences that a lost engine had never looked at.
-_FORMAT = 2
-SUFFIX = ".unfinished"
 WORK = Path("work")
 LOCK_NAME = "lock"
 HOLDER_NAME = "holder.json"
@@ -47,32 +40,6 @@ _KEY = b"paraforge.key"
 _LIBRARIES = b"paraforge.libraries"
 # Large files that nobody edits: an output has them as hard links.
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
-
-
-@dataclass(frozen=True)
-class Begun:
-    """libraries: versions by name. content: what the step keeps of its shard, by a key of its own."""
-
-    libraries: dict[str, str]
-    content: dict[str, Any]
-
-
-def read_begun(path: Path) -> Begun | None:
-    """What is in a file; None if it is missing, damaged, or of an earlier format."""
-    try:
-        digest, _, content = path.read_bytes().partition(b"\n")
-        if digest.decode() != hashlib.sha256(content).hexdigest():
-            return None
-        found = json.loads(content)
-        return Begun(found["libraries"], found["content"]) if found["format"] == _FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def write_begun(path: Path, begun: Begun) -> None:
-    """Write a file, whole or not at all."""
-    content = json.dumps({"format": _FORMAT, "libraries": begun.libraries, "content": begun.content}).encode()
-    write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 class WorkDirectory:
@@ -115,19 +82,14 @@ class WorkDirectory:
         except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
             return {}
 
-    def begun_file(self, key: str) -> Path:
-        """Where a step may keep what it has done of a shard that is not finished."""
-        return self.path / f"{key}{SUFFIX}"
-
     def files(self, key: str) -> tuple[Path, ...]:
         """All files of a shard, in the order in which they appear."""
-        return self.file(key), self._record_file(key), self.begun_file(key)
+        return self.file(key), self._record_file(key)
 
     def discard(self, key: str) -> None:
-        """Forget a shard, finished or not."""
+        """Forget a finished shard."""
         self._record_file(key).unlink(missing_ok=True)
         self.file(key).unlink(missing_ok=True)
-        self.begun_file(key).unlink(missing_ok=True)
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
         """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.

@@ -17,7 +17,7 @@ from paraforge.base.shards.pool import in_threads, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import StepReport, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, read_parquet
-from paraforge.base.shards.work import SUFFIX, WorkDirectory, replaced_directory
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.translation.decoding.translator import Hypotheses
 from paraforge.translation.memory.distinct import DistinctSentences
 from paraforge.translation.memory.memory import HypothesisRows, MemorySet, Segment, open_set
@@ -333,5 +333,5 @@ def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
 
 
 def _discard_all(results: WorkDirectory) -> None:
-    for path in [*results.path.glob("*.parquet"), *results.path.glob(f"*{SUFFIX}")]:
+    for path in results.path.glob("*.parquet"):
         results.discard(path.stem)
