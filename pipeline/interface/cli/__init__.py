@@ -77,6 +77,69 @@ REMOVED = {
 }
 
 
+_ENDING = "the ending of the output gives the format"
+_FORMAT = {"--format": _ENDING, "-f": _ENDING, "--safe-for-spreadsheets": "import the file as text columns"}
+
+
+def _keys(*names: str) -> dict[str, str]:
+    return {f"--{name.split('.')[-1].replace('_', '-')}": f"use --set {name}=VALUE" for name in names}
+
+
+# Options of 0.1.0, by command, and what does their work now. To go in 0.3.0.
+REMOVED_OPTIONS: dict[str, dict[str, str]] = {
+    "query": {**_FORMAT, "--allow-files": "leave it out: a query may read any file"},
+    "sample": _FORMAT,
+    "report": _FORMAT,
+    "export": _FORMAT,
+    "score": {
+        **_FORMAT,
+        "--by": "use --minimum SCORE=X",
+        "--identify-language": "use --languages all",
+    },
+    "push": {
+        "--licences-checked": "leave it out: licences are printed, and yours to judge",
+        "--force": "leave it out: other files in the repository stay",
+    },
+    "doctor": {"--json": "read the lines"},
+    "evaluate": {"--json": "use -o FILE.json"},
+    "translate": {
+        **_keys("length_penalty", "batch_tokens", "check"),
+        "--max-source-tokens": "use --set maximum_source_tokens=VALUE",
+        "--max-target-tokens": "use --set maximum_target_tokens=VALUE",
+    },
+    "paraphrase": _keys(
+        *("similarity", "overlap", "length", "template", "like", "parser", "search", "beam"),
+        *("diversity", "temperature", "top_k", "seed"),
+    ),
+    "triplets": _keys("negatives", "margin", "same_lines", "seed"),
+    "extract": {
+        **_keys("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),
+        **_keys("pseudo_count", "smooth_all", "classes"),
+        "--all-scores": "use --set filters.minimum_score=null",
+    },
+}
+
+
+def _name_what_replaces_options(command: Any) -> None:
+    """Make a command, or those of a group, say what replaces an option of an earlier version."""
+    for inner in getattr(command, "commands", {}).values():
+        _name_what_replaces_options(inner)
+    parse = command.parse_args
+
+    def parse_args(ctx: Any, args: list[str]) -> Any:
+        try:
+            return parse(ctx, args)
+        except Exception as error:
+            option = getattr(error, "option_name", None)
+            instead = REMOVED_OPTIONS.get(command.name, {}).get(option or "")
+            if instead is None:
+                raise
+            remedy = f"{instead[0].upper()}{instead[1:]}."
+            raise InputError(f"the option '{option}' was removed in 0.2.0", remedy=remedy) from error
+
+    command.parse_args = parse_args
+
+
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is used or its own help is asked for."""
 
@@ -106,6 +169,7 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(group)
         command.name = cmd_name
         name_values(command)
+        _name_what_replaces_options(command)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
