@@ -18,6 +18,7 @@ def main() -> None:
         corpus=Path("data/corpus"),
         rejected=Path("data/rejected"),
         held_out=Path("data/held_out"),
+        model=Path("models/nmt/model.json"),
         resources=parameters.resources,
     )
     write_plots(report.statistics, Path("plots"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import importlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -75,6 +76,16 @@ def _in_one_line(error: Exception) -> str:
     first = problems()[0]  # pydantic's own text is a page
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'minimum'?` if a known name is similar, otherwise nothing."""
+    names = list(known)
+    # Short forms such as 'min' come first; of two letters one is half: 'mi' is meant to be 'my'.
+    close = [
+        name for name in names if len(wrong) > 2 and name.startswith(wrong)
+    ] or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +47,12 @@ def shard_name(index: int, stem: str = "shard") -> str:
     return f"{stem}-{index:05d}.parquet"
 
 
-def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL) -> None:
+def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> None:
     """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
     bytes depend on the table (and on the pyarrow version) alone."""
-    pq.write_table(table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level))
+    pq.write_table(
+        table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level), **options
+    )
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
@@ -70,10 +72,10 @@ def _parquet_options(names: Sequence[str], level: int = _LEVEL) -> dict[str, Any
     }
 
 
-def write_shard(table: pa.Table, path: Path, level: int = _LEVEL) -> ShardRecord:
-    """Write one shard atomically and say what was written."""
+def write_shard(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> ShardRecord:
+    """Write one shard atomically and return its record. options: of Parquet, beside the project's dialect."""
     with atomic_path(path) as temporary:
-        write_parquet(table, temporary, level=level)
+        write_parquet(table, temporary, level=level, **options)
         digest = sha256_file(temporary)
     return ShardRecord(path.name, table.num_rows, digest)
 
@@ -318,8 +320,9 @@ class ShardWriter:
         rows_per_shard: int = ROWS_PER_SHARD,
         level: int = _LEVEL,
         stem: str = "shard",
+        options: Mapping[str, Any] | None = None,
     ) -> None:
-        """level: of compression. stem: what the files' names begin with."""
+        """level: of compression. stem: what the files' names begin with. options: see :func:`write_shard`."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
@@ -327,6 +330,7 @@ class ShardWriter:
         self.rows_per_shard = rows_per_shard
         self.level = level
         self.stem = stem
+        self.options = dict(options or {})
         self.records: list[ShardRecord] = []
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
@@ -348,7 +352,7 @@ class ShardWriter:
         self._pending = [rest] if rest.num_rows else []
         self._pending_rows = rest.num_rows
         path = self.directory / shard_name(len(self.records), self.stem)
-        self.records.append(write_shard(shard, path, self.level))
+        self.records.append(write_shard(shard, path, self.level, **self.options))
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
         """Write what is left and, if a description is given, ``_shards.json``."""

@@ -1,22 +1,21 @@
 """The dataset card of a published corpus, with the front matter that the Hugging Face Hub reads."""
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any
-
-import yaml
 
 from paraforge.base.errors import InputError, describing
 from paraforge.base.files import sha256_file, write_whole
 from paraforge.base.markdown import Code, clip, code, escape, table
 from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.base.shards.store import ShardRecord, write_index
-from paraforge.base.yaml_text import read_yaml_text, yaml_text
+from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.columns import AVERAGED, LABELS
-from paraforge.corpus.publication.manifest import KEPT, MERGE, TRAIN, Manifest
+from paraforge.corpus.publication.manifest import KEPT, TRAIN, Manifest
 from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
+from paraforge.corpus.publication.signature import is_given
 from paraforge.corpus.publication.statistics import Statistics
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts, total_of
@@ -29,9 +28,9 @@ CARD_NAME = "_README.md"
 CONFIGS_NAME = ".huggingface.yaml"
 # By powers of ten from a thousand.
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-# Only an empty field is none, not the text "NA"; fields of TSV are not quoted.
-_CSV: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
-_OPTIONS = {".csv": _CSV, ".tsv": {**_CSV, "sep": "\t", "quoting": csv.QUOTE_NONE}}
+# What corpora begin with: English from Czech.
+_LANGUAGES = ("en", "cs")
+_TEMPLATE = Path(__file__).with_name("card.md")
 # What Arrow calls otherwise than `datasets`.
 _TYPES = {"float": "float32", "double": "float64"}
 
@@ -72,74 +71,52 @@ def describe(corpus: Path) -> str:
     return body.lstrip("\n")
 
 
-def card_parameters(manifest: Manifest, directory: Path) -> PublishParameters:
-    """The parameters that the card of a published corpus was written with, as far as it and the manifest say.
-    Raises InputError: there is no card, or its front matter cannot be read."""
-    path = next((directory / name for name in (CARD_NAME, "README.md") if (directory / name).is_file()), None)
-    if path is None:
-        raise InputError("there is no card", directory / CARD_NAME, remedy="Publish the corpus again.")
-    with describing(path, "not the card of a corpus", "Publish the corpus again."):
-        try:
-            said = read_yaml_text(path.read_text(encoding="utf-8").split("---\n")[1])
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(str(error)) from error
-        return PublishParameters(
-            name=manifest.name,
-            licence=said["license"],
-            licences=manifest.licences,
-            languages=said["language"],
-            tags=said["tags"],
-        )
-
-
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
     """The card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
     pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
-    languages = list(dict.fromkeys([*parameters.languages, *pivots]))
+    languages = list(dict.fromkeys([*(parameters.languages or _LANGUAGES), *pivots]))
+    tags, given = list(parameters.tags), is_given(manifest.steps)
+    if given:  # its foreign side, if there ever was one, is not in it
+        languages = languages[:1]
+        tags = [tag for tag in tags if tag != "back-translation"]
     return {
         "pretty_name": manifest.name,
         "license": parameters.licence,
         "language": languages,
         "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
-        "annotations_creators": ["machine-generated"],
+        **({} if given else {"annotations_creators": ["machine-generated"]}),
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
-        "tags": list(parameters.tags),
+        "tags": tags,
         **file_configs(manifest),
     }
 
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
     """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
-    splits = {_split(manifest, name): _pattern(manifest, name) for name in manifest.splits or [TRAIN]}
-    return configs({"default": (splits, manifest.columns)}, _OPTIONS.get(_suffix(manifest), {}))
+    splits = {_split(manifest, name): _pattern(name) for name in manifest.splits or [TRAIN]}
+    return configs({"default": (splits, manifest.columns)})
 
 
 def _split(manifest: Manifest, name: str) -> str:
     return name if manifest.content == KEPT else "rejected"
 
 
-def _pattern(manifest: Manifest, split: str = TRAIN) -> str:
+def _pattern(split: str) -> str:
     """The pattern of a split's files."""
-    return f"{'shard' if split == TRAIN else split}-*{_suffix(manifest)}"
-
-
-def _suffix(manifest: Manifest) -> str:
-    return Path(manifest.files[0].path).suffix
+    return f"{'shard' if split == TRAIN else split}-*.parquet"
 
 
 def configs(
     named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
-    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each split,
-    and its columns (``name`` and Arrow's ``type``). options: how to read the files."""
+    and its columns (``name`` and Arrow's ``type``)."""
     return {
         "configs": [
             {
                 "config_name": name,
                 "data_files": [{"split": split, "path": files} for split, files in splits.items()],
-                **(options or {}),
             }
             for name, (splits, _) in named.items()
         ],
@@ -162,38 +139,53 @@ def _feature(kind: str) -> dict[str, str]:
 
 def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
     """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
-    metadata = yaml_text(front_matter(manifest, parameters))
-    sections = [_introduction(manifest), _use(manifest), _counts(manifest)]
-    if manifest.content == KEPT:
-        sections += [_bands(statistics), _means(statistics), _examples(statistics)]
-    sections += [_columns(manifest), _licences(manifest, parameters), _origin(manifest)]
-    body = "\n\n".join(section for section in sections if section)
-    return f"---\n{metadata}---\n\n{body}\n"
+    metadata = front_matter(manifest, parameters)
+    kept = manifest.content == KEPT
+    words = verdict_words(manifest) if kept else None
+    figures = [_bands(statistics), _means(statistics), _examples(statistics)] if kept else []
+    licences = [[source, manifest.licences.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
+    template = Template(_TEMPLATE.read_text(encoding="utf-8"))
+    text = template.substitute(
+        name=escape(manifest.name),
+        introduction=_introduction(manifest, metadata["language"]),
+        verdict="" if words is None else escape(" ".join([*words.sentences, *words.warnings])),
+        signature=code(manifest.signature),
+        use=_use(manifest),
+        counts=_counts(manifest),
+        figures="\n\n".join(figure for figure in figures if figure),
+        columns=table(
+            ["column", "type", "meaning"],
+            [[Code(c["name"]), c["type"], c["description"]] for c in manifest.columns],
+        ),
+        licence=code(parameters.licence),
+        licences=table(["source", "license"], licences),
+        version=manifest.version,
+        schema_version=manifest.schema_version,
+        origin=_origin(manifest),
+    )
+    return f"---\n{yaml_text(metadata)}---\n\n" + re.sub(r"\n{3,}", "\n\n", text)
 
 
-def _introduction(manifest: Manifest) -> str:
-    if manifest.content == KEPT:
-        what = (
-            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is the English side of "
-            "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
-            "scores and lineage."
-        )
-        what += "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
-    else:
-        what = (
+def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
+    if manifest.content != KEPT:
+        return (
             f"{manifest.rows:,} pairs that were rejected (`rejected` names the first filter that rejected "
             "the pair) or could not be translated (`failed` says why). They are kept so that every row that "
             "came in can be looked up; they are not part of the corpus."
         )
-    if MERGE in manifest.steps:
-        parts = ", ".join(escape(one["name"]) for one in manifest.steps[MERGE]["corpora"])
-        what += f" Merged of {parts}; what their scores are worth is said there."
-    if manifest.part_of:
-        what += f" A part of {escape(manifest.part_of)}; what is said of its score is about the whole."
-    words = verdict_words(manifest) if manifest.content == KEPT else None
-    told = "" if words is None else escape(" ".join([*words.sentences, *words.warnings]))
-    paragraphs = [f"# {escape(manifest.name)}", what, told, f"Signature: {code(manifest.signature)}"]
-    return "\n\n".join(part for part in paragraphs if part)
+    if is_given(manifest.steps):
+        what = (
+            f"{manifest.rows:,} paraphrase pairs: the sentences `reference` and `translation` were given as "
+            "paraphrases of each other, and have scores and lineage here."
+        )
+    else:
+        side = "English" if languages[0] == "en" else code(languages[0])
+        what = (
+            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is the {side} side of "
+            "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
+            "scores and lineage."
+        )
+    return what + "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
 
 
 def lineage_words(manifest: Manifest) -> list[str]:
@@ -210,15 +202,8 @@ def lineage_words(manifest: Manifest) -> list[str]:
 
 
 def _use(manifest: Manifest) -> str:
-    split = _split(manifest, TRAIN)
-    if not _pattern(manifest).endswith(".parquet"):
-        return (
-            f'## Use\n\n`datasets.load_dataset(PATH, split="{split}")`: the directory, or a name on the Hub.'
-        )
     # The directory as it is, or the pattern, is what each of these readers understands.
-    text = """## Use
-
-```python
+    text = """```python
 from datasets import load_dataset
 pairs = load_dataset("parquet", data_files="FILES", split="train")
 # or load_dataset(PATH, split="SPLIT"), a directory or a name on the Hub
@@ -234,7 +219,7 @@ polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
 ```
 
 `paraforge verify PATH` checks every file against `_manifest.json`."""
-    return text.replace("FILES", _pattern(manifest)).replace("SPLIT", split)
+    return text.replace("FILES", _pattern(TRAIN)).replace("SPLIT", _split(manifest, TRAIN))
 
 
 def _counts(manifest: Manifest) -> str:
@@ -248,8 +233,7 @@ def _counts(manifest: Manifest) -> str:
     ]
     reasons += [["failed", name, f"{number:,}", ""] for name, number in manifest.counts.failed.most_common()]
     head = ["", "reason", "pairs", "meaning"]
-    tables.append(table(head, reasons, right=[2]) if reasons else "Nothing was rejected.")
-    return "\n\n".join(["## Counts", "Rows in = kept + rejected + failed.", *tables])
+    return "\n\n".join([*tables, table(head, reasons, right=[2]) if reasons else "Nothing was rejected."])
 
 
 def _count_table(what: str, named: Mapping[str, Counts]) -> str:
@@ -299,18 +283,6 @@ def _examples(statistics: Statistics) -> str:
     return f"## Examples\n\nDrawn at random from each score band.\n\n{table(head, rows, right=[0])}"
 
 
-def _columns(manifest: Manifest) -> str:
-    rows = [[Code(c["name"]), c["type"], c["description"]] for c in manifest.columns]
-    return f"## Columns\n\n{table(['column', 'type', 'meaning'], rows)}"
-
-
-def _licences(manifest: Manifest, parameters: PublishParameters) -> str:
-    rows = [[source, manifest.licences.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
-    text = "Each pair is under the licence of the text it was made from, which the column `source` names."
-    whole = f"The whole: {code(parameters.licence)}."
-    return f"## Licences\n\n{text} {whole}\n\n{table(['source', 'licence'], rows)}"
-
-
 def _origin(manifest: Manifest) -> str:
     rows = []
     for name, step in manifest.steps.items():
@@ -318,8 +290,4 @@ def _origin(manifest: Manifest) -> str:
         rows += [
             [name, what, Code(str(digest)[:16])] for what, digest in sorted(fingerprints.items()) if digest
         ]
-    made = table(["step", "file", "fingerprint"], rows) if rows else "No model was used."
-    return (
-        f"## Origin\n\nMade by paraforge {manifest.version}, schema {manifest.schema_version}. "
-        f"All parameters are in `_manifest.json`.\n\n{made}"
-    )
+    return table(["step", "file", "fingerprint"], rows) if rows else "No model was used."

@@ -20,8 +20,6 @@ OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpu
 FORMAT = 1
 KEPT, REJECTED = "corpus", "rejected"
 TRAIN = "train"
-# The step of a corpus that others were merged to.
-MERGE = "merge"
 
 
 def stem_of(name: str) -> str:
@@ -52,7 +50,7 @@ class Manifest:
     signature: see :mod:`paraforge.corpus.publication.signature`.
     counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
     sources: the same counts of each source. files: the Parquet files, in order.
-    pivots: the same counts of each pivot, where there are several: of a merged corpus the rows that have one.
+    pivots: the same counts of each pivot, where there are several.
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that the corpus went through.
     licences: licence of each source, as configured.
@@ -60,7 +58,6 @@ class Manifest:
         empty in older corpora.
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
     wrong_pairs: the file of wrong pairs; None where there is none, as next to the rejected pairs.
-    part_of: the name of the corpus that this was exported from; empty where it was published.
     group_score: see ``publish.group_score``; None without groups, and in older corpora.
     """
 
@@ -76,7 +73,6 @@ class Manifest:
     publication: str = ""
     verdict: dict[str, Any] = field(default_factory=dict)
     wrong_pairs: PublishedFile | None = None
-    part_of: str = ""
     pivots: dict[str, Counts] = field(default_factory=dict)
     group_score: float | None = None
     version: str = __version__
@@ -121,10 +117,6 @@ class Manifest:
             "wrong_pairs": None if self.wrong_pairs is None else vars(self.wrong_pairs),
             "files": [vars(file) for file in self.files],
         }
-        if MERGE in self.steps:
-            value["merged"] = True
-        if self.part_of:
-            value["part_of"] = self.part_of
         if self.pivots:
             value["pivots"] = _as_dicts(self.pivots)
         if self.group_score is not None:
@@ -166,7 +158,6 @@ def read_manifest(directory: Path) -> Manifest:
             publication=str(value.get("publication", "")),
             verdict=dict(value.get("verdict") or {}),
             wrong_pairs=_file(value["wrong_pairs"]) if value.get("wrong_pairs") else None,
-            part_of=str(value.get("part_of", "")),
             pivots=_from_dicts(value.get("pivots") or {}),
             group_score=value.get("group_score"),
             version=str(value["paraforge"]),

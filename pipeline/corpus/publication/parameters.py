@@ -20,7 +20,10 @@ class PublishParameters(Section):
     """Section ``publish``."""
 
     name: str = Field(
-        "Paraforge corpus", min_length=1, max_length=200, description="title of the dataset card"
+        "Paraforge corpus",
+        min_length=1,
+        max_length=200,
+        description="title of the dataset card, summary and report",
     )
     licence: str = Field(
         "other",
@@ -32,8 +35,10 @@ class PublishParameters(Section):
         description="licence of each source, before its own `licence`; SOURCE also covers SOURCE.FILE and "
         "SOURCE-PART",
     )
-    languages: list[Language] = Field(
-        default_factory=lambda: ["en", "cs"], min_length=1, description="of the text, English first"
+    languages: list[Language] | None = Field(
+        None,
+        min_length=1,
+        description="of the references, then of the foreign side; null: those of the translation model",
     )
     tags: list[str] = Field(default_factory=lambda: ["paraphrase", "back-translation"])
     group_score: float | None = Field(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, remove_directory, sha256_file
+from paraforge.base.errors import IncompleteError, InputError, describing
+from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file
 from paraforge.base.logs import counted
 from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import LINEAGE
@@ -22,6 +22,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS
 from paraforge.base.shards.store import ShardRecord, ShardView, ShardWriter, shard_name, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directories
+from paraforge.base.text.language_codes import two_letters
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.card import write_description
 from paraforge.corpus.publication.groups import GROUP, Grouping, find_grouping
@@ -30,7 +31,7 @@ from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
-from paraforge.corpus.publication.signature import signature
+from paraforge.corpus.publication.signature import is_given, signature
 from paraforge.corpus.publication.statistics import Statistics, describe, merge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
@@ -41,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 STEP = "publish"
 _UNPUBLISHED = ("first_row",)
+# Readers with a condition skip pages; storage that cuts files by their content, such as the Hub's, stores the
+# unchanged parts of a new version only once.
+_OPTIONS = {"write_page_index": True, "use_content_defined_chunking": True}
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ def publish(
     rejected: Path,
     resources: Resources,
     held_out: Path | None = None,
+    model: Path | None = None,
 ) -> PublishReport:
     """Write both datasets and the pairs that are held out; each directory is replaced as a whole.
 
@@ -103,6 +108,7 @@ def publish(
     corpus, rejected: where to publish kept pairs, and those rejected or failed.
     resources: threads, and the work directory that holds the lock.
     held_out: where the sentences of the splits go, too, for stages that train on other text.
+    model: ``model.json`` of the translation model, for the languages that the parameters do not name.
 
     Raises:
         InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
@@ -110,6 +116,8 @@ def publish(
         WorkLockedError: another process is publishing with the same work directory.
     """
     started = time.monotonic()
+    if parameters.languages is None and model is not None and model.is_file():
+        parameters = parameters.model_copy(update={"languages": _languages_of(model)})
     view = ShardView(*inputs, selected)
     _check_selection(view, inputs, selected)
     with ExitStack() as stack:
@@ -129,6 +137,14 @@ def publish(
     if not statistics.counts.kept:
         logger.warning("the published corpus is empty: no pair was kept")
     return PublishReport(kept, refused, statistics, time.monotonic() - started)
+
+
+def _languages_of(model: Path) -> list[str]:
+    """Codes of the target and the source language of a model."""
+    content = read_json(model)
+    with describing(model, "damaged index"):
+        languages = [str(content["target_language"]), str(content["source_language"])]
+    return [two_letters(one) or one for one in languages]
 
 
 def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) -> None:
@@ -172,12 +188,34 @@ class _Publication:
         present = self.read if grouping.groups is None else [*self.read, GROUP]
         self.columns = [name for name in COLUMNS if name in present]
         self.columns += [name for name in present if name not in COLUMNS]
-        self.schema = self._schema()
+        self.schema = self._schema(self.columns)
+        # A column without any value is left out: no kept pair has a reason, and no other one a group.
+        self.schemas = {
+            KEPT: self._schema([name for name in self.columns if name not in (*FATE_COLUMNS, "repeats")]),
+            REJECTED: self._schema([name for name in self.columns if name != GROUP]),
+        }
 
-    def _schema(self) -> pa.Schema:
+    def _schema(self, columns: Sequence[str]) -> pa.Schema:
         found = {column.name: column for directory in self.view.directories for column in directory.schema}
+        meanings = self._meanings()
         # Without the footer keys of the steps, which say nothing about the corpus.
-        return pa.schema([COLUMNS[name] if name in COLUMNS else found[name] for name in self.columns])
+        fields = [COLUMNS[name] if name in COLUMNS else found[name] for name in columns]
+        return pa.schema(
+            one.with_metadata({"description": meanings[one.name]}) if one.name in meanings else one
+            for one in fields
+        )
+
+    def _meanings(self) -> dict[str, str]:
+        """What columns of texts have where they are not English sides with translations into English."""
+        if is_given({str(one.description.get("step")): one.description for one in self.view.directories}):
+            return {"reference": "a sentence", "translation": "paraphrase of the reference, as it was given"}
+        language = (self.parameters.languages or ["en"])[0]
+        if language == "en":
+            return {}
+        return {
+            "reference": f"side of the bitext in the language {language}",
+            "translation": f"machine translation of the foreign side into the language {language}",
+        }
 
     def run(self) -> tuple[Manifest, Manifest, Statistics]:
         held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
@@ -188,7 +226,13 @@ class _Publication:
             self.parameters.rows_per_file,
         )
         splits = [
-            ShardWriter(self.directories[KEPT], self.schema, self.parameters.rows_per_file, stem=name)
+            ShardWriter(
+                self.directories[KEPT],
+                self.schemas[KEPT],
+                self.parameters.rows_per_file,
+                stem=name,
+                options=_OPTIONS,
+            )
             for name in self.grouping.names
         ]
         sentences = self.directories.get(HELD_OUT)
@@ -200,7 +244,7 @@ class _Publication:
             ):
                 bar.update(sum(self.view.rows[index] for index in plan.shards))
                 for place, rows in done.held_out:
-                    splits[place].write(rows)
+                    splits[place].write(rows.select(self.schemas[KEPT].names))
                     if held:
                         held.write(rows)
                 done.held_out.clear()
@@ -260,7 +304,7 @@ class _Publication:
     ) -> ShardRecord:
         path = self.directories[content] / shard_name(number)
         table = pa.concat_tables(parts) if parts else self.schema.empty_table()
-        record = write_shard(table.combine_chunks(), path)
+        record = write_shard(table.select(self.schemas[content].names).combine_chunks(), path, **_OPTIONS)
         sizes[f"{content}/{record.file}"] = path.stat().st_size
         return record
 
@@ -292,7 +336,7 @@ class _Publication:
             sources=statistics.sources,
             pivots=statistics.pivots,
             files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
-            columns=describe_columns(self.schema),
+            columns=describe_columns(self.schemas[content]),
             steps=steps,
             licences=self.parameters.licences_of(statistics.sources),
             publication=publication,

@@ -45,14 +45,6 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     return "|".join(f"{key}:{value}" for key, value in fields)
 
 
-def with_condition(line: str, where: str) -> str:
-    """The signature of the pairs that a condition in SQL holds for: ``where:CONDITION:HASH`` before the
-    version, the condition in short form."""
-    shown = re.sub(r"[|:\s]+", "-", where.strip())[:60]
-    before, version = line.rsplit("|", 1)
-    return f"{before}|where:{shown}:{hash_json(where)[:_DIGITS]}|{version}"
-
-
 def short_fingerprint(description: Description, name: str) -> str:
     """First eight hexadecimal digits of one of a step's fingerprints; empty where there is none."""
     fingerprint = str((description.get("fingerprints") or {}).get(name) or "").removeprefix("sha256:")
@@ -65,14 +57,23 @@ def short_fingerprint(description: Description, name: str) -> str:
     )
 
 
+def is_given(steps: Mapping[str, Description]) -> bool:
+    """Whether the pairs came with their translations, so that nothing was translated."""
+    translate = steps.get("translate") or {}
+    parameters = translate.get("parameters") or {}
+    if parameters.get("pivots"):
+        return False
+    return parameters.get("engine") == "none" or not short_fingerprint(translate, "model")
+
+
 def _translator(description: Description) -> str:
     """The model's fingerprint, and of several pivots that of each; what is no model says so."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
         return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
+    if is_given({"translate": description}):
+        return "given"
     model = short_fingerprint(description, "model")
     engine = (description.get("parameters") or {}).get("engine")
-    if not model or engine == "none":
-        return "given"  # the pairs came with their translations
     return f"{engine}:{model}" if engine in ("fake", "imported") else model
 
 

@@ -19,6 +19,7 @@ _BEHIND: Final = 0.05
 """How much less than the best source's separation a source's may be before it is named."""
 _UNSURE: Final = 0.02
 _NAMED: Final = 5
+_SURE: Final = f"{100 * CONFIDENCE:g}% confidence"
 
 Figures = Mapping[str, Any]
 
@@ -44,31 +45,32 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
 def words_of(
     verdict: Figures, parameters: SelectParameters, counts: Counts, sources: Sequence[str] = ()
 ) -> VerdictWords:
-    """The verdict on scores in words.
+    """The verdict on scores in words, what a reader wants to know first.
 
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty for none.
-    parameters: of the selection, settled. counts: what it kept and refused. sources: all that there are.
+    parameters: of the selection, settled. counts: what it kept and rejected. sources: all that there are.
     """
     idle = list(_idle_thresholds(parameters, counts))
     if not verdict:
         return VerdictWords([], idle)
+    sentences = list(_of_adequacy(verdict.get("adequacy"), counts.kept))
     if not verdict["wrong_pairs"]:
-        nothing = (
-            "No verdict on the scores: no two rows of a source differ on both sides, "
-            "so no wrong pairs can be made."
-        )
-        return VerdictWords([nothing], idle)
+        nothing = "The scores cannot be checked: no two rows of a source differ on both sides."
+        return VerdictWords([*sentences, nothing], idle)
     scores: Mapping[str, Figures] = verdict["scores"]
     asked = _shares_asked_for(verdict, parameters)
-    sentences = list(_of_adequacy(verdict.get("adequacy"), counts.kept))
-    sentences += [" ".join(_sentence(score, figures, asked.get(score))) for score, figures in scores.items()]
-    sentences += _of_changed_meanings(verdict.get("changed_meanings"))
+    for score, figures in scores.items():
+        sentences += _sentences(score, figures, asked.get(score))
+    sentences += _of_altered_meanings(verdict.get("changed_meanings"))
     warnings = [line for score, figures in scores.items() for line in _bad_sources(score, figures)]
-    warnings += _of_few_pairs(sources, scores)
+    judged = next(iter(scores.values()), {}).get("sources", {})
+    few = [name for name in sources if name not in judged]
+    if few and len(sources) > 1:
+        warnings.append(f"Too few pairs to check the score in {_listed(few)}.")
     if verdict.get("trained_on_corpus"):
         warnings.append(
-            "The paraphrase score was trained on the pairs that it judges, so it finds their mistakes right: "
-            "choose one that was trained on other text (paragram=general for English)."
+            "The paraphrase score was trained on the pairs that it judges, so it does not see their "
+            "mistakes: choose one that was trained on other text (paragram=general for English)."
         )
     return VerdictWords(sentences, [*warnings, *idle])
 
@@ -101,7 +103,7 @@ def separations(manifest: Manifest) -> list[SeparationRow]:
                     source,
                     one["pairs"],
                     area_text(one["separation"]),
-                    "–" if passing is None else f"{100 * passing['value']:.2g} %",
+                    "–" if passing is None else f"{100 * passing['value']:.2g}%",
                     "–" if suggested is None else f"{suggested:g}",
                     "–" if suggested is None else share_text(one["suggested_kept"]),
                 )
@@ -129,38 +131,35 @@ def _area(value: float) -> str:
     return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
 
 
-def _sentence(score: str, figures: Figures, asked: float | None) -> Iterator[str]:
-    """``The paraphrase score separates true from wrong pairs with 0.98; one wrong pair in 20 passes ...``."""
+def _sentences(score: str, figures: Figures, asked: float | None) -> Iterator[str]:
+    """What a score is worth, what the threshold lets through, and what another one would."""
     if figures["separation"] is None:
         yield f"No pair has a {label(score)}."
         return
-    area, _, between = area_text(figures["separation"]).rstrip(")").partition(" (")
-    scale = f"{between}; 1 is perfect, 0.5 is chance".removeprefix("; ")
-    both = f"The {label(score)} separates true from wrong pairs with {area}"
+    areas = f"{area_text(figures['separation'])} against mismatched pairs"
     if figures.get("changed"):
-        both += f", from changed meanings with {_area(figures['changed']['value'])}"
-    parts = [f"{both} ({scale})"]
-    if figures["minimum"] is not None:
+        areas += f", {_area(figures['changed']['value'])} against altered meanings"
+    yield f"{label(score).capitalize()}: AUC {areas} (1 = perfect, 0.5 = chance)."
+    minimum, suggested = figures["minimum"], figures["suggested"]
+    if minimum is not None:
         passing = passing_words(figures["passing"]["value"], figures["pairs"])
-        threshold = f"your threshold of {figures['minimum']:g}"
-        if asked is not None:
-            threshold = (
-                f"the threshold of {figures['minimum']:g} that was found for at most {100 * asked:g} %"
-            )
-        parts.append(f"{passing} {threshold}")
-    if figures["suggested"] is not None:
-        kept = f"{share_text(figures['suggested_kept'])} of the pairs"
-        if figures["suggested"] == figures["minimum"]:
-            parts.append(f"it keeps {kept}")
-        else:
-            share = f"at most one in 100 through ({100 * CONFIDENCE:g} % sure)"
-            parts.append(f"{figures['suggested']:g} would let {share} and keep {kept}")
-    yield "; ".join(parts) + "."
-    if figures["suggested"] is None:
-        yield (
-            f"There are only {figures['pairs']:,} wrong pairs to judge by; a threshold that at most one in "
-            f"100 passes takes {ENOUGH}."
+        origin = (
+            "your threshold of" if asked is None else f"the threshold found for at most {100 * asked:g}%,"
         )
+        yield f"At {origin} {minimum:g}, {passing}."
+    if suggested is None:
+        yield (
+            f"Only {figures['pairs']:,} mismatched pairs could be made; a threshold that 1 in 100 of them "
+            f"passes takes {ENOUGH}."
+        )
+        return
+    kept = f"{share_text(figures['suggested_kept'])} of the pairs"
+    if suggested == minimum:
+        yield f"It keeps {kept}."
+    elif minimum is not None and suggested > minimum:
+        yield f"Raising it to {suggested:g} would let at most 1 in 100 through ({_SURE}) and keep {kept}."
+    else:
+        yield f"A threshold of {suggested:g} would let at most 1 in 100 through ({_SURE}) and keep {kept}."
 
 
 def _of_adequacy(figures: Figures | None, kept: int) -> Iterator[str]:
@@ -186,45 +185,45 @@ def _rounded(number: float) -> int:
     return int(round(whole, 2 - len(str(whole)))) if whole > 99 else whole
 
 
-def _of_changed_meanings(figures: Figures | None) -> Iterator[str]:
-    """What `contradiction` is worth on pairs that were changed by rule; nothing where there are too few."""
+def _of_altered_meanings(figures: Figures | None) -> Iterator[str]:
+    """What `contradiction` is worth on pairs that were altered by rule; nothing where there are too few."""
     if not figures:
         return
-    area = area_text(figures["separation"])
-    separates = f"The contradiction score separates true pairs from changed meanings with {area}"
+    area = f"Contradiction: AUC {area_text(figures['separation'])} against altered meanings"
     if "chosen" in figures:
         yield (
-            f"{separates}; your maximum of {figures['chosen']:g} finds {share_text(figures['chosen_found'])} "
-            f"of these and rejects {share_text(figures['chosen_lost'])} of the true pairs."
+            f"{area}; rejecting scores above {figures['chosen']:g} catches "
+            f"{share_text(figures['chosen_found'])} of these and loses {share_text(figures['chosen_lost'])} "
+            "of the good pairs."
         )
     else:
         yield (
-            f"{separates}; a maximum of {figures['maximum']:g} would find "
-            f"{share_text(figures['found'])} of these and reject at most {100 * LOST_SHARE:g} % of the true "
+            f"{area}; rejecting scores above {figures['maximum']:g} would catch "
+            f"{share_text(figures['found'])} of these and lose at most {100 * LOST_SHARE:g}% of the good "
             "pairs."
         )
 
 
 def passing_words(passing: float, pairs: int) -> str:
-    """``one wrong pair in 20 passes``."""
+    """``1 in 20 mismatched pairs gets through``."""
     if not passing:
-        return f"none of {pairs:,} wrong pairs passes" if pairs > 1 else "the only wrong pair does not pass"
+        return f"none of {pairs:,} mismatched pairs gets through"
     if passing > 0.2:
-        return f"{share_text(passing)} of the wrong pairs pass"
-    return f"one wrong pair in {round(1 / passing):,} passes"
+        return f"{share_text(passing)} of the mismatched pairs get through"
+    return f"1 in {round(1 / passing):,} mismatched pairs gets through"
 
 
 def share_text(share: float) -> str:
-    """``4 %``; what is not nothing or not all is not rounded to it."""
+    """``4%``; what is not nothing or not all is not rounded to it."""
     if 0 < share < 0.01:
-        return "less than 1 %"
+        return "less than 1%"
     if 0.99 < share < 1:
-        return "more than 99 %"
-    return f"{math.floor(100 * share)} %"
+        return "more than 99%"
+    return f"{math.floor(100 * share)}%"
 
 
 def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
-    """Sources in which the score hardly tells right from wrong, or the corpus if that is true of all."""
+    """Sources in which the score hardly tells good from mismatched pairs, or that it does so in none."""
     areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
     best = max((one["low"] for one in areas.values()), default=0.0)
     poor = sorted(
@@ -233,27 +232,23 @@ def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
     )
     if not poor:
         return
-    wrong = "references" if score == "source_similarity" else "translations"
-    cause = f"most of the {wrong} are bad, or the {label(score)} does not understand this text"
+    side = "references" if score == "source_similarity" else "translations"
     how = "hardly" if areas[poor[0]]["value"] < _HARDLY else "poorly"
+    named = [f"{name} ({_area(areas[name]['value'])})" for name in poor]
+    where = f" in {_listed(named)}"
     if len(poor) == len(figures["sources"]):
-        # Of several poor sources, the worst is still another than the best.
-        worst, others = areas[poor[0]], areas[poor[-1]]
-        apart = f", least in {poor[0]} ({_area(worst['value'])})" if worst["high"] < others["low"] else ""
-        yield f"The {label(score)} {how} tells right from wrong{apart}: {cause}."
-        return
-    named = [f"{name} ({_area(areas[name]['value'])})" for name in poor[:_NAMED]]
-    if len(poor) > _NAMED:
-        named.append(f"{len(poor) - _NAMED} more")
-    yield f"The {label(score)} {how} tells right from wrong in {', '.join(named)}: {cause}."
+        # Of several poor sources, the worst may still differ from the best.
+        worst, other = areas[poor[0]], areas[poor[-1]]
+        where = f", least in {poor[0]} ({_area(worst['value'])})" if worst["high"] < other["low"] else ""
+    yield (
+        f"The {label(score)} {how} tells good from mismatched pairs{where}: most of the {side} are bad, or "
+        f"the {label(score)} does not understand this text."
+    )
 
 
-def _of_few_pairs(sources: Sequence[str], scores: Mapping[str, Figures]) -> Iterator[str]:
-    judged = next(iter(scores.values()), {}).get("sources", {})
-    few = [name for name in sources if name not in judged]
-    if few and len(sources) > 1:
-        named = ", ".join(few[:_NAMED]) + (f" and {len(few) - _NAMED} more" if len(few) > _NAMED else "")
-        yield f"Too few pairs for a verdict of their own: {named}."
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[str, float]:
@@ -264,9 +259,9 @@ def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[st
 
 
 def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[str]:
-    """Minima of judged scores that refuse nothing, or everything that the filters before them accept.
+    """Minima of judged scores that reject nothing, or everything that the filters before them accept.
 
-    A sign of failed translations may well refuse nothing.
+    A sign of failed translations may well reject nothing.
     """
     rejected = counts.rejected
     standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)
@@ -279,5 +274,5 @@ def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[s
             if not rejected[one.reason]:
                 yield f"{threshold} rejects no pair."
             elif rejected[one.reason] == standing:
-                yield f"{threshold} rejects every pair that it is asked about."
+                yield f"{threshold} rejects every pair that reaches it."
         standing -= rejected[one.reason]

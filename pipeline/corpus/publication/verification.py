@@ -17,7 +17,6 @@ from paraforge.corpus.publication.card import CONFIGS_NAME
 from paraforge.corpus.publication.manifest import (
     KEPT,
     MANIFEST_NAME,
-    MERGE,
     OTHER_SCHEMA,
     Manifest,
     PublishedFile,
@@ -125,9 +124,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
             counts.check(f"the counts of {name} do not add up")
         except ParaforgeError as error:
             yield str(error)
-    # Of merged corpora some may have no pivots.
-    parts = {"sources": manifest.sources, "pivots": {} if MERGE in manifest.steps else manifest.pivots}
-    for what, named in parts.items():
+    for what, named in (("sources", manifest.sources), ("pivots", manifest.pivots)):
         if named and total_of(named) != manifest.counts:
             yield f"the counts of the {what} do not add up to those of the whole"
     if manifest.rows != manifest.expected_rows:

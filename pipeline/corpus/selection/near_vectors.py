@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from paraforge.base.compiled import compiled
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.lineage import mix
-from paraforge.corpus.selection.quantiles import ordered_keys
 
 # Share of the pairs of just the cosine asked for that have a bucket in common; of higher cosines it is more.
 _RECALL: Final = 0.96
@@ -60,6 +59,14 @@ def rounded(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
     return np.rint(vectors / np.where(largest > 0, largest, 1) * np.float32(_LARGEST)).astype(np.int8)
 
 
+def _places(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Numbers that sort as the scores do from the best to the worst; NaN is the worst."""
+    # The bits of positive numbers sort as they do, those of negative ones the other way round.
+    bits = (np.where(np.isnan(scores), -np.inf, scores) + 0).astype(np.float32).view(np.uint32)
+    sign = np.uint32(1 << 31)
+    return ~np.where(bits & sign, ~bits, bits | sign)
+
+
 class NearVectors:
     """Collects rows, then finds for each a better one that it repeats.
 
@@ -87,8 +94,7 @@ class NearVectors:
         if not len(vectors):
             return
         self.dimension = vectors.shape[1]
-        # The best has the smallest place.
-        places = ~ordered_keys(np.where(np.isnan(scores), -np.inf, scores).astype(np.float32))
+        places = _places(scores)
         squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int32)
         for name, numbers in (("vectors", vectors), ("squares", squares), ("places", places)):
             with (self.directory / name).open("ab") as file:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
 
+from paraforge.base.errors import did_you_mean
 from paraforge.base.section import Section
 from paraforge.corpus.selection.filters import FilterParameters, Name, check_score, filter_kinds
 from paraforge.intake.bitext.block import REASONS
@@ -66,8 +66,7 @@ class SelectParameters(Section):
         for name, one in settings.items():
             if isinstance(one, Mapping) and "kind" not in one:
                 others = [other for other in settings if other != name]
-                close = get_close_matches(name, others, n=1)
-                meant = f" (did you mean '{close[0]}'?)" if close else ""
+                meant = did_you_mean(name, others)
                 listed = f"the filters are {', '.join(others)}, and a new one needs its kind"
                 raise ValueError(f"there is no filter '{name}'{meant}: {listed}")
         found: dict[str, FilterParameters] = TypeAdapter(dict[Name, AnyFilter]).validate_python(settings)

@@ -20,15 +20,14 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
-from paraforge.corpus.selection.filters import Filter, Mask, apply_filters, numbers
-from paraforge.corpus.selection.filters.bounds import ScoreFilter
+from paraforge.corpus.selection.filters import Filter, apply_filters, numbers
+from paraforge.corpus.selection.filters.bounds import score_filter
 from paraforge.corpus.selection.filters.decile import decile_column
+from paraforge.corpus.selection.ordering import Ranked, tenths
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.quantiles import Parts, equal_parts, ordered_keys, value_of_key
 from paraforge.versions import SELECT
 
 STEP = "select"
-TENTHS = 10
 
 Result = TypeVar("Result")
 
@@ -49,12 +48,12 @@ class SelectReport:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> str:
-        """What came of it in one line: ``13,396 of 20,000 kept; 33.0 % trigram overlap above 0.9; 0.3 s``."""
+        """What came of it in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3 s``."""
         counts = self.counts
         parts = [f"{counts.kept:,} of {counts.rows_in:,} kept"]
         for reason, number in (counts.rejected + counts.failed).most_common(1):
             words = self.words.get(reason, reason.replace("_", " "))
-            parts.append(f"{100 * number / counts.rows_in:.1f} % {words}")
+            parts.append(f"{100 * number / counts.rows_in:.1f}% {words}")
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
@@ -102,38 +101,37 @@ class Selection:
         self.workers = workers
         self.bar = bar
         self.fate = [name for name in FATE_COLUMNS if name in view.column_names]
-        self.parts: dict[str, Parts] = {}
-        self.judged = False
+        self.tenths: dict[str, Ranked] = {}
+        self.filters: list[Filter] = []
+        # Filters whose verdicts are in files; with none, there are no files.
+        self.judged = 0
         self.phase = STEP
-        self.reasons: list[str] = []
-        self.pending: list[Filter] = []
-        self.repeated: dict[int, Callable[[int], list[str]]] = {}
 
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
             self.phase = f"deciles of {score}"
-            self.parts[score] = self._tenths_of(score)
-        required = tuple(self.parameters.required)
-        if required:
-            self.pending.append(ScoreFilter("required", required))
-        fingerprints = {}
+            known = self._each(lambda index, score=score: self._ranked_values(index, score))  # type: ignore[misc]
+            self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
+        if required := tuple(self.parameters.required):
+            self.filters.append(score_filter("required", required))
         for one in self.parameters.filters:
             if one.needs_all_pairs:
-                self._judge_pending()
+                self._judge_so_far()
                 self.phase = one.reason
-            built = one.prepare(self)
-            if repeated := getattr(built, "repeated", None):
-                self.repeated[1 + len(self._all_reasons())] = repeated
-            self.pending.append(built)
-            if fingerprint := getattr(built, "fingerprint", None):
-                fingerprints[one.reason] = fingerprint
-        return self._finish(output, fingerprints)
+            self.filters.append(one.prepare(self))
+        return self._finish(output)
 
     # -- reading ---------------------------------------------------------------------------------
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
         """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
-        return self._each(lambda index: function(self._accepted(index, columns)))
+
+        def accepted(index: int) -> Result:
+            rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
+            alive = kept_mask(rows) & (self._codes(index) == 0) if self.judged else kept_mask(rows)
+            return function(rows.filter(pa.array(alive)).select(list(columns)))
+
+        return self._each(accepted)
 
     def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
         """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
@@ -150,82 +148,59 @@ class Selection:
             self.bar.update(self.view.rows[index])
             yield result
 
-    def _tenths_of(self, score: str) -> Parts:
-        def keys(index: int) -> Any:
-            rows = self.view.read(index, [*self.fate, score])
-            values, missing = numbers(rows.column(score))
-            return ordered_keys(values[kept_mask(rows) & ~missing])
-
-        def scan(function: Callable[[Any], Any]) -> Iterator[Any]:
-            return self._each(lambda index: function(keys(index)))
-
-        return equal_parts(scan, TENTHS, self.directory)
-
-    def _accepted(self, index: int, columns: Sequence[str]) -> pa.Table:
-        """The shard's rows that every filter so far accepts."""
-        rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
-        return rows.filter(pa.array(self._alive(index, rows))).select(list(columns))
+    def _ranked_values(self, index: int, score: str) -> npt.NDArray[Any]:
+        rows = self.view.read(index, [*self.fate, score])
+        values, missing = numbers(rows.column(score))
+        return values[kept_mask(rows) & ~missing]
 
     # -- judging ---------------------------------------------------------------------------------
 
-    def _all_reasons(self) -> list[str]:
-        return self.reasons + [reason for one in self.pending for reason in one.reasons]
+    @property
+    def reasons(self) -> list[str]:
+        """Reasons of all filters; the code of a reason is its place, from 1."""
+        return [reason for one in self.filters for reason in one.reasons]
 
     def _codes_file(self, index: int) -> Path:
         return self.directory / f"codes-{index:05d}.npy"
 
-    def _alive(self, index: int, rows: pa.Table) -> Mask:
-        alive = kept_mask(rows)
-        if self.judged:
-            alive = alive & (np.load(self._codes_file(index), allow_pickle=False) == 0)
-        return alive
+    def _codes(self, index: int) -> npt.NDArray[np.uint16]:
+        codes: npt.NDArray[np.uint16] = np.load(self._codes_file(index), allow_pickle=False)
+        return codes
 
     def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
         """The shard's columns, and the codes of all filters up to now."""
-        scores = self.parameters.decile_scores()
-        made = {decile_column(score) for score in scores}
-        read = [name for one in self.pending for name in one.columns if name not in made]
-        rows = self.view.read(index, list(dict.fromkeys([*self.fate, *scores, *read])))
-        standing = kept_mask(rows)
-        for score in scores:
+        new = self.filters[self.judged :]
+        made = {decile_column(score) for score in self.tenths}
+        read = [name for one in new for name in one.columns if name not in made]
+        rows = self.view.read(index, list(dict.fromkeys([*self.fate, *self.tenths, *read])))
+        alive = kept_mask(rows)
+        for score, ranked in self.tenths.items():
             values, missing = numbers(rows.column(score))
-            ranked = standing & ~missing
-            tenths = np.zeros(rows.num_rows, np.int8)
-            tenths[ranked] = self.parts[score].assign(ordered_keys(values[ranked]), index)
-            rows = rows.append_column(decile_field(score), pa.array(tenths, mask=~ranked))
-        first_code = 1 + len(self.reasons)
-        codes = apply_filters(self.pending, rows, self._alive(index, rows), index, first_code)
-        if self.judged:
-            codes |= np.load(self._codes_file(index), allow_pickle=False)
-        return rows, codes
+            known = alive & ~missing
+            found = np.zeros(rows.num_rows, np.int8)
+            found[known] = ranked.parts(values[known], index)
+            rows = rows.append_column(decile_field(score), pa.array(found, mask=~known))
+        earlier = self._codes(index) if self.judged else np.zeros(rows.num_rows, np.uint16)
+        first_code = 1 + sum(len(one.reasons) for one in self.filters[: self.judged])
+        return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
 
-    def _judge_pending(self) -> None:
+    def _judge_so_far(self) -> None:
         """Let the filters so far judge, and keep their codes: the next filter looks at what they accept."""
-        if not self.pending:
+        if len(self.filters) == self.judged:
             return
-
-        def judge(index: int) -> None:
-            _, codes = self._judge(index)
-            np.save(self._codes_file(index), codes, allow_pickle=False)
-
-        for _ in self._each(judge):
+        for _ in self._each(
+            lambda index: np.save(self._codes_file(index), self._judge(index)[1], allow_pickle=False)
+        ):
             pass
-        self.reasons = self._all_reasons()
-        self.pending = []
-        self.judged = True
+        self.judged = len(self.filters)
 
-    def _finish(self, output: Path, fingerprints: dict[str, str]) -> SelectReport:
+    def _finish(self, output: Path) -> SelectReport:
         self.phase = "writing"
-        names = self._all_reasons()
         counts = Counts()
         records: list[ShardRecord] = []
         with replaced_directory(output) as directory:
-
-            def finish(index: int) -> tuple[ShardRecord, Counts]:
-                rows, codes = self._judge(index)
-                return self._write(index, rows, codes, names, directory)
-
-            for index, (record, shard_counts) in enumerate(self._each(finish)):
+            written = self._each(lambda index: self._write(index, directory / shard_name(index)))
+            for index, (record, shard_counts) in enumerate(written):
                 if shard_counts.rows_in != self.view.rows[index]:
                     raise IncompleteError(
                         f"{STEP}: shard {index} has {shard_counts.rows_in} rows, "
@@ -234,13 +209,13 @@ class Selection:
                 records.append(record)
                 counts.add(shard_counts)
             counts.check(STEP)
-            cuts = {score: self._cuts(score) for score in self.parts}
+            cuts = {score: _cuts(ranked) for score, ranked in self.tenths.items()}
             judged = self.judge(cuts)
             description = {
                 "step": STEP,
                 "version": SELECT,
                 "parameters": self.parameters.model_dump(mode="json"),
-                "fingerprints": fingerprints,
+                "fingerprints": {one.name: one.fingerprint for one in self.filters if one.fingerprint},
                 "inputs": inputs_digest(self.view),
                 "counts": counts.as_dict(),
                 "verdict": judged,
@@ -248,30 +223,32 @@ class Selection:
             write_index(directory, records, description)
         return SelectReport(counts, cuts, verdict=judged)
 
-    def _write(
-        self, index: int, rows: pa.Table, codes: npt.NDArray[np.uint16], names: list[str], directory: Path
-    ) -> tuple[ShardRecord, Counts]:
-        reasons = fate_of(codes, names, rows["rejected"] if "rejected" in rows.column_names else None)
-        tenths = [decile_field(score) for score in self.parts]
+    def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:
+        rows, codes = self._judge(index)
+        reasons = fate_of(codes, self.reasons, rows["rejected"] if "rejected" in rows.column_names else None)
+        fields = [decile_field(score) for score in self.tenths]
         table = pa.table(
-            [reasons, *(rows.column(one.name) for one in tenths)],
-            schema=pa.schema([COLUMNS["rejected"], *tenths]),
+            [reasons, *(rows.column(one.name) for one in fields)],
+            schema=pa.schema([COLUMNS["rejected"], *fields]),
         )
-        if self.repeated:
-            repeats = pa.nulls(len(codes), pa.string())
-            for code, of in self.repeated.items():
-                given = pa.array(of(index), pa.string())
-                repeats = pc.replace_with_mask(repeats, codes == code, given)
+        repeats, code = None, 1
+        for one in self.filters:
+            if (given := one.repeated(index)) is not None:
+                repeats = pa.nulls(len(codes), pa.string()) if repeats is None else repeats
+                repeats = pc.replace_with_mask(repeats, codes == code, pa.array(given, pa.string()))
+            code += len(one.reasons)
+        if repeats is not None:
             table = table.append_column(COLUMNS["repeats"], repeats)
         fate = {"rejected": table.column("rejected")}
         if "failed" in rows.column_names:
             fate["failed"] = rows.column("failed")
-        return write_shard(table, directory / shard_name(index)), count_rows(pa.table(fate))
+        return write_shard(table, path), count_rows(pa.table(fate))
 
-    def _cuts(self, score: str) -> list[float]:
-        kind = COLUMNS[score].type.to_pandas_dtype()
-        cuts = [float(value_of_key(cut.key, np.dtype(kind))) for cut in self.parts[score].cuts]
-        return [round(cut, 6) for cut in cuts if np.isfinite(cut)]
+
+def _cuts(ranked: Ranked) -> list[float]:
+    """The values at which the tenths 2 .. 10 begin; the highest value for a tenth without rows."""
+    cuts = [float(place.value) for place in ranked.places if np.isfinite(place.value)]
+    return [round(cut, 6) for cut in cuts]
 
 
 def inputs_digest(view: ShardView) -> str:

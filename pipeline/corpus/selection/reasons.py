@@ -8,11 +8,6 @@ from paraforge.corpus.selection.filters import missing_reason
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.intake.bitext.block import REASONS
 
-# Given to pairs that were left out of a part of a corpus by its condition.
-OUTSIDE = "where"
-# Given to pairs that an earlier one of merged corpora has, too.
-REPEATED = "in_earlier_corpus"
-
 
 def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
     """A few words for each reason that ingest or selection may have given.
@@ -20,10 +15,6 @@ def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
     steps: what the manifest says of each step.
     """
     explained = {reason: f"at ingest: {text}" for reason, text in REASONS.items()}
-    if condition := steps.get("export", {}).get("parameters", {}).get("where"):
-        explained[OUTSIDE] = f"outside of this part: {condition}"
-    if "merge" in steps:
-        explained[REPEATED] = "an earlier one of the merged corpora has the pair"
     parameters = selection_of(steps)
     return explained | explain_filters(parameters) if parameters else explained
 

@@ -54,8 +54,8 @@ def settle(
             minimum, bound = minimum_of(wrong_pairs, score, share)
             if bound > share:
                 logger.warning(
-                    "%s: %s wrong pairs are too few to find a minimum for %g %%: none of them reaches %g, "
-                    "but up to %.2g %% of such pairs may (with %g %% confidence)",
+                    "%s: %s mismatched pairs are too few to find a minimum for %g%%: none of them reaches "
+                    "%g, but up to %.2g%% of such pairs may (with %g%% confidence)",
                     where,
                     f"{wrong_pairs.num_rows:,}",
                     100 * share,

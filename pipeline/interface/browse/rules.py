@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.selection.filters import Filter, FilterParameters
-from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, ScoreFilter
+from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, ScoreFilter, score_filter
 from paraforge.corpus.selection.filters.flag import FlagParameters
 from paraforge.corpus.selection.filters.length import LENGTHS, LengthParameters
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -64,7 +64,7 @@ def rules_of(parameters: SelectParameters | None, corpus: PreparedCorpus) -> Rul
     if parameters is None:
         return rules
     required = tuple(name for name in parameters.required if name in corpus.layout.scores)
-    _add_score_filter(rules, corpus, ScoreFilter("required", required))
+    _add_score_filter(rules, corpus, score_filter("required", required))
     for one in parameters.filters:
         _add(rules, corpus, one)
     return rules
@@ -113,7 +113,7 @@ def _add_score_filter(rules: Rules, corpus: PreparedCorpus, built: ScoreFilter) 
     for place, column in enumerate(built.columns):
         missing = first + place if built.missing == "refuse" else KEPT
         score = corpus.layout.scores.index(column)
-        rules.tests.append(ScoreTest(score, low, high, first + len(built.columns), missing))
+        rules.tests.append(ScoreTest(score, low, high, first + len(built.reasons) - 1, missing))
 
 
 def inclusive(bounds: Bounds) -> tuple[np.float32, np.float32]:
@@ -121,10 +121,8 @@ def inclusive(bounds: Bounds) -> tuple[np.float32, np.float32]:
     low, high = np.float32(-np.inf), np.float32(np.inf)
     if bounds.minimum is not None:
         low = np.float32(bounds.minimum)
-        low = low if bounds.closed in ("both", "left") else np.nextafter(low, high)
     if bounds.maximum is not None:
         high = np.float32(bounds.maximum)
-        high = high if bounds.closed in ("both", "right") else np.nextafter(high, np.float32(-np.inf))
     return low, high
 
 
@@ -172,9 +170,7 @@ def _governed(
     found: dict[int, tuple[str, ...]] = {}
     free = {*scores, *flags}
     for place, one in enumerate(published.filters):
-        handled = isinstance(one, BoundsParameters | LengthParameters) or (
-            isinstance(one, FlagParameters) and one.refuse
-        )
+        handled = isinstance(one, BoundsParameters | LengthParameters | FlagParameters)
         columns = (one.column,) if isinstance(one, FlagParameters) else one.columns()
         if handled and set(columns) <= free:
             found[place] = columns
@@ -216,9 +212,7 @@ def _changed(one: FilterParameters, view: View) -> list[dict[str, Any]]:
         return [one.model_dump()] if view.flags[one.column] else []
     if isinstance(one, BoundsParameters):
         interval = view.intervals[one.score]
-        point = interval.minimum is not None and interval.minimum == interval.maximum
-        closed = {"closed": "both"} if point else {}
-        return [] if interval.is_open else [{**one.model_dump(), **vars(interval), **closed}]
+        return [] if interval.is_open else [{**one.model_dump(), **vars(interval)}]
     sides = [view.intervals[column] for column in LENGTHS]
     if sides[0] == sides[1] and sides[0].missing == "refuse":
         bounds = {"minimum": sides[0].minimum, "maximum": sides[0].maximum}

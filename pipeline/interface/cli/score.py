@@ -145,9 +145,9 @@ def score(
 
 def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[BoundsParameters]:
     """Give the filters that are asked for. Raises ConfigurationError if a score or a value is wrong."""
+    from paraforge.base.errors import did_you_mean
     from paraforge.corpus.scoring.wrong_pairs import judged_scores
     from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
-    from paraforge.interface.configuration.places import suggestion
 
     found: list[BoundsParameters] = []
     for option, texts in (("minimum", minima), ("maximum", maxima), ("wrong-pairs", shares)):
@@ -164,7 +164,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
                 found.append(_checked(f"--{option}", score, {option: number}))
                 continue
             if score not in (judged := judged_scores()):
-                close = suggestion(score, judged)
+                close = did_you_mean(score, judged)
                 raise ConfigurationError([f"--{option} {text}: one of {', '.join(judged)}{close}"])
             if not 0 <= number < 1:
                 raise ConfigurationError([f"--{option} {text}: a share in [0, 1) is expected"])
@@ -178,12 +178,12 @@ def _checked(option: str, score: str, bounds: dict[str, float]) -> BoundsParamet
     """The filter. Raises ConfigurationError if the score is unknown or a bound is outside its scale."""
     from pydantic import ValidationError
 
+    from paraforge.base.errors import did_you_mean
     from paraforge.corpus.selection.filters import SCORES
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
-    from paraforge.interface.configuration.places import suggestion
 
     if score not in SCORES:
-        raise ConfigurationError([f"{option}: there is no score '{score}'{suggestion(score, SCORES)}"])
+        raise ConfigurationError([f"{option}: there is no score '{score}'{did_you_mean(score, SCORES)}"])
     missing = "accept" if "maximum" in bounds else "refuse"
     try:
         return BoundsParameters.model_validate(

@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.configuration.places import Location, known_keys, line_of, suggestion, written
+from paraforge.interface.configuration.places import Location, known_keys, line_of, written
 
 PARAMETERS = Path("params.yaml")
 # Parameters of earlier versions, and what replaces each.
@@ -100,7 +100,7 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
         name = ".".join(map(str, location))
         if instead := next((text for key, text in _REMOVED.items() if fnmatchcase(name, key)), None):
             return f"{place}: this parameter was removed; {instead}"
-        close = suggestion(str(location[-1]), known_keys(Parameters, problem["loc"]))
+        close = did_you_mean(str(location[-1]), known_keys(Parameters, problem["loc"]))
         return f"{place}: there is no such parameter{close}"
     if missing:
         return f"{place}: missing"

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, did_you_mean
 from paraforge.corpus.selection.parameters import by_name
 from paraforge.interface.configuration import check_parameters, not_yaml, read_yaml
 from paraforge.interface.configuration.parameters import Parameters
-from paraforge.interface.configuration.places import Location, has, line_of, suggestion
+from paraforge.interface.configuration.places import Location, has, line_of
 
 # Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
 ROOT = "paraforge"
@@ -168,13 +168,13 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     known = [*groups, *Parameters.model_fields]
     if equals and name not in known:
         raise InputError(
-            f"{override}: there is no group or section '{name}'{suggestion(name, known)}",
+            f"{override}: there is no group or section '{name}'{did_you_mean(name, known)}",
             remedy=f"There are {', '.join(sorted(set(known)))}.",
         )
     # Some groups are called as a section: 'select=paranmt', but 'select.deciles=[]'.
     if equals and key in groups and value not in groups[key]:
         raise InputError(
-            f"{override}: there is no such choice{suggestion(value, groups[key])}",
+            f"{override}: there is no such choice{did_you_mean(value, groups[key])}",
             remedy=f"There are {key}: {', '.join(groups[key])}.",
         )
 

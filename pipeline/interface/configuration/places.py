@@ -1,13 +1,15 @@
 """Where a parameter is written, by line, and what a misspelt one was probably meant to be."""
 
-import difflib
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 from pydantic import BaseModel
 
+from paraforge.base.errors import did_you_mean
+
+suggestion = did_you_mean
 Location = Sequence[str | int]
 
 
@@ -49,15 +51,6 @@ def has(content: Any, location: Location) -> bool:
         except (LookupError, TypeError):
             return False
     return True
-
-
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """`; did you mean 'beam'?` where something known is similar, otherwise nothing."""
-    # Of two letters one is half: 'mi' is meant to be 'my'.
-    names = sorted(known)
-    begun = [name for name in names if len(wrong) > 2 and name.startswith(wrong)]
-    close = begun or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def known_keys(model: type[BaseModel], location: Location) -> list[str]:

@@ -55,7 +55,9 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     write_versions(directory, {name: checksum(text) for name, text in files.items()})
     if bitext is not None:
         write_whole(directory / MY_BITEXT, bitext.yaml(directory))
-    found = reconfigure(directory / "configs", bitext.choices if bitext else [], directory / "params.yaml")
+    name = directory.resolve().name.replace("\\", "\\\\").replace("'", "\\'")
+    choices = [*(bitext.choices if bitext else []), f"publish.name='{name}'"]
+    found = reconfigure(directory / "configs", choices, directory / "params.yaml")
     write_whole(directory / "params.yaml", found.text)
     mark.unlink()
 

@@ -95,7 +95,7 @@ def test_pairs_of_one_group_are_those_that_are_connected(limit: float, tmp_path:
     expected = joined(keys)
     assert [row["group"] for row in rows] == expected
     assert 0.3 * len(rows) < len(set(expected)) < 0.95 * len(rows)
-    assert {row["group"] for row in rows_of(tmp_path / "rejected")} == {None}
+    assert not any("group" in row for row in rows_of(tmp_path / "rejected"))
 
 
 def test_looking_for_groups_says_how_far_it_is(

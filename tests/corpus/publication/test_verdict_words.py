@@ -35,10 +35,10 @@ def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
     wrong = np.array([dice.gauss(0, 0.1) for _ in names], np.float32)
     right = np.array([dice.gauss(sources[name], 0.1) for name in names], np.float32)
     columns = {
-        "source": pa.array(names),
-        "line": pa.array(range(1, len(names) + 1)),
-        "reference": pa.array(["a"] * len(names)),
-        "translation": pa.array(["b"] * len(names)),
+        "source": pa.array(names, pa.string()),
+        "line": pa.array(range(1, len(names) + 1), pa.int64()),
+        "reference": pa.array(["a"] * len(names), pa.string()),
+        "translation": pa.array(["b"] * len(names), pa.string()),
         "weight": pa.array(np.ones(len(names))),
         "right_paraphrase_score": pa.array(right),
         "paraphrase_score": pa.array(wrong),
@@ -65,16 +65,18 @@ def told(manifest: Manifest) -> str:
 
 def test_a_good_score(tmp_path: Path) -> None:
     text = told(published(tmp_path, drawn(2_000, {"news": 0.7, "tatoeba": 0.7}), NUMBER | {"minimum": 0.15}))
-    assert text.startswith("The paraphrase score separates true from wrong pairs with 0.99")
-    assert "one wrong pair in 1" in text and "passes your threshold of 0.15; 0.2" in text
-    assert "would let at most one in 100 through (95 % sure) and keep 100 % of the pairs. |" in text
+    assert text.startswith("Paraphrase score: AUC 0.99")
+    assert "At your threshold of 0.15, 1 in 1" in text and "mismatched pairs gets through. Raising it" in text
+    assert "would let at most 1 in 100 through (95% confidence) and keep 100% of the pairs. |" in text
 
 
 def test_the_worst_source_is_named(tmp_path: Path) -> None:
     manifest = published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
     words = verdict_words(manifest)
     assert len(words.warnings) == 1
-    assert words.warnings[0].startswith("The paraphrase score hardly tells right from wrong in news (0.")
+    assert words.warnings[0].startswith(
+        "The paraphrase score hardly tells good from mismatched pairs in news (0."
+    )
     rows = {row.source: row for row in separations(manifest)}
     assert rows.keys() == {"all sources", "news", "tatoeba"}
     assert float(rows["news"].separation.split()[0]) == pytest.approx(0.5, abs=0.05)
@@ -88,13 +90,13 @@ def test_of_two_poor_sources_the_worse_is_named_with_both_figures(tmp_path: Path
     }
     words = verdict_words(published(tmp_path, drawn(1_000, shifts), NUMBER))
     (warning,) = words.warnings
-    area = re.search(r"hardly tells right from wrong, least in news \((0\.\d\d)\)", warning)
+    area = re.search(r"hardly tells good from mismatched pairs, least in news \((0\.\d\d)\)", warning)
     assert area is not None and float(area[1]) == pytest.approx(0.53, abs=0.03)
 
 
 def test_sources_of_too_few_pairs_are_a_warning(tmp_path: Path) -> None:
     wrong = pa.concat_tables([drawn(500, {"news": 0.7}), drawn(FEW - 1, {"tatoeba": 0.0})])
-    said = "Too few pairs for a verdict of their own: tatoeba."
+    said = "Too few pairs to check the score in tatoeba."
     assert said in verdict_words(published(tmp_path / "few", wrong, NUMBER)).warnings
     wrong = pa.concat_tables([drawn(500, {"news": 0.7}), drawn(FEW, {"tatoeba": 0.7})])
     assert "Too few" not in told(published(tmp_path / "enough", wrong, NUMBER))
@@ -102,21 +104,19 @@ def test_sources_of_too_few_pairs_are_a_warning(tmp_path: Path) -> None:
 
 def test_garbage_everywhere(tmp_path: Path) -> None:
     text = told(published(tmp_path, drawn(500, {"news": 0.0}), NUMBER))
-    assert "separates true from wrong pairs with 0.5" in text or "with 0.4" in text
-    assert "The paraphrase score hardly tells right from wrong: most of the translations are bad" in text
+    assert "Paraphrase score: AUC 0.5" in text or "AUC 0.4" in text
+    assert "The paraphrase score hardly tells good from mismatched pairs: most of the translations" in text
 
 
 def test_few_pairs_are_said_to_be_few(tmp_path: Path) -> None:
     manifest = published(tmp_path, drawn(5, {"news": 0.9}), NUMBER)
     text = told(manifest)
-    assert "with 1.000 (0.57 to 1.000; 1 is perfect" in text
-    assert (
-        "There are only 5 wrong pairs to judge by; a threshold that at most one in 100 passes takes" in text
-    )
+    assert "AUC 1.000 (0.57 to 1.000) against mismatched pairs (1 = perfect" in text
+    assert "Only 5 mismatched pairs could be made; a threshold that 1 in 100 of them passes takes" in text
     assert "would let" not in text
 
 
-@pytest.mark.parametrize(("wrong", "words"), [(None, ""), (drawn(0, {}), "no wrong pairs can be made")])
+@pytest.mark.parametrize(("wrong", "words"), [(None, ""), (drawn(0, {}), "The scores cannot be checked")])
 def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> None:
     manifest = published(tmp_path, wrong, NUMBER)
     assert words in told(manifest) and separations(manifest) == []
@@ -126,8 +126,8 @@ def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> N
 
 def test_thresholds_that_do_nothing_and_all(tmp_path: Path) -> None:
     for minimum, words in ((-1.0, "of -1 on the paraphrase score rejects no pair"),
-                           (2.0, "of 2 on the paraphrase score rejects every pair")):  # fmt: skip
-        text = told(published(tmp_path / str(minimum), None, NUMBER | {"minimum": minimum}))
+                           (1.0, "of 1 on the paraphrase score rejects every pair")):  # fmt: skip
+        text = told(published(tmp_path / str(minimum), None, NUMBER | {"minimum": minimum}, rows=30))
         assert words in text
 
 
@@ -146,10 +146,9 @@ def test_a_share_becomes_a_number_everywhere(tmp_path: Path) -> None:
     assert f"|sim:{minimum:.10g}-|" in manifest.signature
     assert manifest.verdict["asked"] == {"paraphrase_score": 0.01}
     assert manifest.verdict["scores"]["paraphrase_score"]["minimum"] == minimum
-    assert (
-        f"the threshold of {minimum:g} that was found for at most 1 %; it keeps more than 99 % of the pairs."
-        in told(manifest)
-    )
+    words = told(manifest)
+    assert f"At the threshold found for at most 1%, {minimum:g}, 1 in" in words
+    assert "It keeps more than 99% of the pairs." in words
     corpus = ShardDirectory(tmp_path / "corpus")
     kept = np.concatenate([table["paraphrase_score"].to_numpy() for table in corpus.tables()])
     assert kept.min() >= np.float32(minimum)
@@ -170,8 +169,8 @@ def test_tenths_have_a_threshold_too(tmp_path: Path) -> None:
 
 def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     published(tmp_path, drawn(20, {"news": 0.6}), SHARE)
-    assert "20 wrong pairs are too few to find a minimum for 1 %: none of them reaches" in caplog.text
-    assert "but up to 14 % of such pairs may (with 95 % confidence)" in caplog.text
+    assert "20 mismatched pairs are too few to find a minimum for 1%: none of them reaches" in caplog.text
+    assert "but up to 14% of such pairs may (with 95% confidence)" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -184,8 +183,11 @@ def test_a_share_of_few_pairs_is_uncertain(tmp_path: Path, caplog: pytest.LogCap
         ({"minimum": {"wrong_pairs": 0.1, "seed": 1}}, "not permitted"),
         ({"minimum": "low"}, "valid number"),
         ({"maximum": {"wrong_pairs": 0.1}}, "maximum.share.good_pairs"),
-        ({"score": "reference_tokens"}, "wrong pairs have no reference_tokens of their own: give a number"),
-        ({"score": "translation_score"}, "wrong pairs have no translation_score of their own"),
+        (
+            {"score": "reference_tokens"},
+            "mismatched pairs have no reference_tokens of their own: use a number",
+        ),
+        ({"score": "translation_score"}, "mismatched pairs have no translation_score of their own"),
         ({"kind": "length", "score": None}, "valid number"),
     ],
 )

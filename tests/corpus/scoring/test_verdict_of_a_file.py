@@ -30,9 +30,9 @@ def own_pairs(count: int, wrong: int = 0, seed: int = 1) -> list[tuple[str, str]
 def test_the_verdict_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(own_pairs(400)), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
-    assert re.search(r"The paraphrase score separates true from wrong pairs with (0\.99\d|1\.000)", said)
+    assert re.search(r"Paraphrase score: AUC (0\.99\d|1\.000)", said)
     assert re.search(
-        r"0\.\d+ would let at most one in 100 through \(95 % sure\) and keep (more than 99|9\d|100) % of",
+        r"0\.\d+ would let at most 1 in 100 through \(95% confidence\) and keep (more than 99|9\d|100)% of",
         said,
     )
     assert "rejected" not in pq.read_schema(tmp_path / "scored.parquet").names
@@ -68,7 +68,7 @@ def test_earlier_reasons_stay_and_sources_are_judged_apart(tmp_path: Path) -> No
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
     said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet", "--minimum", "0.8")
-    assert "hardly tells right from wrong in bad" in said
+    assert "hardly tells good from mismatched pairs in bad" in said
     found = pq.read_table(tmp_path / "o.parquet")
     assert found["rejected"].to_pylist()[::2] == ["duplicate"] * 200
     assert found["rejected"].to_pylist()[1:200:2] == [None] * 100
@@ -85,7 +85,7 @@ def test_sources_of_a_file_with_few_pairs_are_named(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
     said = run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")
-    assert "Too few pairs for a verdict of their own: few." in said
+    assert "Too few pairs to check the score in few." in said
 
 
 def test_another_language_is_noticed(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_another_language_is_noticed(tmp_path: Path) -> None:
 def test_no_wrong_pairs_no_verdict(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
     (tmp_path / "pairs.tsv").write_text(tsv(pairs), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet", "--minimum", "0.2")
-    assert "No verdict on the scores: no two rows of a source differ" in said
+    assert "The scores cannot be checked: no two rows of a source differ" in said
     assert pq.read_table(tmp_path / "scored.parquet")["rejected"].null_count == len(pairs)
 
 
@@ -122,4 +122,4 @@ def test_a_source_for_each_pair(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "pairs.parquet")
-    assert "separates true from wrong" in run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")
+    assert "Paraphrase score: AUC" in run(tmp_path / "pairs.parquet", tmp_path / "o.parquet")

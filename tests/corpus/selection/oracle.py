@@ -19,13 +19,6 @@ from paraforge.corpus.selection.filters.near_duplicates import NearDuplicatesPar
 from paraforge.corpus.selection.filters.sample import SampleParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 
-INSIDE = {
-    "both": lambda value, low, high: low <= value <= high,
-    "left": lambda value, low, high: low <= value < high,
-    "right": lambda value, low, high: low < value <= high,
-    "neither": lambda value, low, high: low < value < high,
-}
-
 
 def expected_fates(table: pa.Table, parameters: SelectParameters) -> list[str | None]:
     """For each row: ``failed``, a reason, or None where it is kept."""
@@ -75,17 +68,16 @@ def judge(one: Any, row: dict[str, Any], tenths: dict[str, dict[int, int]], plac
         columns = ["reference_tokens", "translation_tokens"] if length else [one.score]
         low = -math.inf if one.minimum is None else float(np.float32(one.minimum))
         high = math.inf if one.maximum is None else float(np.float32(one.maximum))
-        inside = INSIDE["both" if length else one.closed]
         for column in columns:
             if row[column] is None:
                 return f"no_{column}" if length or one.missing == "refuse" else None
-        return None if all(inside(row[column], low, high) for column in columns) else one.reason
+        return None if all(low <= row[column] <= high for column in columns) else one.reason
     if isinstance(one, DecileParameters):
         tenth = tenths[one.score].get(place)
         if tenth is None:
             return f"no_{one.score}"
         return None if tenth in one.tenths() else one.reason
     if isinstance(one, FlagParameters):
-        return one.reason if bool(row[one.column]) == one.refuse else None
+        return one.reason if row[one.column] else None
     assert isinstance(one, LanguageParameters)
     return None

@@ -10,24 +10,15 @@ from tests.corpus.selection.corpora import cut, random_pairs, with_columns, writ
 from tests.corpus.selection.published import publish_pairs
 
 MODULE = '''
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
 
-from paraforge.corpus.selection.filters import FilterParameters
+from paraforge.corpus.selection.filters import Filter, FilterParameters
 
 
-@dataclass
-class QuestionFilter:
-    name: str
-    columns = ("reference",)
-
-    @property
-    def reasons(self):
-        return (self.name,)
-
+class QuestionFilter(Filter):
     def verdicts(self, rows, shard):
         return pc.ends_with(rows["reference"], "?").to_numpy().astype(np.uint8)
 
@@ -47,7 +38,7 @@ class QuestionParameters(FilterParameters):
         return "no", "questions"
 
     def prepare(self, pairs):
-        return QuestionFilter(self.reason)
+        return QuestionFilter(self.reason, ("reference",))
 '''
 PROGRAM = """
 import json, sys
@@ -109,7 +100,7 @@ def test_a_filter_of_another_package(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     seen = json.loads(ran.stdout)
     assert seen["rejected"] == asked > 0
-    assert seen["result"].endswith(" s") and f"{100 * asked / 200:.1f} % a question" in seen["result"]
+    assert seen["result"].endswith(" s") and f"{100 * asked / 200:.1f}% a question" in seen["result"]
     assert seen["words"] == "a question"
     assert "|no:questions|" in seen["signature"]
 

@@ -130,16 +130,16 @@ def averages(texts: list[str], words: Any = None) -> Any:
     return tokens.sums(words.of_words(tokens.vocabulary))
 
 
-@pytest.mark.parametrize(("side", "score"), [("reference", "paraphrase_score"), ("translation", "overlap_1")])
-def test_a_selection(tmp_path: Path, side: str, score: str) -> None:
+@pytest.mark.parametrize("score", ["paraphrase_score", "overlap_1"])
+def test_a_selection(tmp_path: Path, score: str) -> None:
     """The fate of each row, and what it repeats, are those of the oracle; rows add up."""
-    one = {**FILTER, "side": side, "score": score}
+    one = {**FILTER, "score": score}
     filters = [{"kind": "length", "minimum": 4, "maximum": 90}, one, {"kind": "sample", "size": 90}]
     report = run({"filters": filters}, PAIRS, tmp_path, cut(600, 90))
     rows = PAIRS.to_pylist()
     found = fates(tmp_path / "selected", PAIRS)
     stood = [place for place, fate in enumerate(found) if fate in (None, "near_repeat", "sample")]
-    vectors = averages([rows[place][side] for place in stood])
+    vectors = averages([rows[place]["reference"] for place in stood])
     other = expected(vectors, [np.nan if rows[p][score] is None else rows[p][score] for p in stood], 0.9)
     missed = sum((found[p] == "near_repeat") != (other[n] >= 0) for n, p in enumerate(stood))
     assert missed <= 0.04 * sum(place >= 0 for place in other)

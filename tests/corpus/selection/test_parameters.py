@@ -50,23 +50,32 @@ FAILED = {
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ([{"kind": "bounds", "score": "paraphrase_scor", "minimum": 0}], "no such column: scores are line,"),
+        ([{"kind": "bounds", "score": "paraphrase_scor", "minimum": 0}], "did you mean 'paraphrase_score'"),
+        ([{"kind": "bounds", "score": "zzz", "minimum": 0}], "no such column: scores are line,"),
+        ([{"kind": "bounds", "score": "paraphrase_score", "minimum": 45}], "values are from -1 to 1"),
+        ([{"kind": "bounds", "score": "overlap_3", "maximum": 90}], "values are from 0 to 1"),
+        ([{"kind": "bounds", "score": "overlap_3", "minimum": -0.1}], "values are from 0 to 1"),
+        ([{"kind": "bounds", "score": "source_similarity", "minimum": 2}], "values are at most 1"),
+        ([{"kind": "bounds", "score": "translation_score", "minimum": 1}], "values are at most 0"),
+        ([{"kind": "length", "minimum": -3}], "values are at least 0"),
         ([{"kind": "bounds", "score": "translation", "minimum": 0}], "is a string column, not a number"),
         ([{"kind": "decile", "score": "reference", "top": 2}], "is a string column, not a number"),
         ([{"kind": "decile", "score": "runaway", "top": 2}], "is a bool column, not a number"),
         ([{"kind": "bounds", "score": "overlap_3", "minimum": 0.7, "maximum": 0.4}], "minimum 0.7 is above"),
         ([{"kind": "length", "minimum": 31, "maximum": 30}], "minimum 31 is above maximum 30"),
         ([{"kind": "bounds", "score": "overlap_3"}], "neither minimum nor maximum"),
-        ([{"kind": "bounds", "score": "overlap_3", "minimum": 1, "maximum": 1, "closed": "left"}], "no sc"),
+        ([{"kind": "bounds", "score": "overlap_3", "minimum": 1, "closed": "left"}], "'closed' was removed"),
+        ([{"kind": "flag", "column": "runaway", "refuse": False}], "'refuse' was removed"),
+        ([{"kind": "near_repeats", "side": "translation"}], "'side' was removed"),
         ([{"kind": "decile", "score": "overlap_3"}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 1, "keep": [1]}], "either top or keep"),
         ([{"kind": "decile", "score": "overlap_3", "top": 11}], "less than or equal to 10"),
         ([{"kind": "decile", "score": "overlap_3", "keep": []}], "at least 1 item"),
-        ([{"kind": "flag", "column": "overlap_3"}], "not a flag: flags are"),
+        ([{"kind": "flag", "column": "runway"}], "not a flag: .* did you mean 'runaway'"),
         ([{"kind": "sample", "size": 0}], "greater than or equal to 1"),
         ([{"kind": "near_duplicates", "per_reference": 0}], "greater than or equal to 1"),
         ([{"kind": "decontamination", "files": []}], "at least 1 item"),
-        ([{"kind": "decontamination", "files": [{"path": "x"}], "exact": False}], "neither exact nor ngram"),
+        ([{"kind": "decontamination", "files": [{"path": "x"}], "exact": False}], "'exact' was removed"),
         ([{"kind": "length", "maximum": 3}, {"kind": "length", "maximum": 4}], "two filters are called"),
         ([{"kind": "lenght", "maximum": 3}], "does not match any of the expected tags"),
         ([{"kind": "length", "maximum": 3, "max": 4}], "Extra inputs are not permitted"),
@@ -91,8 +100,8 @@ def test_all_problems_are_told_at_once() -> None:
     ("file", "message"),
     [
         ({"path": "a", "columns": [1]}, "a plain file has no columns"),
-        ({"path": "a", "format": "tsv"}, "a TSV needs columns"),
-        ({"path": "a", "format": "tsv", "columns": [-1]}, "counted from 0"),
+        ({"path": "a", "format": "tsv"}, "name the columns of the TSV"),
+        ({"path": "a", "format": "tsv", "columns": [-1]}, "numbers from 0"),
         ({"path": ""}, "at least 1 character"),
     ],
 )
@@ -183,4 +192,4 @@ def test_the_reasons_in_words() -> None:
     assert words["unknown_words"] == "share of unknown words above 0.25"
     assert words["copied_words"] == "share of copied foreign words above 0.15"
     assert words["length_surprise"] == "deviations from the usual length below -7 or above 7"
-    assert words["contradiction"] == "contradiction above that of all but 2 % of the pairs"
+    assert words["contradiction"] == "contradiction above that of all but 2% of the pairs"

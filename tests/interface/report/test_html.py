@@ -275,8 +275,8 @@ def page(root: Path) -> str:
 def test_the_verdict_comes_first(tmp_path: Path) -> None:
     published(tmp_path, drawn(500, {"news": 0.0, "tatoeba": 0.6}), NUMBER)
     text = page(tmp_path)
-    verdict = text.index("The paraphrase score separates true from wrong pairs with")
-    warning = text.index("The paraphrase score hardly tells right from wrong in news")
+    verdict = text.index("Paraphrase score: AUC")
+    warning = text.index("The paraphrase score hardly tells good from mismatched pairs in news")
     assert text.index("</h1>") < verdict < warning < text.index("Where the rows went</h2>")
     table = text[text.index("What the scores are worth: ") :]
     cell = r"</td><td [^>]*>"

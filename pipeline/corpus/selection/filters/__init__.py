@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from paraforge.base.errors import did_you_mean
 from paraforge.base.plugins import found_classes
 from paraforge.base.section import Section
 from paraforge.corpus.columns import COLUMNS
@@ -44,61 +45,65 @@ _SHORT_NAMES = {
 }
 
 
-class Filter(Protocol):
-    """What rejects pairs. A verdict is a small number: 0 accepts the row, k > 0 rejects it for ``reasons[k -
-    1]``. One that rejects pairs for others' sake has ``repeated(shard)``: for each row that it rejected, what
-    the column ``repeats`` says."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why this filter may reject a pair; the first is its name."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """Verdict on each row of shard ``shard`` that earlier filters accepted, in row order."""
-
-
 @dataclass(frozen=True)
-class NamedFilter:
-    """Base of filters that reject pairs for one reason, which is their name."""
+class Filter:
+    """Rejects pairs; a subclass has ``verdicts``.
+
+    name: the reason of the pairs that it rejects. columns: the columns that it reads.
+    fingerprint: of the files or the model that it was made from, or None.
+    """
 
     name: str
+    columns: tuple[str, ...] = ()
+    fingerprint: str | None = None
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The filter's name."""
+        """Why it may reject a pair; the first is its name."""
         return (self.name,)
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """Judge the rows of a shard that earlier filters accepted, in row order: 0 accepts the row, k > 0
+        rejects it for ``reasons[k - 1]``."""
+        raise NotImplementedError
+
+    def repeated(self, shard: int) -> list[str] | None:
+        """For each row of a shard that it rejected, the pair that the row repeats, as the column ``repeats``
+        has it; None for a filter that compares no pairs."""
+        return None
 
 
 @dataclass(frozen=True)
-class ColumnsFilter(NamedFilter):
-    """Base of filters that reject a pair for its value in one of ``columns``, or because it is missing."""
+class ValueFilter(Filter):
+    """Rejects a pair for its value in one of ``columns``, or because it is missing.
 
-    columns: tuple[str, ...]
+    accepts: tells of a column which values are accepted; what it tells of missing ones does not matter.
+    missing: what becomes of a pair without a value.
+    """
+
+    accepts: Callable[[pa.ChunkedArray], Mask] = lambda column: np.ones(len(column), bool)
+    missing: MissingPolicy = "refuse"
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The filter's name, and one for a missing value in each column."""
-        return (self.name, *(missing_reason(column) for column in self.columns))
+        """The filter's name and, if missing values are rejected, one for each column."""
+        missing = self.columns if self.missing == "refuse" else ()
+        return (self.name, *map(missing_reason, missing))
 
-    def judged(
-        self, rows: pa.Table, policy: MissingPolicy, accept: Callable[[pa.ChunkedArray], tuple[Mask, Mask]]
-    ) -> Verdicts:
-        """Verdicts by ``accept``: of a column which values are accepted, and which are missing."""
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """See :class:`Filter`; a missing value comes before one that is not accepted."""
         verdicts = np.zeros(rows.num_rows, np.uint8)
-        for place, column in enumerate(self.columns):
-            accepted, missing = accept(rows.column(column))
-            verdicts[(verdicts == 0) & ~accepted & ~missing] = 1
-            if policy == "refuse":
+        for place, name in enumerate(self.columns):
+            column = rows.column(name)
+            missing = column.is_null(nan_is_null=True).to_numpy()
+            verdicts[(verdicts == 0) & ~missing & ~self.accepts(column)] = 1
+            if self.missing == "refuse":
                 verdicts[(verdicts < 2) & missing] = 2 + place
         return verdicts
 
 
 class AcceptedPairs(Protocol):
-    """The pairs that all earlier filters accept, for a filter that has to see all before it judges any."""
+    """The pairs that all earlier filters accept, for a filter that must see all before it judges any."""
 
     @property
     def column_names(self) -> Sequence[str]:
@@ -112,12 +117,12 @@ class AcceptedPairs(Protocol):
     def unfinished(self) -> Path:
         """For files, each sealed, that the next run finds again if this one is killed."""
 
-    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
-        """Call ``function(0)`` ... ``function(count - 1)`` in threads; the display says how many are done."""
-
     @property
     def open_model(self) -> OpenModel | None:
         """Opens a trained model's directory."""
+
+    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
+        """Call ``function(0)`` ... ``function(count - 1)`` in threads; the display says how many are done."""
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
         """Apply a function to the accepted rows of every shard; results in order of the shards."""
@@ -152,8 +157,8 @@ class FilterParameters(Section):
     ) -> FilterParameters:
         """The same filter with numbers for all that depends on the corpus.
 
-        minimum_of: gives the minimum of a score that at most a share of the wrong pairs reaches.
-        maximum_of: gives the maximum of a score that at most a share of the right pairs is above.
+        minimum_of: gives the minimum of a score that at most a share of the mismatched pairs reaches.
+        maximum_of: gives the maximum of a score that at most a share of the corpus' pairs is above.
         """
         return self
 
@@ -173,8 +178,7 @@ class FilterParameters(Section):
         raise NotImplementedError
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Make the filter; one made of files has their SHA-256 as ``fingerprint``. Raises InputError: a file
-        that is named cannot be read."""
+        """Make the filter. Raises InputError: a file that is named cannot be read."""
         raise NotImplementedError
 
 
@@ -184,13 +188,13 @@ def filter_kinds() -> list[type[FilterParameters]]:
 
 
 def check_score(name: str) -> str:
-    """The name of a numeric column. Raises ValueError: it is none."""
+    """Return the name of a numeric column. Raises ValueError if it is not one."""
     if name in SCORES:
         return name
-    allowed = f"scores are {', '.join(SCORES)}"
     if name in COLUMNS:
-        raise ValueError(f"'{name}' is a {COLUMNS[name].type} column, not a number: {allowed}")
-    raise ValueError(f"no such column: {allowed}")
+        raise ValueError(f"'{name}' is a {COLUMNS[name].type} column, not a number")
+    suggested = did_you_mean(name, SCORES)
+    raise ValueError(f"no such column{suggested or ': scores are ' + ', '.join(SCORES)}")
 
 
 def missing_reason(column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy.typing as npt
@@ -13,17 +13,16 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from paraforge.base.section import Section
 from paraforge.corpus.columns import LABELS, SCORES
-from paraforge.corpus.scorer import Closed, inside
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.scoring.wrong_pairs import compared_scores, judged_scores
 from paraforge.corpus.selection.filters import (
     AcceptedPairs,
-    ColumnsFilter,
     Filter,
     FilterParameters,
     Mask,
     MissingPolicy,
-    Verdicts,
+    ValueFilter,
     check_score,
     numbers,
     short_name,
@@ -32,51 +31,58 @@ from paraforge.corpus.selection.filters import (
 
 @dataclass(frozen=True)
 class Bounds:
-    """An interval that may be open on either side; None is no bound. :func:`paraforge.corpus.scorer.inside`
-    compares."""
+    """A closed interval; None is no bound. :func:`paraforge.corpus.scorer.inside` compares."""
 
     minimum: float | None = None
     maximum: float | None = None
-    closed: Closed = "both"
 
     def accept(self, values: npt.NDArray[Any]) -> Mask:
         """Whether each value is inside."""
-        return inside(values, self.minimum, self.maximum, self.closed)
+        return inside(values, self.minimum, self.maximum)
+
+    def accept_column(self, column: pa.ChunkedArray) -> Mask:
+        """Whether each value of a column is inside; a missing one counts as 0."""
+        return self.accept(numbers(column)[0])
 
     def signature(self) -> str:
-        """``1-30``, ``5-`` or ``-0.7`` where both bounds belong to it; otherwise as ``(0.4-1]``."""
+        """``1-30``, ``5-`` or ``-0.7``."""
         low, high = ("" if bound is None else format(bound, ".10g") for bound in (self.minimum, self.maximum))
         # A negative bound would run into the dash.
         dash = ".." if low.startswith("-") or high.startswith("-") else "-"
-        if self.closed == "both":
-            return f"{low}{dash}{high}"
-        left = "[" if self.closed == "left" else "("
-        right = "]" if self.closed == "right" else ")"
-        return f"{left}{low}{dash}{high}{right}"
+        return f"{low}{dash}{high}"
 
 
 @dataclass(frozen=True)
-class ScoreFilter(ColumnsFilter):
+class ScoreFilter(ValueFilter):
     """Accepts a pair whose value in every one of ``columns`` is inside ``bounds``."""
 
-    bounds: Bounds = field(default_factory=Bounds)
-    missing: MissingPolicy = "refuse"
+    bounds: Bounds = Bounds()
 
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
 
-        def accept(column: pa.ChunkedArray) -> tuple[Mask, Mask]:
-            values, missing = numbers(column)
-            return self.bounds.accept(values), missing
+def score_filter(
+    name: str, columns: tuple[str, ...], bounds: Bounds | None = None, missing: MissingPolicy = "refuse"
+) -> ScoreFilter:
+    """Make the filter that accepts a pair whose value in every column is inside the bounds."""
+    bounds = bounds or Bounds()
+    return ScoreFilter(name, columns, None, bounds.accept_column, missing, bounds)
 
-        return self.judged(rows, self.missing, accept)
+
+def check_scale(score: str, bounds: Mapping[str, Any]) -> None:
+    """Raise ValueError if a bound that is a number is outside the scale of its column."""
+    limits = SCORES[score].limits if score in SCORES else None
+    low, high = limits or (-math.inf, math.inf)
+    for side, bound in bounds.items():
+        if isinstance(bound, float) and not low <= bound <= high:
+            scale = f"from {low:g} to {high:g}" if math.isfinite(low + high) else ""
+            scale = scale or (f"at least {low:g}" if math.isfinite(low) else f"at most {high:g}")
+            raise ValueError(f"{side} {bound:g} is outside the scale of {score}: its values are {scale}")
 
 
 class WrongPairs(Section):
-    """A minimum that is found on wrong pairs: references with translations of other rows."""
+    """A minimum that is found on mismatched pairs: references with translations of other rows."""
 
     wrong_pairs: float = Field(
-        ge=0, lt=1, description="share of such pairs that may reach the minimum, with 95 % confidence"
+        ge=0, lt=1, description="share of such pairs that may reach the minimum, with 95% confidence"
     )
 
 
@@ -92,7 +98,7 @@ class GoodPairs(Section):
     """A maximum that is found on the corpus' own pairs."""
 
     good_pairs: float = Field(
-        ge=0, lt=1, description="share of the pairs that may be above the maximum, with 95 % confidence"
+        ge=0, lt=1, description="share of the pairs that may be above the maximum, with 95% confidence"
     )
 
 
@@ -126,15 +132,20 @@ class IntervalParameters(FilterParameters):
         | None
     ) = Field(None, description="upper bound, or the share of good pairs that may be above it; null for none")
 
+    removed = {"closed": "both bounds belong to the interval"}  # noqa: RUF012 - never changed
+
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:
-        if self.minimum is None and self.maximum is None:
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        low, high = bounds.values()
+        if low is None and high is None:
             raise ValueError("neither minimum nor maximum is given")
-        if any(isinstance(bound, float) and math.isnan(bound) for bound in (self.minimum, self.maximum)):
+        if any(isinstance(bound, float) and math.isnan(bound) for bound in bounds.values()):
             raise ValueError("a bound is not a number")
-        low, high = self.minimum, self.maximum
+        for score in self.columns():
+            check_scale(score, bounds)
         if isinstance(low, float) and isinstance(high, float) and low > high:
-            raise ValueError(f"minimum {self.minimum:g} is above maximum {self.maximum:g}")
+            raise ValueError(f"minimum {low:g} is above maximum {high:g}")
         return self
 
 
@@ -143,7 +154,6 @@ class BoundsParameters(IntervalParameters):
 
     kind: Literal["bounds"]
     score: Annotated[str, Field(description="any numeric column")]
-    closed: Closed = Field("both", description="which bounds belong to the interval")
     missing: MissingPolicy = Field(
         "refuse", description="what becomes of pairs without the score; their reason is no_SCORE"
     )
@@ -151,29 +161,19 @@ class BoundsParameters(IntervalParameters):
     _known = field_validator("score")(check_score)
 
     @model_validator(mode="after")
-    def _not_empty(self) -> BoundsParameters:
+    def _shares_can_be_found(self) -> BoundsParameters:
         if isinstance(self.minimum, WrongPairs) and self.score not in (judged := judged_scores()):
             raise ValueError(
-                f"wrong pairs have no {self.score} of their own: give a number, or one of {', '.join(judged)}"
+                f"mismatched pairs have no {self.score} of their own: use a number, or one of "
+                f"{', '.join(judged)}"
             )
         if isinstance(self.minimum, Adequate) and self.score != "paraphrase_score":
             raise ValueError("adequate is a minimum of the paraphrase_score alone: give a number")
         if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
             raise ValueError(
-                f"good pairs are not sampled with their {self.score}: give a number, or one of "
+                f"good pairs are not sampled with their {self.score}: use a number, or one of "
                 f"{', '.join(compared)}"
             )
-        if isinstance(self.minimum, float) and self.minimum == self.maximum and self.closed != "both":
-            raise ValueError(f"no score is inside: both bounds are {self.minimum:g} and one is open")
-        column = SCORES.get(self.score)
-        for name, bound in (("minimum", self.minimum), ("maximum", self.maximum)):
-            if column is None or column.limits is None or not isinstance(bound, float):
-                continue
-            low, high = column.limits
-            if not low <= bound <= high:
-                scale = f"from {low:g} to {high:g}" if math.isfinite(low) else f"at most {high:g}"
-                scale = scale if math.isfinite(high) else f"at least {low:g}"
-                raise ValueError(f"{name} is {bound:g}, but {self.score} is {scale}")
         return self
 
     def default_name(self) -> str:
@@ -187,7 +187,7 @@ class BoundsParameters(IntervalParameters):
     def settled(
         self, minimum_of: Callable[[str, float], float], maximum_of: Callable[[str, float], float]
     ) -> BoundsParameters:
-        """With numbers for bounds that are shares of the wrong or of the good pairs."""
+        """With numbers for bounds that are shares of the mismatched or of the good pairs."""
         found = {}
         if isinstance(self.minimum, WrongPairs):
             found["minimum"] = minimum_of(self.score, self.minimum.wrong_pairs)
@@ -199,23 +199,21 @@ class BoundsParameters(IntervalParameters):
         """The minimum, where there is one."""
         if not isinstance(self.minimum, float):
             return None
-        return self.score, Minimum(self.minimum, self.closed in ("both", "left"))
+        return self.score, Minimum(self.minimum)
 
     def refusal(self) -> str:
         """E.g. ``trigram overlap above 0.9``."""
-        below = "below" if self.closed in ("both", "left") else "at most"
-        above = "above" if self.closed in ("both", "right") else "at least"
         sides = []
         if isinstance(self.minimum, Adequate):
             sides = [f"below what {100 * self.minimum.adequate:g}% adequate pairs need"]
         elif isinstance(self.minimum, WrongPairs):
-            sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g} % of the wrong pairs"]
+            sides = [f"reached by more than {100 * self.minimum.wrong_pairs:g}% of the mismatched pairs"]
         elif self.minimum is not None:
-            sides = [f"{below} {self.minimum:g}"]
+            sides = [f"below {self.minimum:g}"]
         if isinstance(self.maximum, GoodPairs):
-            sides.append(f"above that of all but {100 * self.maximum.good_pairs:g} % of the pairs")
+            sides.append(f"above that of all but {100 * self.maximum.good_pairs:g}% of the pairs")
         elif self.maximum is not None:
-            sides.append(f"{above} {self.maximum:g}")
+            sides.append(f"above {self.maximum:g}")
         return f"{LABELS[self.score]} {' or '.join(sides)}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
@@ -228,11 +226,11 @@ class BoundsParameters(IntervalParameters):
 
     def built(self) -> ScoreFilter:
         """The filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
-        return ScoreFilter(self.reason, (self.score,), self._bounds(), self.missing)
+        return score_filter(self.reason, (self.score,), self._bounds(), self.missing)
 
     def _bounds(self) -> Bounds:
         if isinstance(self.minimum, WrongPairs | Adequate):
             raise ValueError(f"{self.reason}: the minimum was not found yet")
         if isinstance(self.maximum, GoodPairs):
             raise ValueError(f"{self.reason}: the maximum was not found yet")
-        return Bounds(self.minimum, self.maximum, self.closed)
+        return Bounds(self.minimum, self.maximum)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
 from paraforge.corpus.columns import LABELS
@@ -16,7 +14,7 @@ from paraforge.corpus.selection.filters import (
     AcceptedPairs,
     Filter,
     FilterParameters,
-    Verdicts,
+    ValueFilter,
     check_score,
     missing_reason,
     numbers,
@@ -29,30 +27,13 @@ def decile_column(score: str) -> str:
     return f"{score}_decile"
 
 
-@dataclass(frozen=True)
-class DecileFilter:
-    """Accepts the pairs in the tenths ``keep`` of the corpus by ``score``; 10 is the highest."""
-
-    name: str
-    score: str
-    keep: tuple[int, ...]
+class DecileFilter(ValueFilter):
+    """Reads a column of tenths, which selection adds, in place of the score."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The filter's name, and one for a pair without the score."""
-        return (self.name, missing_reason(self.score))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column of tenths, which selection adds to what it reads."""
-        return (decile_column(self.score),)
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        tenths, missing = numbers(rows.column(decile_column(self.score)))
-        verdicts = (~np.isin(tenths, self.keep)).astype(np.uint8)
-        verdicts[missing] = 2
-        return verdicts
+        return (self.name, missing_reason(self.columns[0].removesuffix("_decile")))
 
 
 class DecileParameters(FilterParameters):
@@ -70,7 +51,7 @@ class DecileParameters(FilterParameters):
     @model_validator(mode="after")
     def _one_rule(self) -> DecileParameters:
         if (self.top is None) == (self.keep is None):
-            raise ValueError("give either top or keep")
+            raise ValueError("set either top or keep")
         return self
 
     def default_name(self) -> str:
@@ -111,7 +92,9 @@ class DecileParameters(FilterParameters):
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
-        return DecileFilter(self.reason, self.score, self.tenths())
+        kept = self.tenths()
+        columns = (decile_column(self.score),)
+        return DecileFilter(self.reason, columns, None, lambda column: np.isin(numbers(column)[0], kept))
 
 
 def _runs(tenths: Sequence[int]) -> str:

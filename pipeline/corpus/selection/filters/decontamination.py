@@ -22,7 +22,6 @@ from paraforge.corpus.selection.filters import (
     Filter,
     FilterParameters,
     Mask,
-    NamedFilter,
     Verdicts,
 )
 from paraforge.corpus.selection.held_out import read_test_sentences
@@ -126,32 +125,15 @@ def _lengths(words: Any) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Decontamination(NamedFilter):
-    """Refuses a pair of which either side is a test sentence, or shares an n-gram with one; a pair of two
+class Decontamination(Filter):
+    """Rejects a pair of which either side is a test sentence, or shares an n-gram with one; a pair of two
     translations also where that is true of the reference that both were made from.
 
-    name: the reason. has_original: whether the corpus has pairs of two translations.
-    sentences: distinct normalised test sentences, sorted; the look-up of whole sentences.
-    exact: whether whole sentences are looked up. ngrams: the test sentences' n-grams, or None.
+    sentences: distinct normalised test sentences, sorted. ngrams: the test sentences' n-grams, or None.
     """
 
-    sentences: pa.Array
-    exact: bool = True
+    sentences: Any = None
     ngrams: WordNgrams | None = None
-    has_original: bool = False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Both sides of the pair, and of two translations what they are translations of."""
-        return SIDES + ((ORIGINAL,) if self.has_original else ())
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the normalised test sentences."""
-        digest = hashlib.sha256()
-        for sentence in self.sentences.to_pylist():
-            digest.update(sentence.encode("utf-8") + b"\n")
-        return digest.hexdigest()
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
@@ -161,27 +143,27 @@ class Decontamination(NamedFilter):
             if isinstance(texts, pa.ChunkedArray):
                 texts = pa.concat_arrays(texts.chunks)
             normalised = normalise(texts if side in SIDES else pc.fill_null(texts, ""))
-            if self.exact:
-                refused |= pc.is_in(normalised, value_set=self.sentences).to_numpy(zero_copy_only=False)
+            refused |= pc.is_in(normalised, value_set=self.sentences).to_numpy(zero_copy_only=False)
             if self.ngrams is not None:
                 refused |= self.ngrams.found_in(normalised)
         return refused.astype(np.uint8)
 
 
-def build_decontamination(
-    name: str, sentences: Iterable[str], *, exact: bool = True, ngram: int | None = None
-) -> Decontamination:
+def build_decontamination(name: str, sentences: Iterable[str], ngram: int | None = None) -> Decontamination:
     """Prepare the filter from test sentences; memory grows with the test files, not with the corpus.
 
     name: the filter's name, which is the reason of the pairs it rejects.
     sentences: test sentences, not normalised.
-    exact: reject a pair one of whose sides is a test sentence after normalisation.
-    ngram: reject a pair one of whose sides shares that many words in a row with a test sentence.
+    ngram: reject a pair, too, if one of its sides shares that many words in a row with a test sentence.
     """
     normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
     normalised = normalised.filter(pc.not_equal(normalised, ""))
     normalised = normalised.take(pc.array_sort_indices(normalised))
-    return Decontamination(name, normalised, exact, WordNgrams(normalised, ngram) if ngram else None)
+    digest = hashlib.sha256()
+    for sentence in normalised.to_pylist():
+        digest.update(sentence.encode("utf-8") + b"\n")
+    ngrams = WordNgrams(normalised, ngram) if ngram else None
+    return Decontamination(name, SIDES, digest.hexdigest(), normalised, ngrams)
 
 
 class TestFileParameters(Section):
@@ -203,9 +185,9 @@ class TestFileParameters(Section):
         if self.format == "plain" and self.columns:
             raise ValueError("a plain file has no columns: set format: tsv")
         if self.format == "tsv" and not self.columns:
-            raise ValueError("a TSV needs columns: which hold sentences?")
+            raise ValueError("name the columns of the TSV that contain sentences")
         if any(isinstance(column, int) and column < 0 for column in self.columns):
-            raise ValueError("columns are counted from 0")
+            raise ValueError("columns are numbers from 0")
         return self
 
     def location(self) -> Path:
@@ -218,14 +200,11 @@ class DecontaminationParameters(FilterParameters):
 
     kind: Literal["decontamination"]
     files: list[TestFileParameters] = Field(min_length=1)
-    exact: bool = Field(True, description="whole sentences, after normalisation")
-    ngram: int | None = Field(None, ge=1, le=100, description="words in a row that must not be shared")
+    ngram: int | None = Field(
+        None, ge=1, le=100, description="words in a row that must not be shared either; null: whole sentences"
+    )
 
-    @model_validator(mode="after")
-    def _some_rule(self) -> DecontaminationParameters:
-        if not self.exact and self.ngram is None:
-            raise ValueError("neither exact nor ngram: nothing would be looked for")
-        return self
+    removed = {"exact": "whole sentences are always looked for"}  # noqa: RUF012
 
     def columns(self) -> tuple[str, ...]:
         """Both sides of the pair."""
@@ -237,7 +216,7 @@ class DecontaminationParameters(FilterParameters):
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """E.g. ``decon:exact+8gram:3fa9c1d2``."""
-        rules = ["exact"] * self.exact + [f"{self.ngram}gram"] * (self.ngram is not None)
+        rules = ["exact"] + [f"{self.ngram}gram"] * (self.ngram is not None)
         return "decon", f"{'+'.join(rules)}:{(fingerprint or 'none')[:8]}"
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
@@ -247,5 +226,5 @@ class DecontaminationParameters(FilterParameters):
             for file in self.files
             for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
         )
-        built = build_decontamination(self.reason, sentences, exact=self.exact, ngram=self.ngram)
-        return replace(built, has_original=ORIGINAL in pairs.column_names)
+        built = build_decontamination(self.reason, sentences, self.ngram)
+        return replace(built, columns=(*SIDES, ORIGINAL)) if ORIGINAL in pairs.column_names else built

@@ -1,6 +1,5 @@
 """Filter ``language``: the identified language of both sides."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -9,32 +8,13 @@ from pydantic import Field
 
 from paraforge.corpus.selection.filters import (
     AcceptedPairs,
-    ColumnsFilter,
     Filter,
     FilterParameters,
-    Mask,
     MissingPolicy,
-    Verdicts,
+    ValueFilter,
 )
 
 LANGUAGES = ("reference_language", "translation_language")
-
-
-@dataclass(frozen=True)
-class CategoryFilter(ColumnsFilter):
-    """Accepts a pair whose value in every one of ``columns`` is one of ``accepted``."""
-
-    accepted: tuple[str, ...]
-    missing: MissingPolicy = "accept"
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        accepted = pa.array(self.accepted, pa.string())
-
-        def accept(values: pa.ChunkedArray) -> tuple[Mask, Mask]:
-            return pc.is_in(values, value_set=accepted).to_numpy(), values.is_null().to_numpy()
-
-        return self.judged(rows, self.missing, accept)
 
 
 class LanguageParameters(FilterParameters):
@@ -58,4 +38,11 @@ class LanguageParameters(FilterParameters):
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
-        return CategoryFilter(self.reason, LANGUAGES, tuple(self.languages), self.missing)
+        accepted = pa.array(self.languages, pa.string())
+        return ValueFilter(
+            self.reason,
+            LANGUAGES,
+            None,
+            lambda values: pc.is_in(values, value_set=accepted).to_numpy(),
+            self.missing,
+        )

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter
-from paraforge.corpus.selection.filters.bounds import Bounds, IntervalParameters, ScoreFilter
+from paraforge.corpus.selection.filters.bounds import Bounds, IntervalParameters, score_filter
 
 LENGTHS = ("reference_tokens", "translation_tokens")
 
@@ -32,4 +32,4 @@ class LengthParameters(IntervalParameters):
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
-        return ScoreFilter(self.reason, LENGTHS, Bounds(self.minimum, self.maximum))
+        return score_filter(self.reason, LENGTHS, Bounds(self.minimum, self.maximum))

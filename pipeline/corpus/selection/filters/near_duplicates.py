@@ -1,9 +1,8 @@
 """Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from pydantic import Field
 from paraforge.base.shards.groups import GroupRanker
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.normalisation import folded, normalise
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
 
 
 def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
@@ -48,47 +47,23 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class NearDuplicates(NamedFilter):
-    """Refuses a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
+class NearDuplicates(Filter):
+    """Rejects a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
 
-    name: the reason. per_reference: pairs kept of one reference.
+    per_reference: pairs kept of one reference.
     ranker: of the references of the pairs that earlier filters accepted.
     starts: for each shard, how many such pairs earlier shards have.
     """
 
-    per_reference: int
-    ranker: GroupRanker
-    starts: list[int] = field(default_factory=list)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """None that hold a value of use: the references were read while ranking."""
-        return ("rejected",)
+    per_reference: int = 1
+    ranker: Any = None
+    starts: Sequence[int] = ()
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
         start = self.starts[shard]
         earlier, _ = self.ranker.ranks(start, start + rows.num_rows)
         return (earlier >= self.per_reference).astype(np.uint8)
-
-
-def rank_references(
-    name: str, per_reference: int, keys: Iterable[npt.NDArray[np.uint64]], directory: Path
-) -> NearDuplicates:
-    """Prepare the filter; memory does not grow with the corpus.
-
-    name: reason of the pairs rejected. per_reference: pairs kept of one reference, at least 1.
-    keys: :func:`reference_keys` of each shard's pairs that are still accepted, in shard order.
-    directory: new or empty, for the ranker's files.
-    """
-    ranker = GroupRanker(directory)
-    starts = [0]
-    for shard_keys in keys:
-        starts.append(starts[-1] + len(shard_keys))
-        ranker.add(shard_keys)
-    ranker.finish()
-    ranker.ranks(0, 0)  # opens its files before threads ask for them
-    return NearDuplicates(name, per_reference, ranker, starts[:-1])
 
 
 class NearDuplicatesParameters(FilterParameters):
@@ -117,6 +92,12 @@ class NearDuplicatesParameters(FilterParameters):
         return "ndup", str(self.per_reference)
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Rank the references of the pairs."""
-        keys = pairs.each(reference_keys, ["reference"])
-        return rank_references(self.reason, self.per_reference, keys, pairs.directory / self.reason)
+        """Rank the references of the pairs; memory does not grow with them."""
+        ranker, starts = GroupRanker(pairs.directory / self.reason), [0]
+        for keys in pairs.each(reference_keys, ["reference"]):
+            ranker.add(keys)
+            starts.append(starts[-1] + len(keys))
+        ranker.finish()
+        ranker.ranks(0, 0)  # opens its files before threads ask for them
+        # No column holds a value of use: the references were read while ranking.
+        return NearDuplicates(self.reason, ("rejected",), None, self.per_reference, ranker, starts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -27,7 +27,6 @@ from paraforge.corpus.selection.filters import (
     AcceptedPairs,
     Filter,
     FilterParameters,
-    NamedFilter,
     Verdicts,
     check_score,
     short_name,
@@ -41,24 +40,18 @@ _PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
 
 
 @dataclass(frozen=True)
-class NearRepeats(NamedFilter):
+class NearRepeats(Filter):
     """Rejects a pair that repeats another one of those that earlier filters accepted.
 
-    name: the reason. fingerprint: of the model. starts: for each shard how many such pairs earlier shards
-    have, and the number of all. found: for each the one that it repeats, or -1.
+    starts: for each shard how many such pairs earlier shards have, and the number of all.
+    found: for each the one that it repeats, or -1.
     places: of each, as the lineage's numbers. sources: their names.
     """
 
-    fingerprint: str
-    starts: list[int]
-    found: npt.NDArray[np.int64]
-    places: npt.NDArray[np.void]
-    sources: list[str]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """None that hold a value of use: all were read while preparing."""
-        return ("rejected",)
+    starts: Sequence[int] = ()
+    found: Any = None
+    places: Any = None
+    sources: Sequence[str] = ()
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
@@ -122,7 +115,6 @@ class NearRepeatsParameters(FilterParameters):
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="from which a sentence repeats another")
-    side: Literal["reference", "translation"] = Field("reference", description="whose sentences are compared")
     score: Annotated[str, Field(description="any numeric column")] = Field(
         "paraphrase_score", description="the pair with the highest is kept; of equal ones the first"
     )
@@ -134,6 +126,7 @@ class NearRepeatsParameters(FilterParameters):
     )
 
     needs_all_pairs: ClassVar[bool] = True
+    removed = {"side": "references are compared"}  # noqa: RUF012
 
     _known = field_validator("score")(check_score)
 
@@ -143,17 +136,16 @@ class NearRepeatsParameters(FilterParameters):
 
     def columns(self) -> tuple[str, ...]:
         """The sentence, the score, and what a pair is known by."""
-        return (self.side, self.score, *LINEAGE[:2])
+        return ("reference", self.score, *LINEAGE[:2])
 
     def refusal(self) -> str:
         """E.g. ``reference nearly as that of a better pair (cosine 0.95)``."""
-        return f"{self.side} nearly as that of a better pair (cosine {self.cosine:g})"
+        return f"reference nearly as that of a better pair (cosine {self.cosine:g})"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """E.g. ``nrep:0.95:3fa9c1d2``; with the side and the score where these are not the usual ones."""
-        side = "" if self.side == "reference" else f":{self.side}"
+        """E.g. ``nrep:0.95:3fa9c1d2``; with the score where it is not the usual one."""
         score = "" if self.score == "paraphrase_score" else f":{short_name(self.score)}"
-        return "nrep", f"{self.cosine:g}{side}{score}:{(fingerprint or 'none')[:8]}"
+        return "nrep", f"{self.cosine:g}{score}:{(fingerprint or 'none')[:8]}"
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """Compare the sentences of the pairs."""
@@ -164,14 +156,14 @@ class NearRepeatsParameters(FilterParameters):
         lineage = [name for name in LINEAGE if name in pairs.column_names]
 
         def read(rows: pa.Table) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], pa.Table]:
-            vectors = encode(pc.fill_null(rows[self.side], "").combine_chunks())
+            vectors = encode(pc.fill_null(rows["reference"], "").combine_chunks())
             scores = rows[self.score].cast(pa.float32()).to_numpy()  # null becomes NaN
             return vectors, scores, rows.select(lineage)
 
         directory = pairs.directory / self.reason
         near, starts, sources = NearVectors(directory, self.cosine), [0], dict[str, int]()
         with (directory / "lineage").open("wb") as file:
-            for vectors, scores, rows in pairs.each(read, [self.side, self.score, *lineage]):
+            for vectors, scores, rows in pairs.each(read, ["reference", self.score, *lineage]):
                 if vectors.shape[1] > MOST_NUMBERS:
                     raise InputError(f"vectors of {vectors.shape[1]:,}: at most {MOST_NUMBERS:,}", model)
                 near.add(vectors, scores)
@@ -179,7 +171,7 @@ class NearRepeatsParameters(FilterParameters):
                 starts.append(near.rows)
         found = near.find(pairs.pieces)
         places = np.memmap(file.name, _PLACE, "r") if near.rows else np.zeros(0, _PLACE)
-        return NearRepeats(self.reason, fingerprint, starts, found, places, list(sources))
+        return NearRepeats(self.reason, ("rejected",), fingerprint, starts, found, places, list(sources))
 
 
 def _places(rows: pa.Table, sources: dict[str, int]) -> npt.NDArray[np.void]:

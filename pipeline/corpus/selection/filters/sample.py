@@ -4,85 +4,28 @@ Every pair gets a pseudo-random 64-bit key from (seed, source, line, rank); the 
 smallest keys. So neither shard sizes, nor their order, nor the number of workers can change it.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field
 
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, NamedFilter, Verdicts
-from paraforge.corpus.selection.quantiles import OrderStatistic, Scan, order_statistics
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.corpus.selection.ordering import Ranked, rank
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Which rows are drawn: those whose key is below a threshold, and some of those that equal it.
+class DrawnSample(Filter):
+    """Rejects every pair that was not drawn. seed: of the draw. ranked: cut where the sample ends."""
 
-    population: number of rows drawn from. size: number of rows drawn.
-    threshold: None where every row is drawn.
-    ties: for each shard, rows of earlier shards whose key equals the threshold; empty where all such rows are
-        drawn.
-    """
-
-    population: int
-    size: int
-    threshold: OrderStatistic | None
-    ties: list[int] = field(default_factory=list)
-
-    def draws(self, keys: npt.NDArray[np.uint64], shard: int) -> npt.NDArray[np.bool_]:
-        """Whether each of the shard's rows, given in row order, is in the sample."""
-        if self.threshold is None:
-            return np.ones(len(keys), bool)
-        threshold = np.uint64(self.threshold.key)
-        drawn = keys < threshold
-        tied = np.flatnonzero(keys == threshold)
-        if not self.ties:  # the usual case: every row with the threshold's key is drawn
-            drawn[tied] = True
-            return drawn
-        drawn[tied] = self.ties[shard] + np.arange(len(tied)) <= self.threshold.ties_below
-        return drawn
-
-
-def draw_sample(scan: Scan[Any], size: int, directory: Path | None = None) -> Sample:
-    """Choose ``size`` rows without replacement; all of them where there are no more.
-
-    scan: applies a function to the keys (see :func:`sampling_keys`) of each shard's candidate rows.
-    size: how many, at least 1. directory: for a file of all keys.
-    """
-    if size < 1:
-        raise ValueError("a sample has at least one pair")
-    count, statistics = order_statistics(scan, lambda n: [size - 1] if n > size else [], directory)
-    if not statistics:
-        return Sample(count, count, None)
-    if statistics[0].ties_below + 1 == statistics[0].ties:
-        return Sample(count, size, statistics[0])
-    threshold = np.uint64(statistics[0].key)
-    ties = [0]
-    for equal in scan(lambda keys: int(np.count_nonzero(keys == threshold))):
-        ties.append(ties[-1] + equal)
-    return Sample(count, size, statistics[0], ties[:-1])
-
-
-@dataclass(frozen=True)
-class DrawnSample(NamedFilter):
-    """The filter that rejects every pair that was not drawn.
-
-    name: the reason. seed: of the draw. columns: the lineage that keys are made from.
-    sample: which keys are drawn.
-    """
-
-    seed: int
-    columns: tuple[str, ...]
-    sample: Sample
+    seed: int = 1
+    ranked: Ranked = field(default_factory=lambda: Ranked([0], []))
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        return (~self.sample.draws(sampling_keys(rows, self.seed), shard)).astype(np.uint8)
+        return (self.ranked.parts(sampling_keys(rows, self.seed), shard) > 1).astype(np.uint8)
 
 
 class SampleParameters(FilterParameters):
@@ -107,10 +50,11 @@ class SampleParameters(FilterParameters):
         return "sample", f"{self.size}:seed{self.seed}"
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Draw from the pairs."""
+        """Draw from the pairs; all of them where there are no more."""
         columns = tuple(name for name in LINEAGE if name in pairs.column_names)
-
-        def scan(function: Callable[[Any], Any]) -> Iterable[Any]:
-            return pairs.each(lambda rows: function(sampling_keys(rows, self.seed)), columns)
-
-        return DrawnSample(self.reason, self.seed, columns, draw_sample(scan, self.size, pairs.directory))
+        keys = pairs.each(lambda rows: sampling_keys(rows, self.seed), columns)
+        # Rows with equal keys are drawn in row order.
+        ranked = rank(
+            keys, lambda count: [self.size], pairs.directory / self.reason, "no sample can be drawn"
+        )
+        return DrawnSample(self.reason, columns, None, self.seed, ranked)

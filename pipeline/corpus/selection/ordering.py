@@ -1,0 +1,102 @@
+"""Finds the values at some ranks of a whole corpus with DuckDB, which sorts on disk what memory cannot hold.
+
+Rows with equal values are ranked in row order, so a place is a value and a row, and no two rows share one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paraforge.base.files import remove_directory
+from paraforge.base.shards.groups import run_query
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row is in the sorted corpus: its value and, among equal values, its number."""
+
+    value: Any
+    row: int
+
+    def reached_by(self, values: Values, first_row: int) -> npt.NDArray[np.bool_]:
+        """Whether consecutive rows from ``first_row`` on are at this place or behind it."""
+        reached: npt.NDArray[np.bool_] = values > self.value
+        rows = first_row + np.arange(len(values))
+        return reached | ((values == self.value) & (rows >= self.row))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A corpus cut at some ranks.
+
+    starts: for each shard, how many rows earlier shards have; and the number of all rows.
+    places: those that were asked for, rising.
+    """
+
+    starts: list[int]
+    places: list[Place]
+
+    def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
+        """The part of each of a shard's rows, from 1: one more than the places that it has reached."""
+        reached = [one.reached_by(values, self.starts[shard]) for one in self.places]
+        return 1 + np.sum(reached, axis=0, dtype=np.int8) if reached else np.ones(len(values), np.int8)
+
+
+def rank(
+    shards: Iterable[Values], ranks: Callable[[int], Sequence[int]], directory: Path, what: str
+) -> Ranked:
+    """Sort the values of a corpus and find the places at some ranks.
+
+    shards: the values of each shard's rows, of one type, without NaN; each is read once.
+    ranks: gives the ranks, from 0, for the number of rows; one beyond the last row is that of a place that no
+        row reaches.
+    directory: new, for the values and for what DuckDB spills; removed. what: what fails if the disk is full.
+    """
+    directory.mkdir(parents=True)
+    path, starts = directory / "values.parquet", [0]
+    writer: pq.ParquetWriter | None = None
+    try:
+        for values in shards:
+            rows = np.arange(starts[-1], starts[-1] + len(values))
+            # Adding zero turns -0.0 into 0.0.
+            table = pa.table({"value": values + values.dtype.type(0), "row": rows})
+            if writer is None:
+                writer = pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False)
+            if len(values):
+                writer.write_table(table)
+            starts.append(starts[-1] + len(values))
+    finally:
+        if writer is not None:
+            writer.close()
+    last = starts[-1] - 1
+    wanted = list(ranks(starts[-1])) if last >= 0 else []
+    places: dict[int, Place] = {}
+    if wanted:
+        import pyarrow.dataset as ds  # takes a while to import
+
+        listed = ", ".join(str(min(one, last)) for one in sorted(set(wanted)))
+        query = f"""
+            SELECT value, row, row_number() OVER (ORDER BY value, row) - 1 AS rank FROM entries
+            QUALIFY rank IN ({listed}) ORDER BY rank
+        """  # noqa: S608 - whole numbers
+        entries = ds.dataset([str(path)], format="parquet")
+        found = pq.read_table(run_query(query, {"entries": entries}, directory / "sorted", what))
+        places = {row["rank"]: Place(row["value"], row["row"]) for row in found.to_pylist()}
+        # Behind the last row: no row reaches it.
+        places |= {one: replace(places[last], row=places[last].row + 1) for one in wanted if one > last}
+    remove_directory(directory)
+    return Ranked(starts, [places[one] for one in wanted])
+
+
+def tenths(shards: Iterable[Values], directory: Path, what: str) -> Ranked:
+    """Cut a corpus into tenths (PN 5.4): the row at rank r of n is in part ``1 + r * 10 // n``, so that the
+    tenths have n / 10 rows, give or take one."""
+    return rank(shards, lambda n: [-(-part * n // 10) for part in range(1, 10)], directory, what)
