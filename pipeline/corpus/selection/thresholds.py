@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.corpus.scorer import Closed, inside
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, maximum_of, minimum_of
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
@@ -133,16 +133,16 @@ def _kept(
 ) -> npt.NDArray[np.bool_]:
     """Which right pairs of the sample the bounds on their scores keep; other filters are not known there."""
     kept = np.ones(sample.num_rows, np.bool_)
-    bounds: list[tuple[str, float | None, float | None, Closed]] = [
-        (name, one.value, None, "both" if one.included else "neither") for name, one in minima_found.items()
+    bounds: list[tuple[str, float | None, float | None]] = [
+        (name, one.value, None) for name, one in minima_found.items()
     ]
     for one in parameters.filters:
         if isinstance(one, BoundsParameters) and isinstance(one.maximum, float):
-            bounds.append((one.score, None, one.maximum, one.closed))
-    for name, minimum, maximum, closed in bounds:
+            bounds.append((one.score, None, one.maximum))
+    for name, minimum, maximum in bounds:
         if f"{RIGHT}{name}" in sample.column_names:
             values = sample[f"{RIGHT}{name}"].to_numpy()
-            kept &= inside(values, minimum, maximum, closed) | np.isnan(values)
+            kept &= inside(values, minimum, maximum) | np.isnan(values)
     return kept
 
 
