@@ -39,7 +39,7 @@ def kill_during(project: Path, stage: str) -> None:
     process = subprocess.Popen(
         ["dvc", "repro", "publish"],
         cwd=project,
-        env=environment(),
+        env={**environment(), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
