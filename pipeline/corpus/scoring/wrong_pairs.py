@@ -162,6 +162,8 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
 
     rows: lineage and ``translation`` of the rows, in pieces.
     """
+    if not wrong_pairs.num_rows:
+        return wrong_pairs
     lineage = [name for name in LINEAGE if name in wrong_pairs.column_names]
     own = pa.table({**{name: wrong_pairs[name] for name in lineage}, "place": np.arange(len(wrong_pairs))})
     reference_there, translation_there = np.zeros((2, len(wrong_pairs)), np.bool_)
