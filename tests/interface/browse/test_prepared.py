@@ -47,7 +47,7 @@ def test_scores_are_those_of_the_files(root: Path, tmp_path: Path) -> None:
     datasets = open_publication(root / "corpus")
     corpus = prepare(datasets, tmp_path)
     assert len(datasets) == 2 and corpus.pairs == sum(one.rows for one in datasets)
-    read = pa.concat_tables([pq.read_table(path) for _, path in corpus.files])
+    read = pa.concat_tables([pq.read_table(path) for _, path in corpus.files], promote_options="default")
     for place, name in enumerate(corpus.layout.scores):
         expected = read[name].cast(pa.float32()).to_numpy()
         np.testing.assert_array_equal(corpus.scores[place], expected)
