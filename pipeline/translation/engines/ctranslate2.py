@@ -129,8 +129,7 @@ class CTranslate2Translator:
             "beam_size": options.beam,
             "num_hypotheses": options.nbest,
             # As in fairseq, a hypothesis is more than end-of-sentence. CTranslate2 leaves end-of-sentence out
-            # of the first softmax, so scores are higher by -log(1 - p(end)) / length: 0.0000 to 0.0003 nats
-            # on trained models.
+            # of the first softmax, so scores are higher by -log(1 - p(end)) / length.
             "min_decoding_length": 1 + len(model.target_prefix),
             "length_penalty": options.length_penalty,
             "max_decoding_length": options.maximum_target_tokens,
