@@ -59,8 +59,7 @@ def test_resuming_after_passed_over_pairs_gives_the_same_bits(
     assert record == whole
 
 
-@pytest.mark.parametrize("stop_after", [0, 1, 4, 5])
-@pytest.mark.parametrize("average_after", [None, 0.4])
+@pytest.mark.parametrize(("stop_after", "average_after"), [(0, 0.4), (1, None), (4, 0.4), (5, None)])
 def test_resuming_gives_the_same_bits(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -216,7 +215,6 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
         encoder_trainer(encoder, store, parameters())
 
 
-@pytest.mark.parametrize("learning_rate", [1e20, 1e38])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -231,11 +229,10 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("evaluated", [True, False])
-def test_divergence_is_an_error_and_leaves_nothing(
-    tmp_path: Path, learning_rate: float, changes: dict[str, Any], evaluated: bool
-) -> None:
-    """The defaults but for what is named."""
+def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """The defaults but for what is named; every other case at the larger rate, and evaluated."""
+    evaluated = len(str(changes)) % 2 == 0
+    learning_rate = 1e38 if evaluated else 1e20
     store = make_store(tmp_path / "pairs", pairs=300)
     settings = TrainingParameters.model_validate({"learning_rate": learning_rate, **changes})
     options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}

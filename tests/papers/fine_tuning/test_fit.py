@@ -78,9 +78,10 @@ def plain_loss(
     return total / len(rows)
 
 
-@pytest.mark.parametrize("projection", [None, 5])
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("make", [sentiment, related])
+@pytest.mark.parametrize(
+    ("name", "make", "projection"),
+    [(name, (sentiment, related)[k % 2], (None, 5)[k // 2 % 2]) for k, name in enumerate(KINDS)],
+)
 def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int | None) -> None:
     examples = make(12, 1)  # type: ignore[call-arg, arg-type]
     targets = targets_of(examples)
@@ -108,8 +109,7 @@ def test_the_target_has_the_score_as_its_mean() -> None:
         assert sum(i * p for i, p in enumerate(found, start=1)) == pytest.approx(score)
 
 
-@pytest.mark.parametrize("projection", [None, 3])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(("name", "projection"), [(name, (None, 3)[k % 2]) for k, name in enumerate(KINDS)])
 def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, projection: int | None) -> None:
     examples = related(10, 2)
     settings = FineTuningParameters(
@@ -186,8 +186,9 @@ def distance(model: SentenceModel, split: Split, settings: FineTuningParameters)
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
-@pytest.mark.parametrize("name", ["word", "lstm", "projection"])
-@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+@pytest.mark.parametrize(
+    ("name", "optimiser"), [("word", "adagrad"), ("lstm", "adam"), ("projection", "adagrad")]
+)
 def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser: str) -> None:
     model = make_model(PARAMETERS[name])
     split = split_of("classification", sentiment(200, 1))

@@ -138,9 +138,9 @@ def stop_at(updates: int) -> Any:
     return observe
 
 
-@pytest.mark.parametrize("decoder", ["bow", "gru"])
-@pytest.mark.parametrize("updates", [1, 4, 5, 9])
-@pytest.mark.parametrize("sampled", [None, 3])
+@pytest.mark.parametrize(
+    ("decoder", "updates", "sampled"), [("bow", 1, 3), ("gru", 4, None), ("bow", 5, None), ("gru", 9, 3)]
+)
 def test_a_killed_run_goes_on_to_the_same_bytes(
     tmp_path: Path, decoder: str, updates: int, sampled: int | None
 ) -> None:
