@@ -188,7 +188,7 @@ def test_the_published_corpus(corpus: PreparedCorpus, root: Path) -> None:
     view = default_view(published, SCORES, FLAGS)
     assert view.intervals["paraphrase_score"] == Interval(0.2, None)
     assert view.intervals["translation_tokens"] == Interval(2, 10)
-    assert view.flags == {"runaway": True, "output_truncated": False, "digit_mismatch": False}
+    assert view.flags == {"runaway": True, "output_truncated": False, "digit_mismatch": True}
     assert parameters_of(view, published) == published
 
 
