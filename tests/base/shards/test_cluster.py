@@ -21,6 +21,7 @@ from paraforge.base.shards import cluster
 from paraforge.base.shards.cluster import connect, is_numbered, watched_connection, worker_number
 from paraforge.base.shards.resources import Resources
 
+ROLES = ("scheduler", "worker", "client")
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 
 
@@ -113,10 +114,8 @@ def test_certificates_in_dasks_settings(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(cluster, "_CONNECTING", "2s")
     right, other = (certificates(tmp_path / name) for name in ("right", "other"))
-    both = {f"tls_{who}_{one}": right[one] for who in ("scheduler", "worker") for one in ("cert", "key")}
-    security = Security(
-        tls_ca_file=right["ca"], require_encryption=True, **both, tls_client_cert=right["cert"]
-    )
+    both = {f"tls_{who}_{one}": right[one] for who in ROLES for one in ("cert", "key")}
+    security = Security(tls_ca_file=right["ca"], require_encryption=True, **both)
     with LocalCluster(
         n_workers=1,
         threads_per_worker=1,
