@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
+from benchmarks.hardware import data_directory
 from benchmarks.results import append
-from experiments.pairs import data_directory
 from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
-from experiments.pairs import data_directory, paraphrases
+from benchmarks.hardware import data_directory
+from experiments.pairs import paraphrases
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
 from paraforge.corpus.scoring.alignment import directions_of
@@ -197,7 +198,8 @@ def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
         rng.shuffle(texts)
         texts = [text for text in texts if 3 < len(text.split()) < 40][:_SENTENCES]
         found[name] = [(text, reworded(text, rng, synonyms)) for text in texts]
-        negated = [(text, other) for text in texts if (other := doubly_negated(text, rng))]
+        doubled = ((text, doubly_negated(text, rng)) for text in texts)
+        negated = [(text, other) for text, other in doubled if other]
         found[f"{name}, doubly negated"] = negated[:_DOUBLY]
     return found
 

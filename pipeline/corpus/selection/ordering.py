@@ -46,8 +46,10 @@ class Ranked:
 
     def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
         """The part of each of a shard's rows, from 1: one more than the places that it has reached."""
-        reached = [one.reached_by(values, self.starts[shard]) for one in self.places]
-        return 1 + np.sum(reached, axis=0, dtype=np.int8) if reached else np.ones(len(values), np.int8)
+        found = np.ones(len(values), np.int8)
+        for one in self.places:
+            found += np.asarray(one.reached_by(values, self.starts[shard]), np.int8)
+        return found
 
 
 def rank(

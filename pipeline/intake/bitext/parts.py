@@ -144,8 +144,9 @@ def read_parts(
         raise InputError("the file has no rows", file.main_path)
     check_unchanged()
     changes.update(reading.changes)
-    counted_things = (dict(sorted((+one).items())) for one in (rejected, changes, notices.rows))
-    report = FileReport(rows, last_line, *counted_things, dict(sorted(notices.examples.items())))
+    refused, changed, noticed = (dict(sorted((+one).items())) for one in (rejected, changes, notices.rows))
+    examples = dict(sorted(notices.examples.items()))
+    report = FileReport(rows, last_line, refused, changed, noticed, examples)
     write_index(directory, written, {"report": asdict(report)})
     return report
 

@@ -419,7 +419,8 @@ def _read(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None
     given = str(given or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     spoken = _THOUGHT.sub("", given, count=1) if given.lstrip().startswith("<think>") else given
     text = re.sub(CONTROLS, lambda one: "\n" if one[0] == "\n" else "", spoken).strip()
-    for first, last in _QUOTES:
+    for marks in _QUOTES:
+        first, last = marks[0], marks[1]
         inner = text[1:-1]
         around = len(text) > 2 and text[0] == first and text[-1] == last and first not in inner
         if around and last not in inner and not sentence.lstrip().startswith(first):
@@ -432,14 +433,14 @@ def _read(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None
         fault = "refusal"
     elif len(text.split("\n")) > len(sentence.strip().split("\n")):
         fault = "several lines"
-    logs = [
+    logs: list[Any] = [
         one.get("logprob")
         for one in (choice.get("logprobs") or {}).get("content") or []
         if isinstance(one, dict)
     ]
     # With thoughts in it, the mean would not be the translation's.
     known = logs and spoken == given and all(isinstance(one, int | float) for one in logs)
-    score = math.fsum(logs) / len(logs) if known else math.nan
+    score = math.fsum(map(float, logs)) / len(logs) if known else math.nan
     words = text.split()
     return (
         Hypothesis(
