@@ -73,22 +73,6 @@ def test_what_stands_side_by_side_as_often_is_shown_when_it_is_asked_for(lexicon
     assert "chuckled" in run(*asked, *found.groups()).stdout
 
 
-def test_compare(lexicon: Path, tmp_path: Path) -> None:
-    ppdb = tmp_path / "ppdb.txt"
-    ppdb.write_text("laughed\tchuckled\nlaughed\tgiggled\n", encoding="utf-8")
-    shown = run("compare", lexicon, ppdb, "-w", "laughed", "--minimum-pairs", 1).stdout
-    assert "ppdb.txt: chuckled, giggled" in shown
-    assert "has 2 pairs; the lexicon knows both words of 1, and has 1 as entries" in shown
-
-
-def test_evaluate(lexicon: Path, tmp_path: Path) -> None:
-    words = tmp_path / "list.txt"
-    words.write_text("laughed chuckled 9\nhe joke 2\nover under 1\n", encoding="utf-8")
-    shown = run("evaluate", lexicon, "-w", words, "--json").stdout
-    assert json.loads(shown)["list"]["found"] == 1
-    assert "adjusted_pmi (1 found)" in run("evaluate", lexicon, "-w", words).stdout
-
-
 def test_a_lexicon_is_replaced(lexicon: Path, tmp_path: Path) -> None:
     run("extract", tmp_path / "pairs.parquet", lexicon, "--work", tmp_path / "work", "--force")
     (lexicon / "lexicon.json").unlink()
