@@ -179,7 +179,7 @@ class WordBook:
         with self._lock:
             if len(self._known[0]) > _MOST_WORDS:
                 self._forget()
-            new = [word for word in vocabulary if word not in self._rows]
+            new = list(dict.fromkeys(word for word in vocabulary if word not in self._rows))
             if new:
                 self._learn(new)
             rows = np.fromiter(map(self._rows.__getitem__, vocabulary), np.int32, len(vocabulary))
