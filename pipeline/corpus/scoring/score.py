@@ -332,6 +332,7 @@ def score(
     steps = score_steps(parameters, vectors, resources, open_model, counted, learnt)
     present = ShardView(translated).column_names
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
+    steps = [replace(one, columns=[name for name in one.columns or () if name in present]) for one in steps]
     steps[0] = replace(steps[0], columns=columns, notes=aligned_with(_column_of(one) for one in steps[1:]))
     report = run_step(steps[0], [translated], output, resources)
     for one in steps[1:]:

@@ -214,11 +214,22 @@ def test_a_query_sees_them(project: Project) -> None:
         run_command("query", project.place / "scored", sql)
 
 
+def test_a_file_without_reasons_has_them(project: Project) -> None:
+    pairs, scored = project.place / "pairs.tsv", project.place / "scored.parquet"
+    pairs.write_text("the cat\tthe dog\nthe cat sat\ta cat\n", encoding="utf-8")
+    options = [("--vectors", "vectors"), ("--sentence-transformer", "model"), ("--cross-encoder", "model")]
+    given = [one for option, name in options for one in (option, project.place / name)]
+    run_command("score", pairs, scored, *given)
+    lengths = pa.array([len("the dog"), len("a cat")], pa.float32())
+    for column, most in {"cosine": 50, "cross_encoder": 60}.items():
+        assert pq.read_table(scored)[column].combine_chunks() == pc.divide(lengths, most)
+
+
 def test_an_index_names_directories_inside_its_own_alone(project: Project) -> None:
     project.score()
     index = project.place / "scored" / "_shards.json"
     index.write_text(index.read_text().replace("{", '{"more_columns": ["../translated"], ', 1))
-    with pytest.raises(InputError, match="scored/translated: no such directory"):
+    with pytest.raises(InputError, match=r"_shards\.json: .*'\.\./translated' is not a plain file"):
         ShardView(project.place / "scored")
 
 
