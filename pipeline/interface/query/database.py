@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from paraforge.base.errors import InputError, Interrupted, first_line
-from paraforge.base.files import atomic_path, unfinished_paths
+from paraforge.base.files import atomic_path, scratch_directory, unfinished_paths
 from paraforge.corpus.publication.datasets import Dataset
 
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ MEMORY = "600MB"
 SPILL_LIMIT = "200GB"
 # Seconds that a database has for closing.
 _CLOSING = 2.0
+# A TSV has no quoting, as those that are read: a tab or line end of a text becomes a blank.
+_TSV_TEXTS: Final = r"SELECT regexp_replace(COLUMNS(*)::VARCHAR, '[\t\n\r]+', ' ', 'g') FROM"
 # Columns with the name of a word of SQL, where they are not quoted.
 _BARE_WORD = re.compile(r'(?<!")\b(group(?!\s+by\b)|pivot(?!\s*\(|\s+\w+\s+on\b))\b(?!")', re.IGNORECASE)
 _TEXT_FORMATS: Final = {
     ".csv": "FORMAT csv, HEADER",
-    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t', QUOTE '', ESCAPE ''",
     ".json": "FORMAT json, ARRAY true",
     ".jsonl": "FORMAT json",
 }
@@ -203,8 +205,11 @@ def write_relation(connection: duckdb.DuckDBPyConnection, sql: str, output: Path
     """Write the rows of a query to a file, whole or not at all, in the format of its ending; gives their
     number."""
     options = copy_options(output)
+    rows = f"({sql.strip().rstrip(';')}\n)"
+    if _TEXT_FORMATS[".tsv"] in options:
+        rows = f"({_TSV_TEXTS} {rows})"
     with atomic_path(output) as temporary, explained():
-        statement = f"COPY ({sql.strip().rstrip(';')}\n) TO {literal(str(temporary))} ({options})"
+        statement = f"COPY {rows} TO {literal(str(temporary))} ({options})"
         return int(connection.execute(statement).fetchall()[0][0])
 
 
@@ -221,10 +226,8 @@ def parquet_of(output: Path) -> Iterator[Path]:
     if output.name.lower().endswith(".parquet"):
         yield output
         return
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".tmp", dir=output.parent) as place:
-        unfinished_paths.add(Path(place))
-        parquet = Path(place) / "rows.parquet"
+    with scratch_directory(output) as place:
+        parquet = place / "rows.parquet"
         yield parquet
         with open_database([]) as connection:
             write_relation(connection, f"SELECT * FROM {rows_of([parquet])}", output)
