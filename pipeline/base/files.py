@@ -136,6 +136,22 @@ def _is_running(process: int) -> bool:
 
 
 @contextmanager
+def scratch_directory(path: Path) -> Iterator[Path]:
+    """Give an empty directory with a temporary name next to ``path``, and remove it after the block; what a
+    killed process leaves is swept when the next one writes there."""
+    make_directory(path.parent)
+    sweep_once(path.parent)
+    scratch = temporary_name(path)
+    unfinished_paths.add(scratch)
+    try:
+        scratch.mkdir()
+        yield scratch
+    finally:
+        remove(scratch)
+        unfinished_paths.discard(scratch)
+
+
+@contextmanager
 def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Path]:
     """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
     raises, the temporary file is removed and ``path`` is as it was.

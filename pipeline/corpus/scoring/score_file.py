@@ -10,7 +10,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError, one_line
-from paraforge.base.files import atomic_path
+from paraforge.base.files import atomic_path, scratch_directory
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.resources import Resources
@@ -94,14 +93,13 @@ def score_file(
             found = _tsv_tables(input_path, columns, header)
         return map(partial(_repaired, repairs), tables_of(found, BATCH_ROWS))
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".paraforge-score-", dir=output.parent) as scratch:
-        pairs, scored = Path(scratch) / "pairs", Path(scratch) / "scored"
+    with scratch_directory(output) as scratch:
+        pairs, scored = scratch / "pairs", scratch / "scored"
         sources = _write_pairs(read(), pairs, input_path)
         first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
         _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
-        own = Resources(work=Path(scratch) / "work", workers=1) if resources is None else resources
-        own = own.model_copy(update={"work": Path(scratch) / "work"})
+        own = Resources(work=scratch / "work", workers=1) if resources is None else resources
+        own = own.model_copy(update={"work": scratch / "work"})
         report = score(parameters, pairs, vectors, scored, own, open_model)
         wrong = find_wrong_pairs([scored])
         assert wrong is not None

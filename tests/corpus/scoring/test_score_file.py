@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
+from paraforge.base.errors import ConfigurationError, InputError, Interrupted, ParaforgeError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
@@ -97,6 +98,28 @@ def test_the_output_is_in_the_format_that_its_name_says(ending: str, tmp_path: P
     assert [[row[c].replace("\u2028", " ").replace("\x85", " ") for c in TEXTS] for row in rows] == wanted
     assert [float(row["paraphrase_score"] or "nan") for row in rows[:2]] == [1, 0.5]
     assert list(rows[0]) == ["line", *TEXTS, *SCORES]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "parquet"])
+def test_what_a_killed_command_leaves_is_removed_by_the_next_one(
+    ending: str, tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pairs.tsv").write_text(tsv(PAIRS), encoding="utf-8")
+    killed, after = tmp_path / "killed" / f"scored.{ending}", tmp_path / "after" / f"scored.{ending}"
+
+    def score(*_: object) -> None:
+        """Keep what a kill would leave now."""
+        shutil.copytree(killed.parent, after.parent)
+        raise Interrupted("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("paraforge.corpus.scoring.score_file.score", score)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "pairs.tsv", killed, "--vectors", vectors)
+    assert not list(killed.parent.iterdir()) and list(after.parent.iterdir())
+    monkeypatch.setattr("paraforge.base.files._is_running", lambda process: False)
+    run(tmp_path / "pairs.tsv", after, "--vectors", vectors)
+    assert list(after.parent.iterdir()) == [after]
 
 
 @pytest.mark.parametrize("name", ["scored", "scored.txt", "scored.parquet.gz"])
