@@ -11,7 +11,7 @@ from paraforge.corpus.scoring.corpus_counts import count_shard, put_together, so
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.selection.filters.decontamination import build_decontamination
+from paraforge.corpus.selection.filters.decontamination import ORIGINAL, SIDES, build_decontamination
 
 NAMES = ["source", "line", "translation_line", "original", "translation_source_text"]
 SCHEMA = schema_of([*NAMES, "source_text", "reference", "translation", "rejected", "failed"])
@@ -70,5 +70,5 @@ def test_the_reference_of_both_is_decontaminated() -> None:
     _, pairs = corpus()
     built = build_decontamination("decontamination", [REFERENCES[0]])
     assert not built.verdicts(pairs.select(built.columns), 0).any()
-    built = dataclasses.replace(built, has_original=True)
+    built = dataclasses.replace(built, columns=(*SIDES, ORIGINAL))
     assert built.verdicts(pairs.select(built.columns), 0).tolist() == [1, 0, 0] * 4

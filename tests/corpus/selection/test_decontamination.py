@@ -139,7 +139,7 @@ def test_a_truncated_archive_and_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged or truncated"):
         list(read_test_sentences(path))
     path.write_bytes(b"not an archive")
-    with pytest.raises(InputError, match="it is not compressed"):
+    with pytest.raises(InputError, match="its content is not compressed"):
         list(read_test_sentences(path))
     with pytest.raises(InputError, match="no such test file"):
         list(read_test_sentences(tmp_path / "none"))
