@@ -1,6 +1,6 @@
 """A paraphrase lexicon against PPDB and SimLex-999, by score and by the frequency of its words.
 
-python -m experiments.lexicon pairs captions,bible pairs.tsv
+python -m experiments.lexicon pairs captions,bible pairs.parquet
 python -m experiments.lexicon judge lexicon figures.json
 """
 
@@ -19,8 +19,8 @@ import typer
 from benchmarks.hardware import data_directory
 from experiments.pairs import FILES, paraphrases
 from experiments.pool import corpus_pairs
-from paraforge.base.files import text_output, write_json
-from paraforge.base.shards.store import open_parquet
+from paraforge.base.files import atomic_path, write_json
+from paraforge.base.shards.store import open_parquet, parquet_writer
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.corpus.publication.lexicon_layout import WORDS
 from paraforge.embeddings.evaluation.correlation import spearman
@@ -41,7 +41,7 @@ def pairs(
     output: Path,
     corpus: Annotated[list[Path] | None, typer.Option(help="row-aligned shard directories")] = None,
 ) -> None:
-    """Write pairs of sentences as TSV."""
+    """Write pairs of sentences as Parquet, as `paraforge lexicon extract` reads it."""
 
     def blocks() -> Iterator[PairBlock]:
         for source in sources.split(","):
@@ -50,11 +50,10 @@ def pairs(
             else:
                 yield from paraphrases(source)
 
-    with text_output(output) as file:
+    schema = pa.schema([(name, pa.string()) for name in ("reference", "translation")])
+    with atomic_path(output) as path, parquet_writer(path, schema) as writer:
         for block in blocks():
-            sides = (pc.replace_substring_regex(side, r"\s+", " ") for side in (block.left, block.right))
-            rows = zip(*(side.to_pylist() for side in sides), strict=True)
-            file.writelines(f"{left}\t{right}\n" for left, right in rows)
+            writer.write_table(pa.table([block.left, block.right], names=schema.names).cast(schema))
 
 
 @app.command()

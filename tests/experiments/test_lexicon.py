@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 import pytest
 
 from experiments import lexicon as experiment
@@ -15,9 +16,10 @@ from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.evaluation.correlation import spearman
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconFilters, LexiconParameters
 from tests.here import run_command
-from tests.products.lexicon.corpora import zipf_corpus
+from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -41,11 +43,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         data = text.encode()
         (place / path).write_bytes(gzip.compress(data, mtime=0) if path.endswith("gz") else data)
     monkeypatch.setenv("PARAFORGE_DATA", str(place))
-    (tmp_path / "pairs.tsv").write_text(
-        "".join(f"{a}\t{b}\n" for a, b in zipf_corpus(900, words=60) if a and b)
-    )
+    pairs = [(a, b) for a, b in zipf_corpus(900, words=60) if a and b]
     extract_lexicon(
-        [tmp_path / "pairs.tsv"],
+        [write_corpus(tmp_path / "pairs", pairs)],
         tmp_path / "lexicon",
         LexiconParameters(filters=LexiconFilters(minimum_score=None), minimum_pairs=3),
         Resources(workers=1, work=tmp_path / "work"),
@@ -105,8 +105,12 @@ def _numbers(values: tuple[float, ...]) -> npt.NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def test_pairs_of_every_source_are_a_line_each(data: Path) -> None:
-    run_command("pairs", "ppdb", data / "ppdb.tsv", app=experiment.app)
-    lines = (data / "ppdb.tsv").read_text().splitlines()
+def test_pairs_of_every_source_are_a_row_each(data: Path) -> None:
+    """Tables extract lexicons of these pairs: the file is an input of `paraforge lexicon extract`."""
+    written = data / "ppdb.parquet"
+    run_command("pairs", "ppdb", written, app=experiment.app)
+    rows = pq.read_table(written).to_pylist()
     with gzip.open(data / "data" / FILES["ppdb"], "rt") as file:
-        assert lines == [line.rstrip("\n") for line in file]
+        assert [f"{row['reference']}\t{row['translation']}\n" for row in rows] == list(file)
+    source = open_pairs([written], LexiconFilters(minimum_score=None))
+    assert source.rows == len(rows) == 150
