@@ -82,9 +82,9 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'minimum'?` if a known name is similar, otherwise nothing."""
     names = list(known)
     # Short forms such as 'min' come first; of two letters one is half: 'mi' is meant to be 'my'.
-    close = [
-        name for name in names if len(wrong) > 2 and name.startswith(wrong)
-    ] or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
+    close = sorted(
+        (name for name in names if len(wrong) > 2 and name.startswith(wrong)), key=len
+    ) or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -14,8 +14,8 @@ STAGES = ("ingest", "translate", MEMORY)
 
 def test_every_stage_meets_every_fault() -> None:
     usual = {name: Undisturbed(1.0, ["open"] * 90 + ["os.remove"] * 2, {}) for name in faults.stages()}
-    drawn = [draw(SEED, number, usual) for number in range(1, 4001)]
-    assert drawn == [draw(SEED, number, usual) for number in range(1, 4001)]
+    drawn = [draw(SEED, number, usual) for number in range(1, 20_001)]
+    assert drawn[:4000] == [draw(SEED, number, usual) for number in range(1, 4001)]
     everywhere = set(KINDS) - {"source", "engine"}
     for name in usual:
         assert everywhere <= {one.kind for one in drawn if one.stage == name}, name

@@ -84,13 +84,14 @@ def query(
             if found is None:
                 return
             # Only as many rows are computed as are shown.
-            batches = arrow_reader(found)
             rows: list[Any] = []
-            while sum(batch.num_rows for batch in rows) <= count:
-                try:
-                    rows.append(batches.read_next_batch())
-                except StopIteration:
-                    break
+            # DuckDB 2 takes no other query while a result is open.
+            with arrow_reader(found) as batches:
+                while sum(batch.num_rows for batch in rows) <= count:
+                    try:
+                        rows.append(batches.read_next_batch())
+                    except StopIteration:
+                        break
             table = pa.Table.from_batches(rows, batches.schema)
             typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
         if table.num_rows > count:

@@ -197,7 +197,10 @@ def make_plan(
         )
         known = section.memory and sentences is None
         if known and (so_far := progress_of(corpus, choice, resources)) and not so_far.sentences_left:
-            raise InputError("nothing to translate: the translation memory has every sentence")
+            raise InputError(
+                "nothing to translate: the translation memory has every sentence",
+                remedy="Run 'dvc repro', or plan with --rate, which translates nothing.",
+            )
         paid = is_remote(section.engine)
         answers: dict[str, Hypotheses] = {}
         try:

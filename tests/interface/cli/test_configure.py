@@ -295,8 +295,10 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
     configure("select.filters.trigram_overlap=null")
     assert written()["select"]["filters"]["trigram_overlap"] is None
-    with pytest.raises(ParaforgeError, match=r"filters: there is no filter 'trigram_overlp' but.*kind"):
+    with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp': .*runaway.*needs its kind"):
         configure("select.trigram_overlp.maximum=0.7")
+    with pytest.raises(ParaforgeError, match=r"no filter 'lenght'; did you mean 'length'\?"):
+        configure("select.lenght.maximum=7")
     with pytest.raises(ParaforgeError, match=r"length\.maxmum: .*did you mean 'maximum'\?"):
         configure("select.length.maxmum=7")
     # A group says which filters there are: no value of another group's filter stays behind.

@@ -46,7 +46,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["sample", "CORPUS", "--band", "0.2-0.9"],
         ["verify", "CORPUS"],
         ["triplets", "CORPUS", "OUT"],
-        ["triplets", "CORPUS", "OUT", "--contradictions"],
     ],
     ids=" ".join,
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import paraforge
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.interface.cli.train import _parameters
 from tests import project
@@ -35,9 +36,8 @@ def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
     texts.write_text("".join(f"{left}\n" for left, _ in pairs))
     run("embed", model, texts, tmp_path / "vectors.npy", "--workers", "1")
     assert np.load(tmp_path / "vectors.npy").shape == (400, 24)
-    cosines = run("similarity", model, path).split()
-    assert len(cosines) == 400
-    assert np.mean([float(cosine) for cosine in cosines]) > 0.9
+    cosines = paraforge.load(model).similarity(*zip(*pairs, strict=True))
+    assert len(cosines) == 400 and np.mean(cosines) > 0.9
     assert "right3" in run("neighbours", model, "left3", "-n", "2")
     run("export", model, tmp_path / "vectors.txt", "--format", "word2vec")
     assert (tmp_path / "vectors.txt").is_file()
@@ -62,7 +62,7 @@ def test_options_become_parameters(tmp_path: Path) -> None:
         ("words", [], "there is no encoder 'words'; there are word, trigram"),
         ("", ["training.epochs"], "KEY=VALUE"),
         ("", ["training.epochs=0", "training.margin=3"], "2 problems"),
-        ("", ["training.colour=red"], "training.colour: Extra inputs"),
+        ("", ["training.colour=red"], "training.colour: there is no such parameter"),
         ("", ["training.epochs.first=1"], "training.epochs: Input should be a valid integer"),
         ("", ["training.epochs=1", "training.epochs.first=1"], "there is nothing to set"),
         ("sentencepiece", [], "give sentencepiece_model"),

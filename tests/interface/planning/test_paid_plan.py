@@ -62,7 +62,7 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     content["resources"] |= {"work": str(tmp_path / "work")}
     content["translate"]["memory"] = memory
     parameters = check_parameters(content, where="test")
-    content["translate"]["server"]["patience_seconds"] = 0.1
+    content["translate"]["server"]["max_retries"] = 0
     impatient = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
     none, output = tmp_path / "none", tmp_path / "out"
@@ -79,8 +79,10 @@ def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     most = 64 + Server().concurrency
     assert repeated <= most if memory else repeated > 375, repeated
     if memory:
-        with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
+        with pytest.raises(InputError, match=r"nothing to translate.*--rate"):
             make_plan(parameters, corpus, none, devices=[1])
+        with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
+            make_plan(parameters, corpus, none, devices=[1], sentences=10_000)
 
 
 def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:

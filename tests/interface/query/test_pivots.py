@@ -32,8 +32,8 @@ def counted(*directories: Path) -> dict[str, Counts]:
     """Counts of each pivot in the rows of the kept and the rejected pairs."""
     found: dict[str, Counts] = {}
     for row in (row for directory in directories for row in rows_of(directory)):
-        fate = Counter({row[name]: 1 for name in ("rejected",) if row[name]})
-        failed = Counter({row[name]: 1 for name in ("failed",) if row[name]})
+        fate = Counter({row[name]: 1 for name in ("rejected",) if row.get(name)})
+        failed = Counter({row[name]: 1 for name in ("failed",) if row.get(name)})
         if row["pivot"] is not None:
             one = Counts(1, int(not fate and not failed), fate, failed)
             found.setdefault(row["pivot"], Counts()).add(one)
