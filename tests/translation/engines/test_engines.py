@@ -1,7 +1,6 @@
 """Engines over one tiny model: the same hypotheses, the same scores, the same marks."""
 
 import dataclasses
-import math
 import shutil
 import statistics
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import ENGINES, open_translator
+from tests.translation.engines.tiny_models import gains
 from tests.translation.models.tiny import bitext, write_ctranslate2
 
 SENTENCES = [source for source, _ in bitext(80, seed=9, longest=9)]
@@ -35,21 +35,6 @@ def reference(tiny_fairseq: Path) -> list[Hypotheses]:
 @pytest.fixture(scope="module")
 def production(tiny_ctranslate2: Path) -> list[Hypotheses]:
     return run("ctranslate2", tiny_ctranslate2, SENTENCES)
-
-
-def gains(engine: str, model: Path, sentences: list[str], prefix: tuple[str, ...] = ()) -> list[float]:
-    """What is added to the sum of each sentence's hypotheses: CTranslate2 leaves end-of-sentence out of the
-    first softmax, so the others are more probable by 1 / (1 - p(end)); little in a trained model."""
-    import ctranslate2
-    import sentencepiece
-
-    if engine != "ctranslate2":
-        return [0.0] * len(sentences)
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model / "sentencepiece.model"))
-    scorer = ctranslate2.Translator(str(model), intra_threads=1)
-    sources = [processor.encode(sentence, out_type=str) for sentence in sentences]
-    ends = scorer.score_batch(sources, [list(prefix)] * len(sources))
-    return [-math.log1p(-math.exp(end.log_probs[-1])) for end in ends]
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
