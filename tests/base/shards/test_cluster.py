@@ -152,7 +152,10 @@ def test_an_address_that_dask_cannot_use(address: str) -> None:
 def test_a_scheduler_without_tls_is_warned_of_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(cluster, "_CONNECTING", "0.1s")
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no scheduler")
+
+    monkeypatch.setattr("distributed.Client", refuse)  # whose threads a busy machine starts late
     monkeypatch.setattr(cluster, "_warned", set())
     resources = Resources(scheduler="tcp://127.0.0.1:9")
     for _ in range(2):
