@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import atomic_path, cache_directory, read_json, sha256_file, text_output, write_json
+from paraforge.base.files import (
+    atomic_path,
+    cache_directory,
+    read_json,
+    scratch_directory,
+    sha256_file,
+    text_output,
+    write_json,
+)
 from paraforge.base.word_vectors.files import read_vector_file
 
 logger = logging.getLogger(__name__)
@@ -300,12 +307,11 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
         for note in read_json(directory / TABLE_NAME).get("notes", ()):
             logger.warning("%s: %s", path, note)
         return directory
-    cache.mkdir(parents=True, exist_ok=True)
     logger.info("converting %s once; its table is kept in %s", path, directory)
-    with tempfile.TemporaryDirectory(dir=cache) as temporary:
-        WordVectors.convert(path, Path(temporary) / "table")
+    with scratch_directory(directory) as temporary:
+        WordVectors.convert(path, temporary / "table")
         try:
-            (Path(temporary) / "table").rename(directory)
+            (temporary / "table").rename(directory)
         except OSError:
             if not directory.is_dir():  # otherwise another process has just made the same table
                 raise

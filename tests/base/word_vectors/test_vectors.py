@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors, table_directory
 
 
@@ -177,6 +178,27 @@ def test_a_file_is_converted_once(tmp_path: Path) -> None:
     assert (directory / "vectors.npy").stat().st_mtime_ns == written
     assert table_directory(directory) == directory
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [directory.name]
+
+
+def test_what_a_killed_conversion_leaves_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_vectors().write_text(tmp_path / "v.txt")
+    killed, after = tmp_path / "killed", tmp_path / "after"
+
+    def convert(*_: object) -> None:
+        """Keep what a kill would leave now."""
+        shutil.copytree(killed, after)
+        raise Interrupted("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WordVectors, "convert", convert)
+        with pytest.raises(Interrupted):
+            table_directory(tmp_path / "v.txt", cache=killed)
+    assert not list(killed.iterdir()) and list(after.iterdir())
+    monkeypatch.setattr("paraforge.base.files._is_running", lambda process: False)
+    directory = table_directory(tmp_path / "v.txt", cache=after)
+    assert list(after.iterdir()) == [directory]
 
 
 def test_what_a_file_repeats_is_said_at_every_use(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
