@@ -140,7 +140,7 @@ def scratch_directory(path: Path) -> Iterator[Path]:
     """Give an empty directory with a temporary name next to ``path``, and remove it after the block; what a
     killed process leaves is swept when the next one writes there."""
     make_directory(path.parent)
-    sweep_once(path.parent)
+    sweep(path.parent)
     scratch = temporary_name(path)
     unfinished_paths.add(scratch)
     try:

@@ -21,7 +21,6 @@ from paraforge.base.files import (
     remove,
     remove_directory,
     sweep,
-    sweep_once,
     sync_directory,
     sync_tree,
     temporary_name,
@@ -223,7 +222,7 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
 def temporary_beside(path: Path) -> Path:
     """Make an empty directory with a temporary name next to a path."""
     make_directory(path.parent)
-    sweep_once(path.parent)
+    sweep(path.parent)
     directory = temporary_name(path)
     directory.mkdir()
     return directory
