@@ -72,6 +72,11 @@ class DistinctSentences:
     def __len__(self) -> int:
         return (self.path / "first_rows.bin").stat().st_size // 8
 
+    @property
+    def remedy(self) -> str:
+        """What to do where a file of them is damaged."""
+        return f"Delete {self.path} and run the same command again."
+
     def row_counts(self) -> RowCounts:
         """Rows of the corpus by what becomes of them."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
@@ -88,6 +93,8 @@ class DistinctSentences:
         def read(place: int) -> pa.Array:
             shard = shards[place]
             rows = np.asarray(first_rows[sentences[cuts[shard] : cuts[shard + 1]]]) - starts[shard]
+            if ((rows < 0) | (rows >= corpus.rows[shard])).any():
+                raise InputError("damaged", self.path / "first_rows.bin", remedy=self.remedy)
             column = corpus.read(shard, ["source_text"]).column("source_text")
             return column.take(pa.array(rows)).combine_chunks()
 
@@ -135,8 +142,12 @@ def _distinct_of(ingested: ShardDirectory, root: Path) -> DistinctSentences:
 
 def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
     try:
-        return (found.path / _COMPLETE).is_file() and ShardDirectory(found.places).rows == ingested.rows
-    except InputError:
+        return (
+            (found.path / _COMPLETE).is_file()
+            and ShardDirectory(found.places).rows == ingested.rows
+            and found.keys.stat().st_size == 16 * len(found)
+        )
+    except (InputError, OSError):
         return False
 
 

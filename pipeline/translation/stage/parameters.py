@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model, model_validator
@@ -70,8 +71,9 @@ class _Section(DecodingOptions):
         if self.sentences_per_task is not None:
             return self.sentences_per_task
         share = sentences if workers == 1 else -(-sentences // (4 * workers))
-        wanted = max(min(rate * TASK_SECONDS, _MOST_HYPOTHESES / self.nbest, share), sentences / _MOST_TASKS)
-        return window * max(1, round(wanted / window))
+        wanted = min(rate * TASK_SECONDS, _MOST_HYPOTHESES / self.nbest, share)
+        least = math.ceil(sentences / _MOST_TASKS / window)
+        return window * max(1, least, round(wanted / window))
 
     @model_validator(mode="after")
     def _consistent(self) -> _Section:

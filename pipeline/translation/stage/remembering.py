@@ -165,7 +165,11 @@ def translate_unknown(
             tasks.unknown += len(recalled.unknown)
             logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
-    raise IncompleteError(f"translate: {len(recalled.unknown)} sentences have no result")
+    # Their keys, or the rows that their texts were read from, are not those of the corpus.
+    raise IncompleteError(
+        f"translate: {len(recalled.unknown)} sentences have no result: a file in {distinct.path} is damaged. "
+        f"{distinct.remedy}"
+    )
 
 
 def finish_tasks(work: Path) -> None:

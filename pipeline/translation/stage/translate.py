@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from paraforge.base.errors import IncompleteError
+from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
@@ -137,7 +137,12 @@ def translate(
             run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
         step = rows_step(choice, hypotheses, found, lineage or {})
-        run_step(step, [ingested, distinct.places], output, resources)
+        try:
+            run_step(step, [ingested, distinct.places], output, resources)
+        except InputError as error:
+            if error.path is None or not Path(error.path).is_relative_to(distinct.path):
+                raise
+            raise InputError(error.message, error.path, error.line, distinct.remedy) from error
         finish_tasks(work.path)
         work.keep_only(["calibration", "distinct", "tasks"])
     report = _report(ShardDirectory(output), choice, corpus.total_rows, distinct.row_counts())

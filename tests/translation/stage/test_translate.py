@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
-from paraforge.base.errors import IncompleteError, InputError, Interrupted, WorkLockedError
+from paraforge.base.errors import IncompleteError, InputError, Interrupted, ParaforgeError, WorkLockedError
+from paraforge.base.files import remove_directory
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
@@ -174,10 +175,12 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     assert published.records == expected.records
 
 
+@pytest.mark.parametrize("again", ["from memory", "translated again"])
 @pytest.mark.parametrize("what", ["places", "keys", "first rows", "memory"])
-def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: str) -> None:
+def test_damage_in_the_work_directory_is_mended_or_named(tmp_path: Path, what: str, again: str) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
-    _, expected = run(tmp_path, corpus, parameters())
+    chosen = parameters(memory=again == "from memory")
+    _, expected = run(tmp_path, corpus, chosen)
     work = tmp_path / "work"
     pattern = {
         "places": "translation/distinct/*/places/shard-00001.parquet",
@@ -185,14 +188,23 @@ def test_damage_in_the_work_directory_is_found_and_mended(tmp_path: Path, what: 
         "first rows": "translation/distinct/*/first_rows.bin",
         "memory": "memory/*/*.parquet",
     }[what]
-    (path, *_) = sorted(work.glob(pattern))
-    content = path.read_bytes()
-    path.unlink()
-    path.write_bytes(content[: len(content) // 2] + b"\0" + content[len(content) // 2 + 1 :])
-    for finished in work.glob("translate/*.parquet"):
-        finished.unlink()
-    _, published = run(tmp_path, corpus, parameters())
-    assert published.records == expected.records
+    for part in (0.2, 0.5, 0.7):
+        (path, *_) = sorted(work.glob(pattern))
+        content = bytearray(path.read_bytes())
+        content[int(part * len(content))] ^= 1
+        path.unlink()
+        path.write_bytes(content)
+        for finished in work.glob("translate/*.parquet"):
+            finished.unlink()
+        try:
+            _, published = run(tmp_path, corpus, chosen)
+        except ParaforgeError as error:
+            # The error names a directory, without which the same command gives the same.
+            (named,) = work.glob("translation/distinct/*")
+            assert f"Delete {named} and run" in str(error)
+            remove_directory(named)
+            _, published = run(tmp_path, corpus, chosen)
+        assert published.records == expected.records
 
 
 def test_hypotheses_span_several_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
