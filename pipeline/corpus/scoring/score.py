@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.errors import install_command
-from paraforge.base.files import read_json_or_none, sha256_directory
+from paraforge.base.errors import describing, install_command
+from paraforge.base.files import read_json, sha256_directory
 from paraforge.base.shards.cluster import worker_number
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
@@ -350,8 +350,11 @@ def score(
             sources.update(scored_sources(table))
     wrong = None
     if len(lineage) == 2:  # shards of other makers may have none
-        trained_on = read_json_or_none(vectors / TRAINED_ON_NAME) or {}
-        trained = trained_on.get("shards") == ShardDirectory(translated).digest
+        trained_on = vectors / TRAINED_ON_NAME  # vectors of other makers have none
+        trained = False
+        if trained_on.is_file():
+            with describing(trained_on):
+                trained = read_json(trained_on)["shards"] == ShardDirectory(translated).digest
         wrong = write_wrong_pairs(steps, translated, output, sources, resources, trained)
     others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]

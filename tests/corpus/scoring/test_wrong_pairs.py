@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
@@ -211,6 +212,10 @@ def test_a_scorer_of_this_very_corpus_is_known(tmp_path: Path, vectors: Path) ->
     assert trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
     write_json(vectors / TRAINED_ON_NAME, {"shards": "another"})
     assert not trained_on_corpus(found(scored_corpus(news_and_web(), vectors, tmp_path)))
+    for damaged in ('{"shards": "anot', "[1]", "{}"):
+        (vectors / TRAINED_ON_NAME).write_text(damaged, encoding="utf-8")
+        with pytest.raises(InputError, match=TRAINED_ON_NAME):
+            scored_corpus(news_and_web(), vectors, tmp_path)
 
 
 def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, vectors: Path) -> None:
