@@ -95,6 +95,12 @@ def test_every_format_gives_every_row(corpus: Path, table: pa.Table, tmp_path: P
     assert not any("rejected" in row for row in rows)
 
 
+def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
+    sql = """SELECT 'a' || chr(9) || chr(10) || 'b "c"' AS one, NULL AS two, 0.5 AS three, '"' AS four"""
+    ask(corpus, sql, "-o", str(tmp_path / "out.tsv"))
+    assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
+
+
 def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
     with pytest.raises(InputError, match="Memory is given as"):
         ask(corpus, "SELECT 1", "--memory", "lots")
