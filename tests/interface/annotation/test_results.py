@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -110,11 +111,17 @@ def test_an_estimate_from_few_answers_is_not_known(
 
 
 def test_export(store: AnnotationStore, tmp_path: Path) -> None:
-    assert write_table(answer_rows(store), tmp_path / "answers.tsv") == 9
-    with (tmp_path / "answers.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
-    assert rows[-1]["comment"] == "a\tcomment" and rows[-1]["translation"] == f"Translation 6: {NASTY}"
+    for ending, blank in (("csv", False), ("tsv", True)):
+        path = tmp_path / f"answers.{ending}"
+        assert write_table(answer_rows(store), path) == 9
+        with path.open(encoding="utf-8", newline="") as file:
+            options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if blank else {}
+            rows = list(csv.DictReader(file, **options))
+        assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
+        # A TSV has no quoting: a tab or line end of a text is a blank there.
+        wanted = ["a\tcomment", f"Translation 6: {NASTY}"]
+        wanted = [re.sub(r"[\t\n\r]+", " ", text) for text in wanted] if blank else wanted
+        assert [rows[-1]["comment"], rows[-1]["translation"]] == wanted
     assert write_table(answer_rows(store), tmp_path / "answers.parquet") == 9
     table = pq.read_table(tmp_path / "answers.parquet")
     assert table["comment"].to_pylist()[-1] == "a\tcomment"
