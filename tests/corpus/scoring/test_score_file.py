@@ -3,7 +3,10 @@
 import csv
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -108,8 +111,12 @@ def test_what_a_killed_command_leaves_is_removed_by_the_next_one(
     killed, after = tmp_path / "killed" / f"scored.{ending}", tmp_path / "after" / f"scored.{ending}"
 
     def score(*_: object) -> None:
-        """Keep what a kill would leave now."""
+        """Keep what a kill would leave now, under the names of a process that has ended."""
         shutil.copytree(killed.parent, after.parent)
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        for left in list(after.parent.iterdir()):
+            left.rename(left.with_name(left.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-")))
         raise Interrupted("killed")
 
     with monkeypatch.context() as patched:
@@ -117,7 +124,6 @@ def test_what_a_killed_command_leaves_is_removed_by_the_next_one(
         with pytest.raises(Interrupted):
             run(tmp_path / "pairs.tsv", killed, "--vectors", vectors)
     assert not list(killed.parent.iterdir()) and list(after.parent.iterdir())
-    monkeypatch.setattr("paraforge.base.files._is_running", lambda process: False)
     run(tmp_path / "pairs.tsv", after, "--vectors", vectors)
     assert list(after.parent.iterdir()) == [after]
 
