@@ -12,12 +12,13 @@ TABLE       ?= all
 # By version, the Pythons of this machine: on PATH or of pyenv.
 VERSIONS    ?= 3.11 3.12 3.13 3.14
 
-.PHONY: help setup corpus test test-full test-all test-processors lint types tests results experiments docs pictures clean
+.PHONY: help setup corpus test test-full test-thorough test-all test-processors lint types tests results experiments docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
 	@echo "make test     set everything up and run the checks and the fast tests"
-	@echo "make test-full  run the other tests: kills, installations, clusters, trainings, older processors"
+	@echo "make test-full  run the other tests: kills, installations, clusters, trainings"
+	@echo "make test-thorough  run properties with 100 examples, and numeric tests as older processors compute"
 	@echo "make test-all run the tests on every Python from 3.11 to 3.14 that this machine has"
 	@echo "make test-processors   run the numeric tests as older processors compute"
 	@echo "make results  write docs/results.md from the measurements in results/"
@@ -47,10 +48,14 @@ corpus: setup
 test: setup lint
 	$(MAKE) --jobs=2 types tests
 
-# What 'make test' leaves out, and every property with many examples; then, as older processors compute, a tenth of
-# the numeric tests, another tenth each day.
+# What 'make test' leaves out, but for tests/quarantine.txt.
 test-full: setup
-	HYPOTHESIS_PROFILE=thorough python -m pytest -n auto --dist worksteal -m 'full or hypothesis'
+	python -m pytest -n auto --dist worksteal -m full
+
+# Properties with 100 examples each; then, as older processors compute, a tenth of the numeric tests,
+# another tenth each day.
+test-thorough: setup
+	HYPOTHESIS_PROFILE=thorough python -m pytest -n auto --dist worksteal -m hypothesis
 	python scripts/test_processors.py --today
 
 # Each in an environment of its own; a Python that is missing is named, and is no failure.
