@@ -260,7 +260,7 @@ class ServerTranslator:
             raise InputError(f"{chosen.key_variable} is not a key: it has characters that no key has")
         # Never shown: the variable's name stands for its content.
         self._secrets = {url: chosen.url_variable, url.rstrip("/"): chosen.url_variable}
-        self._secrets |= {parts.netloc: chosen.url_variable, key or url: chosen.key_variable}
+        self._secrets |= {parts.netloc: chosen.url_variable, **({key: chosen.key_variable} if key else {})}
         self._client = self._library.OpenAI(
             base_url=url,
             api_key=key or "none",

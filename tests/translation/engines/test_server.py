@@ -175,6 +175,18 @@ def test_neither_address_nor_key_is_logged(server: FakeServer, caplog: pytest.Lo
     assert os.environ["OPENAI_API_KEY"] == KEY
 
 
+@pytest.mark.parametrize("key", [KEY, ""])
+def test_an_error_names_the_variable_of_the_address(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """Also where there is no key: an address is not called a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    server.behave = lambda sentence, body, nth: Reply({"error": {"message": f"not at {server.url}"}}, 404)
+    with pytest.raises(InputError, match=r"not at \$PARAFORGE_SERVER_URL\b") as error:
+        translate(SENTENCES[:1])
+    assert str(server.port) not in str(error.value)
+
+
 def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     def behave(sentence: str, body: Json, nth: int) -> Reply | None:
         return Reply("busy", 429, {"Retry-After": "0.01"}) if nth < 3 else None
