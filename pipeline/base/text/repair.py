@@ -108,9 +108,9 @@ _FURTHER = {bytes([byte]).decode(page, "replace") for page in _PAGES for byte in
 _FURTHER_CLASS = f"[\x80-\x9f{''.join(sorted(_FURTHER - {REPLACEMENT}))}]"
 _LEADS = "\u00c2-\u00f4\u0102-\u0171\u0412-\u0444"
 _CANDIDATE = f"[{_LEADS}]{_FURTHER_CLASS}"
-# What curly quotes and dashes look like in each.
-# So is a capital after a small letter, and then a sign: ``velkÃ½``.
 _SIGN_CLASS = _FURTHER_CLASS.translate({ord(one): None for one in _FURTHER if one.isalpha()})
+# Certain are curly quotes and dashes, as they look then, and a capital between a small letter and a sign:
+# ``velkÃ½``.
 _SURE = re.compile(
     f"(?:\u00e2\u20ac|\u0432\u0402){_FURTHER_CLASS}|(?<=[a-z])[\u00c3-\u00c5\u0102\u0139]{_SIGN_CLASS}"
 )
@@ -167,24 +167,24 @@ def restore_letters(texts: pa.Array) -> tuple[pa.Array, Mask]:
     return _replace(texts, f"{REPLACEMENT}|{_CANDIDATE}", _restored)
 
 
+_LOST_APOSTROPHE = re.compile(f"(?<=[A-Za-z]){REPLACEMENT}(?=(?:t|s|re|ve|ll|d|m)\\b)")
+
+
 def _restored(text: str) -> str:
     text = _LOST_APOSTROPHE.sub("\u2019", text)
     if not _is_misread(text):
         return text
+    return _read_again(text) or _SURE.sub(lambda match: _read_again(match[0]) or match[0], text)
+
+
+def _read_again(text: str) -> str | None:
+    """Read a text as UTF-8 that was read in another encoding; None if it was read in none of them."""
     for page in _PAGES:
         with suppress(UnicodeError):
             return text.encode(page, _CONTROL).decode("utf-8")
-    return _SURE.sub(_read_again, text)
+    return None
 
 
-def _read_again(match: re.Match[str]) -> str:
-    for page in _PAGES:
-        with suppress(UnicodeError):
-            return match[0].encode(page, _CONTROL).decode("utf-8")
-    return match[0]
-
-
-_LOST_APOSTROPHE = re.compile(f"(?<=[A-Za-z]){REPLACEMENT}(?=(?:t|s|re|ve|ll|d|m)\\b)")
 REPAIRS: Final = {
     "entities": decode_entities,
     "invisible characters": remove_invisible,

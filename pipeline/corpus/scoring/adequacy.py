@@ -50,16 +50,9 @@ def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, fl
     ``kept_by_it``, the share of the kept pairs that reach it. Empty where another scorer is used, or too few
     pairs are kept.
     """
-    if f"{RIGHT}{ADEQUACY}" not in right.column_names or f"{RIGHT}{SCORE}" not in right.column_names:
+    probabilities, scores, weights = _known(right, kept)
+    if len(scores) < FEWEST:
         return {}
-    probabilities, scores, weights = (
-        right[name].to_numpy().astype(np.float64)
-        for name in (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
-    )
-    known = kept & ~np.isnan(probabilities) & ~np.isnan(scores)
-    if known.sum() < FEWEST:
-        return {}
-    probabilities, scores, weights = probabilities[known], scores[known], weights[known]
     low, share, high = (
         float(np.average(shifted(probabilities, logits), weights=weights)) for logits in (-SPREAD, 0, SPREAD)
     )
@@ -73,6 +66,17 @@ def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, fl
             "kept_by_it": float(weights[above].sum() / weights.sum()),
         }
     return found
+
+
+def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers, Numbers]:
+    """Adequacy, paraphrase score and weight of the chosen pairs that have both; of none where the columns are
+    missing."""
+    names = (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
+    if not {*names} <= {*right.column_names}:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
+    probabilities, scores, weights = (right[name].to_numpy().astype(np.float64) for name in names)
+    known = chosen & ~np.isnan(probabilities) & ~np.isnan(scores)
+    return probabilities[known], scores[known], weights[known]
 
 
 def minimum_for_adequate(
@@ -94,12 +98,9 @@ def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
     """The minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no score
     promises it, or adequacy is not known."""
     right = other_rows(wrong_pairs)
-    if f"{RIGHT}{ADEQUACY}" not in right.column_names or right[f"{RIGHT}{ADEQUACY}"].null_count == len(right):
+    probabilities, scores, weights = _known(right, np.ones(len(right), bool))
+    if not len(scores):
         raise ValueError("adequacy is known for the built-in scorer alone (paragram=general); give a number")
-    probabilities, scores, weights = (
-        np.nan_to_num(right[name].to_numpy().astype(np.float64))
-        for name in (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
-    )
     found = minimum_for_adequate(probabilities, scores, weights, share)
     if found is None:
         raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")

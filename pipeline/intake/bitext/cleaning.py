@@ -38,7 +38,7 @@ _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "transl
 # UTF-8 of scripts that write in one character what others write in several, by the bytes that characters
 # begin with, and what one of them counts: ideographs, kana, Hangul syllables.
 _DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
-_EXAMPLE_CHARACTERS = 120
+EXAMPLE_CHARACTERS = 120
 
 Mask = NDArray[np.bool_]
 
@@ -57,7 +57,7 @@ class Notices:
         for texts, mask in zip(block.texts.values(), found, strict=True):
             if name not in self.examples and (mask & kept).any():
                 text = texts[int(np.flatnonzero(mask & kept)[0])].as_py()
-                self.examples[name] = str(text)[:_EXAMPLE_CHARACTERS]
+                self.examples[name] = str(text)[:EXAMPLE_CHARACTERS]
 
     def update(self, other: "Notices") -> None:
         """Add what was noticed in later rows."""

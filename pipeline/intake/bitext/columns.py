@@ -25,7 +25,7 @@ _HEADINGS = re.compile(
     re.I,
 )
 # A code of any language, known or not: twi, pt-BR, eng_Latn.
-_CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
+LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 
 
 def oddity(texts: Sequence[str]) -> str | None:
@@ -49,6 +49,6 @@ def is_header(cells: Sequence[str]) -> bool:
     names = [cell.strip() for cell in cells]
     if len(set(names)) < len(names) or len(names) < 2:
         return False
-    codes = [_CODE.fullmatch(name) for name in names]
+    codes = [LANGUAGE.fullmatch(name) for name in names]
     has_known = any(code is not None and (len(code[1]) == 2 or code[1] in CODES) for code in codes)
     return all(_HEADINGS.fullmatch(name) for name in names) or (all(codes) and has_known)

@@ -27,7 +27,7 @@ from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
 from paraforge.base.shards.schema import schema_of
 from paraforge.base.shards.store import ShardDirectory, ShardWriter, open_parquet
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.intake.bitext.cleaning import shorten
+from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, shorten
 from paraforge.intake.bitext.examination import check_spread_rows
 from paraforge.intake.bitext.languages import Languages
 from paraforge.intake.bitext.parameters import IngestParameters
@@ -48,7 +48,6 @@ from paraforge.versions import INGEST
 _BYTES_A_ROW = 8_000
 # More cannot be kept busy by the one that reads.
 _MOST_THREADS = 8
-_EXAMPLE_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
@@ -208,17 +207,15 @@ def _rank(
 
 
 def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
-    """Rank the rows that were not rejected by one of their keys; resumes where a killed run stopped.
+    """Rank the rows that were not rejected by one of their keys, unless an earlier run has finished that.
 
     parts: all parts of the corpus, in order. columns: the two halves of the key.
     directory: the ranker's own, see :class:`paraforge.base.shards.groups.GroupRanker`.
     """
     ranker = GroupRanker(directory)
-    for part in parts:
+    for part in [] if ranker.finished else parts:
         check_interrupt()
         end = part.first_row + part.rows
-        if end <= ranker.rows or ranker.finished:
-            continue  # added before the last run was killed
         table = _read_part(part.path, ["rejected", *columns])
         taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
         keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
@@ -285,7 +282,7 @@ def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, l
             rows = table.filter(pc.equal(table["rejected"], reason))[: EXAMPLES - len(known)]
             for row in rows.select(["line", *texts]).to_pylist():
                 line, *found = row.values()
-                known.append([line, *(text[:_EXAMPLE_CHARACTERS] for text in found)])
+                known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
 
 
 def _tables(source: _Source, kind: str, rankers: dict[tuple[str, str], GroupRanker]) -> Iterator[pa.Table]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paraforge.base.errors import IncompleteError
 from paraforge.intake.bitext.block import NAMES, REASONS, Block
-from paraforge.intake.bitext.cleaning import Notices, reason_names
+from paraforge.intake.bitext.cleaning import EXAMPLE_CHARACTERS, Notices, reason_names
 from paraforge.intake.bitext.parts import FileReport
 from paraforge.intake.bitext.sources import SourceFiles
 
@@ -20,7 +20,6 @@ _FREQUENT = 0.05
 # So is a reason whatever its share.
 _ALWAYS = "damaged_characters"
 EXAMPLES = 3
-_EXAMPLE_CHARACTERS = 120
 # What is noticed in this share of a source is a warning; markup always is.
 _NOTICED = 0.01
 _ADVICE = {
@@ -97,7 +96,7 @@ def summarize_rows(block: Block, notices: Notices) -> SourceReport:
     texts = list(block.texts.values())
     for row, name in enumerate(names):
         if name is not None and len(known := examples.setdefault(name, [])) < EXAMPLES:
-            known.append([int(block.lines[row]), *(one[row].as_py()[:_EXAMPLE_CHARACTERS] for one in texts)])
+            known.append([int(block.lines[row]), *(one[row].as_py()[:EXAMPLE_CHARACTERS] for one in texts)])
     return SourceReport(
         rows=len(block),
         kept=len(block) - rejected.total(),

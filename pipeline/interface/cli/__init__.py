@@ -154,10 +154,6 @@ class LazyGroup(TyperGroup):
             remedy = f"{instead[0].upper()}{instead[1:]}."
             raise InputError(f"the command '{cmd_name}' was removed in 0.2.0", remedy=remedy)
         if cmd_name not in COMMANDS:
-            from paraforge.base.errors import did_you_mean
-
-            if ctx is not None and not ctx.resilient_parsing:
-                ctx.fail(f"there is no command '{cmd_name}'{did_you_mean(cmd_name, COMMANDS)}")
             return None
         name = cmd_name.replace("-", "_")
         module = importlib.import_module(f"paraforge.interface.cli.{MODULES.get(cmd_name, name)}")

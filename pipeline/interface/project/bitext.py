@@ -22,7 +22,7 @@ from paraforge.base.text.language_codes import CODES, THREE_LETTERS
 from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
 from paraforge.base.text.paths import files_of
 from paraforge.corpus.scoring.general import is_english
-from paraforge.intake.bitext.columns import is_header, oddity
+from paraforge.intake.bitext.columns import LANGUAGE, is_header, oddity
 from paraforge.intake.bitext.examination import problems
 from paraforge.intake.bitext.languages import (
     Languages,
@@ -54,7 +54,6 @@ _FORMATS = {
 _UNKNOWN = "und"
 # Of the name of a column.
 _MOST_WORDS = 3
-_LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 # Ends of names that are no languages.
 _NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc"}
 _SIDES = ("source_text", "reference")
@@ -224,7 +223,7 @@ def _named_languages(places: Sequence[int | str]) -> dict[int | str, str]:
     """The languages that the names of columns say: codes that are known, and others where all are codes."""
     codes = {}
     for place in places:
-        code = _LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
+        code = LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
         if isinstance(place, str) and code is not None and code[0] not in _NO_LANGUAGES:
             codes[place] = code[0]
     known = {place for place, code in codes.items() if language_code(code) in THREE_LETTERS or code in CODES}
@@ -351,7 +350,7 @@ def _language(path: Path, text: list[str]) -> str | None:
     """What the text is in, if that can be identified, otherwise what the name says. Raises InputError: the
     text is in another language than the name says."""
     ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
-    codes = [one for one in ends if _LANGUAGE.fullmatch(one.lower()) and one.lower() not in _NO_LANGUAGES]
+    codes = [one for one in ends if LANGUAGE.fullmatch(one.lower()) and one.lower() not in _NO_LANGUAGES]
     named = next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)
     found = identified(text)
     other = found if named is None else other_language(text, named)

@@ -284,8 +284,8 @@ class Pairs:
     clusters: NDArray[np.int64]
     sides: tuple[NDArray[np.float32], NDArray[np.float32]]
 
-    def __getitem__(self, part: slice) -> Pairs:
-        return Pairs(self.rows[part], self.clusters[part], (self.sides[0][part], self.sides[1][part]))
+    def __getitem__(self, span: slice) -> Pairs:
+        return Pairs(self.rows[span], self.clusters[span], (self.sides[0][span], self.sides[1][span]))
 
 
 def _read(places: Sequence[NDArray[np.int64]], clusters: NDArray[np.int64], search: Search) -> Pairs:

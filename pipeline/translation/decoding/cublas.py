@@ -105,7 +105,7 @@ def _tiny_model(library: Any) -> Any:
         embeddings = side.embeddings
         for one in embeddings if isinstance(embeddings, list) else [embeddings]:
             one.weight = np.full((len(words), width), 0.1, np.float32)
-        if not isinstance(side.layer_norm, type(None)) and hasattr(side.layer_norm, "gamma"):
+        if hasattr(side.layer_norm, "gamma"):
             norm(side.layer_norm)
         for layer in side.layer:
             blocks = [layer.self_attention]

@@ -12,6 +12,7 @@ from filelock import FileLock
 from paraforge.base.errors import InputError, first_line, require
 from paraforge.base.files import cache_directory, hash_json, read_json, remove_directory
 from paraforge.base.shards.work import replaced_directory
+from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
@@ -93,7 +94,6 @@ def wanted(names: list[str]) -> list[str]:
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
 # Where neither the user nor the model says it.
 _LANGUAGES = ("cs", "en")
-_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def import_model(
@@ -198,11 +198,7 @@ def _check_pointers(path: Path) -> None:
     """Refuse a model whose files Git LFS has not fetched. Raises InputError."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file():
-            with file.open("rb") as content:
-                if content.read(len(_POINTER)) == _POINTER:
-                    raise InputError(
-                        "a Git LFS pointer, not the file itself", file, remedy="Run 'git lfs pull' there."
-                    )
+            refuse_lfs_pointer(file)
 
 
 def _copy(path: Path, output: Path) -> dict[str, Any]:

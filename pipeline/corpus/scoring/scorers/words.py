@@ -101,7 +101,7 @@ class CopyRate(Scorer):
         Column(
             "copy_rate",
             pa.float32(),
-            "share of the translation's tokens that stand in the reference (multiset)",
+            "share of the translation's tokens that the reference also has (multiset)",
             scale=SHARES,
         ),
     )
@@ -185,6 +185,12 @@ class OfCorpus:
         return known
 
 
+def _share_of_words(pairs: Pairs, rows: Any) -> npt.NDArray[np.float32]:
+    """Share of each translation's words that are listed, by their rows; 0 without a word."""
+    counts = np.bincount(rows, minlength=len(pairs))
+    return (counts / np.maximum(pairs.translation_words, 1)).astype(np.float32)
+
+
 class UnknownWords(OfCorpus, Scorer):
     """Share of the translation's words that neither the corpus' references nor the built-in scorer have.
 
@@ -207,9 +213,8 @@ class UnknownWords(OfCorpus, Scorer):
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1; null as said."""
         row, _ = pairs.unknown_words(self.knows(pairs.vocabulary))
-        share = np.bincount(row, minlength=len(pairs)) / np.maximum(pairs.translation_words, 1)
         missing = (pairs.translation_words == 0) | (not self.knows_enough)
-        return {"unknown_words": pa.array(share.astype(np.float32), mask=missing)}
+        return {"unknown_words": pa.array(_share_of_words(pairs, row), mask=missing)}
 
 
 class LengthSurprise(OfCorpus, Scorer):
@@ -272,11 +277,10 @@ class CopiedWords(OfCorpus, Scorer):
         ids = places.fill_null(-1).to_numpy()[foreign.ids]
         size = len(pairs.vocabulary)
         copied = np.isin(row * size + word, (rows[foreign.row_numbers] * size + ids)[ids >= 0])
-        share = np.bincount(row[copied], minlength=len(pairs)) / np.maximum(pairs.translation_words, 1)
         missing = (pairs.translation_words == 0) | ~pairs.source_text.is_valid().to_numpy(
             zero_copy_only=False
         )
-        return {"copied_words": pa.array(share.astype(np.float32), mask=missing)}
+        return {"copied_words": pa.array(_share_of_words(pairs, row[copied]), mask=missing)}
 
 
 class SourceSimilarity(Scorer):

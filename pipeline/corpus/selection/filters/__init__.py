@@ -115,7 +115,7 @@ class AcceptedPairs(Protocol):
 
     @property
     def unfinished(self) -> Path:
-        """For files, each sealed, that the next run finds again if this one is killed."""
+        """For files that the next run finds again if this one is killed."""
 
     @property
     def open_model(self) -> OpenModel | None:

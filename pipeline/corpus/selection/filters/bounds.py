@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -132,7 +132,7 @@ class IntervalParameters(FilterParameters):
         | None
     ) = Field(None, description="upper bound, or the share of good pairs that may be above it; null for none")
 
-    removed = {"closed": "both bounds belong to the interval"}  # noqa: RUF012 - never changed
+    removed: ClassVar[Mapping[str, str]] = {"closed": "both bounds belong to the interval"}
 
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -204,7 +204,7 @@ class DecontaminationParameters(FilterParameters):
         None, ge=1, le=100, description="words in a row that must not be shared either; null: whole sentences"
     )
 
-    removed = {"exact": "whole sentences are always looked for"}  # noqa: RUF012
+    removed: ClassVar[Mapping[str, str]] = {"exact": "whole sentences are always looked for"}
 
     def columns(self) -> tuple[str, ...]:
         """Both sides of the pair."""
