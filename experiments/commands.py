@@ -15,7 +15,7 @@ from experiments.pairs import sts_files, teacher_directory
 from experiments.tables import Cell, fill
 from paraforge.base.errors import Interrupted, ParaforgeError
 from paraforge.interface.cli import app
-from paraforge.papers.transfer.scores import FIXED
+from paraforge.papers.transfer.evaluate import FIXED
 
 
 def run(

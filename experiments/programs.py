@@ -22,7 +22,7 @@ from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
 from paraforge.interface.cli.settings import checked, put_setting, score_lines
-from paraforge.papers.opening import open_model
+from paraforge.papers.evaluation import open_model
 
 if TYPE_CHECKING:
     from paraforge.papers.unrolling.train_decoders import DecodersReport
@@ -211,7 +211,7 @@ def _fine_tuner(
         if starts or penalties or settings:
             raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
         return None
-    from paraforge.papers.fine_tuning.transfer import fine_tuner, make_variants
+    from paraforge.papers.transfer.fine_tuning import fine_tuner, make_variants
 
     grid = {}
     for setting in settings or []:

@@ -13,8 +13,7 @@ from benchmarks.hardware import data_directory
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
 from paraforge.embeddings.evaluation.correlation import pearson
-from paraforge.papers.transfer.relatedness import relatedness
-from paraforge.papers.transfer.scores import pair_features
+from paraforge.papers.transfer.training import pair_features, relatedness
 from paraforge.products.loading import load
 
 CAPTIONS = "main-captions"

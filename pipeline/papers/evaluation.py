@@ -1,18 +1,44 @@
-"""Evaluate a model on transfer tasks as well, with fixed embeddings or trained end to end for each task."""
+"""Open the models of published experiments and evaluate them, on transfer tasks as well."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.markdown import text_table
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
 from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
-from paraforge.papers.transfer.scores import TransferScore
+from paraforge.papers.lexical import BASELINES, make_baseline
+from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
 from paraforge.papers.transfer.tasks import FOLDS, TASKS, Task, find_tasks
+from paraforge.papers.unrolling.parameters import is_decoder_model
+from paraforge.products import loading
 
 FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
+
+
+def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
+    """Open a lexical baseline, trained decoders (`DIRECTORY@unrolled:2`), or what
+    `paraforge.products.loading.open_model` opens, and raise as that does.
+
+    sentences: those that TF-IDF is fitted on.
+    """
+    for baseline, kind in BASELINES.items():
+        if name == baseline:
+            return OpenedModel(name, kind, make_baseline(baseline, sentences))
+    if is_decoder_model(name):
+        from paraforge.papers.unrolling.model import DecoderModel
+
+        model = DecoderModel.open(name, chosen_device(device))
+        network = model.parameters.network
+        kind = (
+            f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "
+            f"{model.dimension} dimensions, {model.representation.similarity}"
+        )
+        return OpenedModel(name, kind, model)
+    return loading.open_model(name, device=device)
 
 
 @dataclass
@@ -85,7 +111,7 @@ def evaluate_for_papers(
     task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the
         tasks.
     fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, see
-        :func:`paraforge.papers.fine_tuning.transfer.fine_tuner`. options: of `evaluate`.
+        :func:`paraforge.papers.transfer.fine_tuning.fine_tuner`. options: of `evaluate`.
 
     Raises as `evaluate`.
     """
@@ -119,8 +145,6 @@ def evaluate_for_papers(
         result = PaperEvaluation(evaluate(name, open_once, sts=sts, **options))
     if not transfer:
         return result
-    from paraforge.papers.transfer.evaluate import evaluate_transfer
-
     fine_tune = None if fine_tuner is None else fine_tuner(opened[0])
     result.transfer, result.missing = evaluate_transfer(opened[0].model, tasks, seed, folds), missing
     if fine_tune is not None:

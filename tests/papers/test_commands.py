@@ -13,7 +13,7 @@ from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.sets import read_sets
 from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
 from paraforge.papers.evaluation import evaluate_for_papers as evaluate
-from paraforge.papers.opening import open_model
+from paraforge.papers.evaluation import open_model
 from paraforge.products.loading import open_word_vectors
 from tests.embeddings.evaluation.baselines.test_word_average import COUNTS, table
 from tests.here import run_command

@@ -267,7 +267,9 @@ class Trainer(Generic[Batch, Module]):
                 **watched,
             }
         )
-        logger.info(
+        # A run without checkpoints is a small one of many.
+        logger.log(
+            logging.DEBUG if self._checkpoints is None else logging.INFO,
             "epoch %d, %s %s: loss %s%s",
             record.epoch if end_of_epoch else record.epoch + 1,
             f"{record.seen:,}",

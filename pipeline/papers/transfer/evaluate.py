@@ -1,9 +1,12 @@
-"""Does the transfer tasks with a model's fixed embeddings: logistic regression on them, its penalty chosen on
-development examples."""
+"""Evaluate sentence embeddings on transfer tasks by logistic regression, its penalty chosen on development
+examples."""
+
+from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,28 +15,57 @@ from paraforge.base.errors import InputError, require
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.evaluation.similarity.comparing import Comparable, SentenceEmbedder
-from paraforge.papers.transfer.relatedness import Scores, relatedness
-from paraforge.papers.transfer.scores import (
-    TransferScore,
-    f1_score,
-    features,
-    fixed_embedder,
-    standardised,
-    standardiser,
-    transfer_score,
-)
+from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, Comparable, SentenceEmbedder
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
-DEVELOPMENT_SHARE: Final = 0.1
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
 """Inverse strengths C of the L2 penalty that are tried, over standardised features."""
+FIXED: Final = "fixed"
+_DEVELOPMENT_SHARE: Final = 0.1
 _ITERATIONS: Final = 300
 # Newton's method solves for all dimensions at once: fast while they are few.
 _NEWTON_DIMENSIONS: Final = 2500
 
 Labels = npt.NDArray[np.str_]
 Rows = npt.NDArray[np.int64]
+Labelled = tuple[FloatArray, Labels]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferScore:
+    """A model on one task; figures are x 100: the accuracy of a classification and F1 of MRPC on fixed
+    embeddings, the correlations of relatedness.
+
+    tested_on: `test`, `trial`, or `10-fold cross-validation`.
+    repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
+        one. They make a score look better than it is.
+    training: `fixed`, or how the encoder was trained for the task. chosen: if so, for each fold the settings
+        that differ from the defaults, the best epoch and its development score, None if it is not defined.
+    """
+
+    name: str
+    accuracy: float | None = None
+    pearson: float | None = None
+    spearman: float | None = None
+    tested_on: str
+    train: int
+    test: int
+    repeated: int
+    training: str = FIXED
+    chosen: list[dict[str, Any]] = field(default_factory=list)
+    f1: float | None = None
+
+
+def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
+    """Add the task's own description to figures; folds matter if it has no test set."""
+    return TransferScore(
+        name=task.name,
+        tested_on=task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
+        train=len(task.train),
+        test=len(task.train if task.test is None else task.test),
+        repeated=task.train.repeats if task.test is None else task.test.repeated_in(task.train),
+        **figures,
+    )
 
 
 def evaluate_transfer(
@@ -60,67 +92,88 @@ def evaluate_transfer(
 def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) -> TransferScore:
     """Do one task; see :func:`evaluate_transfer`."""
     embedder = fixed_embedder(model, task.train.texts)
-    train = _seen(embedder, task.train)
-    development = None if task.development is None else _seen(embedder, task.development)
-    test = None if task.test is None else _seen(embedder, task.test)
-    accuracy = f1 = pearson = spearman = None
+    train, development, test = (
+        (features(embedder, examples), np.array(examples.labels)) if examples is not None else None
+        for examples in (task.train, task.development, task.test)
+    )
+    assert train is not None
     if test is None:
-        accuracy = cross_validated_accuracy(*train, seed, folds)
-    elif task.kind == "classification":
-        predicted = predicted_on_test(train, development, test[0], seed)
-        accuracy = 100 * float(np.mean(predicted == test[1]))
-        if task.positive is not None:
-            f1 = f1_score(predicted.tolist(), test[1].tolist(), task.positive)
-    else:
-        held_out = None if development is None else _as_numbers(development)
-        pearson, spearman = relatedness(_as_numbers(train), held_out, _as_numbers(test), seed)
-    count = 0 if task.test is not None else len(fold_examples(train[1], seed, folds))
-    return transfer_score(task, count, accuracy=accuracy, f1=f1, pearson=pearson, spearman=spearman)
+        pairs = fold_examples(train[1], seed, folds)
+        accuracy = cross_validated_accuracy(*train, pairs, seed)
+        return transfer_score(task, len(pairs), accuracy=accuracy)
+    if task.kind == "relatedness":
+        from paraforge.papers.transfer.training import relatedness
+
+        scored, judged, tested = (
+            None if part is None else (part[0], part[1].astype(np.float64))
+            for part in (train, development, test)
+        )
+        assert scored is not None
+        assert tested is not None
+        pearson, spearman = relatedness(scored, judged, tested, seed)
+        return transfer_score(task, 0, pearson=pearson, spearman=spearman)
+    predicted = predicted_on_test(train, development, test[0], seed)
+    f1 = None
+    if task.positive is not None:
+        metrics = require("sklearn.metrics", "evaluation")
+        f1 = 100 * metrics.f1_score(test[1], predicted, pos_label=task.positive, zero_division=0)
+    return transfer_score(task, 0, accuracy=100 * float(np.mean(predicted == test[1])), f1=f1)
 
 
-def _seen(embedder: SentenceEmbedder, examples: Examples) -> tuple[FloatArray, Labels]:
-    return features(embedder, examples), np.array(examples.labels)
+def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
+    """Return the embedder that a task is done with; one that adapts sees the task's training texts. Raises
+    InputError if the model gives no vectors."""
+    if isinstance(model, Adaptive):
+        model = model.adapted_to(texts)
+    if not isinstance(model, SentenceEmbedder):
+        raise InputError(
+            "transfer tasks need vectors of sentences, and this only compares pairs",
+            remedy="Use a model that embeds; the baselines are for --sts.",
+        )
+    return model
 
 
-def _as_numbers(seen: tuple[FloatArray, Labels]) -> tuple[FloatArray, Scores]:
-    return seen[0], seen[1].astype(np.float64)
+def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
+    """Return the vector u of each text, (examples, dimension) float32; for pairs |u - v| and u * v side by
+    side (W16 Eq. 12), (examples, 2 x dimension)."""
+    first = np.asarray(embedder.encode(examples.first), dtype=np.float32)
+    if examples.second is None:
+        return first
+    second = np.asarray(embedder.encode(examples.second), dtype=np.float32)
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
-def predicted_on_test(
-    train: tuple[FloatArray, Labels],
-    development: tuple[FloatArray, Labels] | None,
-    test: FloatArray,
-    seed: int,
-) -> Labels:
-    """Labels of the test examples by a classifier whose penalty did best on the development examples.
+def predicted_on_test(train: Labelled, development: Labelled | None, test: FloatArray, seed: int) -> Labels:
+    """Predict labels of the test examples by a classifier whose penalty did best on the development examples.
 
     development: None: a tenth of the training examples, drawn by seed with the classes' shares; the chosen
         penalty is then trained on all of them.
     """
-    if development is None:
+    fitting, judging = train, development
+    if judging is None:
         fit, held_out = held_out_examples(train[1], seed)
-        fitted = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
-    else:
-        fitted = train, development
-    fitting, judging = fitted
-    scores = [_share(_predicted(fitting, judging[0], penalty), judging[1]) for penalty in PENALTIES]
+        fitting, judging = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
+    scores = [np.mean(_predicted(fitting, judging[0], penalty) == judging[1]) for penalty in PENALTIES]
     return _predicted(train, test, PENALTIES[int(np.argmax(scores))])
 
 
-def cross_validated_accuracy(examples: FloatArray, labels: Labels, seed: int, folds: int = FOLDS) -> float:
-    """Mean accuracy x 100 over folds, see :func:`fold_examples`; within each the penalty is chosen on a tenth
-    of its training examples."""
+def cross_validated_accuracy(
+    examples: FloatArray, labels: Labels, folds: Sequence[tuple[Rows, Rows]], seed: int
+) -> float:
+    """Return the mean accuracy x 100 over folds, see :func:`fold_examples`; within each the penalty is chosen
+    on a tenth of its training examples."""
     accuracies = []
-    for fold, (fit, held_out) in enumerate(fold_examples(labels, seed, folds)):
-        train = examples[fit], labels[fit]
-        predicted = predicted_on_test(train, None, examples[held_out], seed + fold + 1)
-        accuracies.append(100 * _share(predicted, labels[held_out]))
+    for number, (fit, held_out) in enumerate(folds):
+        predicted = predicted_on_test(
+            (examples[fit], labels[fit]), None, examples[held_out], seed + number + 1
+        )
+        accuracies.append(100 * float(np.mean(predicted == labels[held_out])))
     return float(np.mean(accuracies))
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
-    """Numbers of the training and of the test examples of each fold, drawn by seed with the classes' shares;
-    fewer folds where a class has fewer examples, InputError where it has one."""
+    """Draw the training and the test examples of each fold by seed with the classes' shares; fewer folds if a
+    class has fewer examples, InputError if it has one."""
     selection = require("sklearn.model_selection", "evaluation")
     count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
     if count < 2:
@@ -130,34 +183,28 @@ def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[R
 
 
 def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
-    """Numbers of nine tenths and of one tenth of the examples, with every class in both if that can be."""
+    """Draw nine tenths and one tenth of the examples, with every class in both if possible."""
     selection = require("sklearn.model_selection", "evaluation")
     counts = np.unique(labels, return_counts=True)[1]
-    share = max(DEVELOPMENT_SHARE, len(counts) / len(labels))
     fit, held_out = selection.train_test_split(
         np.arange(len(labels)),
-        test_size=share,
+        test_size=max(_DEVELOPMENT_SHARE, len(counts) / len(labels)),
         random_state=seed,
         stratify=labels if counts.min() >= 2 else None,
     )
     return fit, held_out
 
 
-def _share(predicted: Labels, labels: Labels) -> float:
-    return float(np.mean(predicted == labels))
-
-
-def _predicted(train: tuple[FloatArray, Labels], test: FloatArray, penalty: float) -> Labels:
+def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:
     check_interrupt()
     linear_model = require("sklearn.linear_model", "evaluation")
-    by = standardiser(train[0])
-    binary = len(np.unique(train[1])) == 2
-    newton = binary and train[0].shape[1] <= _NEWTON_DIMENSIONS
+    scaler = require("sklearn.preprocessing", "evaluation").StandardScaler()
+    newton = len(np.unique(train[1])) == 2 and train[0].shape[1] <= _NEWTON_DIMENSIONS
     classifier = linear_model.LogisticRegression(
         C=penalty, solver="newton-cholesky" if newton else "lbfgs", max_iter=_ITERATIONS
     )
     with warnings.catch_warnings():
         # A weak penalty may not converge in time; it is then one candidate among others.
         warnings.simplefilter("ignore")
-        classifier.fit(standardised(train[0], by), train[1])
-    return np.asarray(classifier.predict(standardised(test, by)))
+        classifier.fit(scaler.fit_transform(train[0]), train[1])
+    return np.asarray(classifier.predict(scaler.transform(test)))

@@ -8,25 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import Evaluation
-from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers
+from paraforge.papers.evaluation import PaperEvaluation, evaluate_for_papers, open_model
 from paraforge.papers.lexical import Jaccard
-from paraforge.papers.opening import open_model
-from paraforge.papers.transfer import evaluate as module
-from paraforge.papers.transfer.evaluate import do_task, evaluate_transfer
-from paraforge.papers.transfer.relatedness import (
-    SigmoidSoftmax,
-    best_epoch,
-    expected_score,
-    relatedness,
-    target_distribution,
+from paraforge.papers.transfer.evaluate import (
+    do_task,
+    evaluate_transfer,
+    features,
+    fixed_embedder,
+    fold_examples,
 )
-from paraforge.papers.transfer.scores import f1_score, features, fixed_embedder
 from paraforge.papers.transfer.tasks import Examples, Task, find_tasks
+from paraforge.papers.transfer.training import SigmoidSoftmax, expected_score, relatedness
 
 
 class Numbers:
@@ -76,20 +71,10 @@ def test_cross_validation() -> None:
     assert 30 < guessed.accuracy < 70
 
 
-def test_every_example_is_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[float] = []
-
-    def record(
-        train: object, development: object, test: npt.NDArray[np.float32], seed: int
-    ) -> npt.NDArray[np.str_]:
-        seen.extend(test[:, 0].tolist())
-        return np.array(["a"] * len(test))
-
-    monkeypatch.setattr(module, "predicted_on_test", record)
-    values = np.arange(40, dtype=np.float32)[:, None]
-    labels = np.array(["a", "b"] * 20)
-    assert module.cross_validated_accuracy(values, labels, 1) == 50
-    assert sorted(seen) == list(range(40))
+def test_every_example_is_held_out_once() -> None:
+    folds = fold_examples(np.array(["a", "b"] * 20), 1)
+    assert sorted(np.concatenate([held_out for _, held_out in folds]).tolist()) == list(range(40))
+    assert all(len(fit) + len(held_out) == 40 and not {*fit} & {*held_out} for fit, held_out in folds)
 
 
 def test_features_of_pairs() -> None:
@@ -109,25 +94,6 @@ def test_a_pair_classification() -> None:
 
     score = do_task(Numbers(), Task("x", "classification", pairs(200, 1), None, pairs(80, 2), "test"))
     assert (score.accuracy or 0) >= 97
-
-
-def test_target_distribution() -> None:
-    scores = np.array([1.0, 2.3, 4.9, 5.0])
-    target = target_distribution(scores)
-    np.testing.assert_allclose(target[1], [0, 0.7, 0.3, 0, 0])
-    np.testing.assert_allclose(target.sum(axis=1), 1)
-    np.testing.assert_allclose(target @ np.arange(1, 6), scores)  # y = r^T p
-    assert target[3].tolist() == [0, 0, 0, 0, 1]
-
-
-def test_the_relatedness_model_is_the_papers() -> None:
-    model = SigmoidSoftmax(6, 50, 5, torch.Generator().manual_seed(1)).double()
-    pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
-    hidden = 1 / (1 + np.exp(-(pairs.numpy() @ weights["hidden.weight"].T + weights["hidden.bias"])))
-    logits = hidden @ weights["output.weight"].T + weights["output.bias"]
-    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(expected_score(model(pairs)), probabilities @ np.arange(1, 6))
 
 
 def related(count: int, seed: int) -> Examples:
@@ -161,17 +127,6 @@ def test_models_without_vectors(tmp_path: Path) -> None:
     assert (score.name, score.repeated) == ("MR", 38)
 
 
-@given(st.lists(st.tuples(st.sampled_from("01"), st.sampled_from("01")), min_size=1, max_size=30))
-def test_f1_is_the_harmonic_mean_of_precision_and_recall(pairs: list[tuple[str, str]]) -> None:
-    predicted, labels = zip(*pairs, strict=True)
-    right = pairs.count(("1", "1"))
-    expected = 0.0
-    if right:
-        precision, recall = right / predicted.count("1"), right / labels.count("1")
-        expected = 200 * precision * recall / (precision + recall)
-    assert f1_score(predicted, labels, "1") == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("positive", [None, "b"])
 def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
     examples = texts(60, 1)[0]
@@ -185,28 +140,6 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
         evaluate_for_papers("jaccard", open_model, transfer=[tmp_path], task_names=["Weather"])
-
-
-@pytest.mark.parametrize(
-    ("scores", "patience", "expected", "trained"),
-    [
-        ([1, 3, 2, 2, 9], 2, (3, 2), 4),  # two epochs without gain: the 9 is never seen
-        ([1, 3, 2, 4, 4], 2, (4, 4), 5),  # the first of equals
-        ([None, float("nan"), 2], 3, (2, 3), 3),
-        ([None, None], 5, (-np.inf, 1), 2),
-        ([5, 4, 3], 1, (5, 1), 2),
-    ],
-)
-def test_the_best_epoch_is_kept(
-    scores: list[float | None], patience: int, expected: tuple[float, int], trained: int
-) -> None:
-    done: list[int] = []
-    kept, score, epoch = best_epoch(
-        lambda: done.append(1), lambda: scores[len(done) - 1], lambda: len(done), len(scores), patience
-    )
-    assert (score, epoch) == expected
-    assert kept == epoch
-    assert len(done) == trained
 
 
 def test_the_network_is_the_papers() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from experiments.programs import app
 from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.papers.evaluation import open_model
 from paraforge.papers.lexical import Jaccard, TfIdf
-from paraforge.papers.opening import open_model
 from tests.embeddings.trainer.training import write_sts
 from tests.here import run_command
 from tests.papers.unrolling.corpus import random_documents

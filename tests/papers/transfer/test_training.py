@@ -12,20 +12,27 @@ from torch import Tensor
 from paraforge.base.errors import ParaforgeError
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.fine_tuning.fit import FineTuning, Split, TaskNetwork, fine_tune
-from paraforge.papers.fine_tuning.start import FineTuningParameters
 from paraforge.papers.transfer.evaluate import do_task
-from paraforge.papers.transfer.relatedness import SigmoidSoftmax, target_distribution
+from paraforge.papers.transfer.start import FineTuningParameters
 from paraforge.papers.transfer.tasks import Examples, Task
+from paraforge.papers.transfer.training import (
+    ClassifierTraining,
+    SigmoidSoftmax,
+    Split,
+    TaskNetwork,
+    example_predictor,
+    fine_tune,
+    target_distribution,
+)
 from tests.embeddings.trainer.equations import PARAMETERS
-from tests.papers.fine_tuning.models import WORDS, make_model, related, sentiment, snapshot
+from tests.papers.transfer.models import WORDS, make_model, related, sentiment, snapshot
 
-KINDS = ["word", "projection", "dan_2_tanh", "rnn_tanh", "identity_rnn", "lstm_last", "blstm", "addition"]
+KINDS = ["word", "dan_2_tanh", "lstm_last", "addition"]
 
 
 def prepared(
     name: str, examples: Examples, targets: npt.NDArray[np.float64], parameters: FineTuningParameters
-) -> tuple[SentenceModel, FineTuning]:
+) -> tuple[SentenceModel, ClassifierTraining]:
     """In float64, away from the start, so that penalties have a gradient."""
     model = make_model(PARAMETERS[name])
     model.encoder.double()
@@ -36,7 +43,8 @@ def prepared(
     over = SigmoidSoftmax(size * (1 + pairs), 3, targets.shape[1], generator)
     projection = torch.nn.Linear(model.dimension, size, bias=False) if parameters.projection else None
     network = TaskNetwork(model.encoder, pairs, sentences, over, projection)
-    training = FineTuning(network, sentences, torch.from_numpy(targets), parameters, generator)
+    predict = example_predictor(network, sentences, len(targets))
+    training = ClassifierTraining(network, predict, torch.from_numpy(targets), parameters, 1)
     with torch.no_grad():
         for value in network.parameters():
             value.add_(torch.randn(value.shape, generator=generator, dtype=torch.float64), alpha=0.1)
@@ -51,10 +59,14 @@ def targets_of(examples: Examples) -> npt.NDArray[np.float64]:
 
 
 def plain_loss(
-    training: FineTuning, vectors: npt.NDArray[np.float64], targets: npt.NDArray[np.float64], rows: list[int]
+    training: ClassifierTraining,
+    vectors: npt.NDArray[np.float64],
+    targets: npt.NDArray[np.float64],
+    rows: list[int],
 ) -> float:
     """W16 Eq. 12-14 of sentence vectors: one example and one class after the other."""
-    network = training.network
+    network = training.module
+    assert isinstance(network, TaskNetwork)
     weights = {name: value.detach().numpy() for name, value in network.network.named_parameters()}
     mean, deviation = network.mean.numpy(), network.deviation.numpy()
     total = 0.0
@@ -80,7 +92,7 @@ def plain_loss(
 
 @pytest.mark.parametrize(
     ("name", "make", "projection"),
-    [(name, (sentiment, related)[k % 2], (None, 5)[k // 2 % 2]) for k, name in enumerate(KINDS)],
+    [(name, (sentiment, related)[k % 2], (None, 5)[k // 2]) for k, name in enumerate(KINDS)],
 )
 def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int | None) -> None:
     examples = make(12, 1)  # type: ignore[call-arg, arg-type]
@@ -89,8 +101,8 @@ def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int
     rows = [7, 2, 9, 2]
     with torch.no_grad():
         vectors = model.encoder(model.batch(pa.array(examples.texts))).numpy()
-    if training.network.projection is not None:
-        vectors = vectors @ training.network.projection.weight.detach().numpy().T
+    if projection is not None:
+        vectors = vectors @ training.module.get_parameter("projection.weight").detach().numpy().T
     expected = plain_loss(training, vectors, targets, rows)
     assert training.loss(torch.tensor(rows)).item() == pytest.approx(expected, rel=1e-9)
 
@@ -120,7 +132,7 @@ def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, proje
     tables = {f"encoder.{key}" for key in model.encoder.tables()}
     _, training = prepared(name, examples, targets_of(examples), settings)
     rows = torch.tensor([3, 1, 8])
-    parameters = dict(training.network.named_parameters())
+    parameters = dict(training.module.named_parameters())
 
     @torch.no_grad()
     def objective() -> float:
@@ -166,6 +178,7 @@ def test_it_learns_what_fixed_random_vectors_cannot_tell() -> None:
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
     fitted = fine_tune(model, split_of("classification", train, development, test), [settings], 1)
     assert np.mean(fitted.predictions == np.array(test.labels)) > 0.93
+    assert fitted.development_score is not None
     assert fitted.development_score > 93
 
 
@@ -186,9 +199,7 @@ def distance(model: SentenceModel, split: Split, settings: FineTuningParameters)
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
-@pytest.mark.parametrize(
-    ("name", "optimiser"), [("word", "adagrad"), ("lstm", "adam"), ("projection", "adagrad")]
-)
+@pytest.mark.parametrize(("name", "optimiser"), [("lstm", "adam"), ("projection", "adagrad")])
 def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser: str) -> None:
     model = make_model(PARAMETERS[name])
     split = split_of("classification", sentiment(200, 1))
@@ -211,8 +222,7 @@ def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser
     assert moved[0] > 20 * moved[3]
 
 
-@pytest.mark.parametrize("name", ["word", "blstm", "concatenation"])
-@pytest.mark.parametrize("start", ["trained", "random"])
+@pytest.mark.parametrize(("name", "start"), [("word", "random"), ("concatenation", "trained")])
 def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) -> None:
     model = make_model(PARAMETERS[name])
     before = snapshot(model)
@@ -229,19 +239,8 @@ def test_the_seed_makes_the_result_and_the_model_stays(name: str, start: str) ->
     assert all(value.grad is None for value in model.encoder.parameters())
 
 
-def test_what_is_trained_is_a_model_that_gives_the_predictions() -> None:
-    train, test = sentiment(100, 1), sentiment(40, 3)
-    fitted = fine_tune(
-        make_model(), split_of("classification", train, None, test), [FineTuningParameters(epochs=2)], 1
-    )
-    assert fitted.model.encode(test.first).shape == (40, 2)
-    assert set(fitted.predictions) <= {"good", "bad"}
-    assert not np.allclose(fitted.model.encode(test.first), make_model().encode(test.first))
-
-
-@pytest.mark.parametrize("projection", [None, 20])
-def test_a_fixed_encoder_stays_and_the_layers_above_it_learn(projection: int | None) -> None:
-    settings = FineTuningParameters(encoder="fixed", projection=projection, epochs=20, learning_rate=0.02)
+def test_a_fixed_encoder_stays_and_the_layers_above_it_learn() -> None:
+    settings = FineTuningParameters(encoder="fixed", projection=20, epochs=20, learning_rate=0.02)
     model = make_model(AverageParameters(dimension=16))
     split = split_of("classification", sentiment(200, 1), sentiment(50, 2), sentiment(100, 3))
     fitted = fine_tune(model, split, [settings], 1)
@@ -255,13 +254,11 @@ def test_development_examples_choose_the_settings() -> None:
     split = split_of("classification", sentiment(300, 1), sentiment(100, 2), sentiment(100, 3))
     slow, fast = FineTuningParameters(learning_rate=1e-6), FineTuningParameters(learning_rate=0.02)
     alone = [fine_tune(make_model(), split, [settings], 1) for settings in (slow, fast)]
-    assert alone[0].development_score < alone[1].development_score
-    done: list[int] = []
-    both = fine_tune(make_model(), split, [slow, fast], 1, done.append)
+    assert (alone[0].development_score or 0) < (alone[1].development_score or 0)
+    both = fine_tune(make_model(), split, [slow, fast], 1)
     assert both.parameters == fast
     assert both.epoch == alone[1].epoch
     np.testing.assert_array_equal(both.predictions, alone[1].predictions)
-    assert sum(done) == slow.epochs + fast.epochs  # also what early stopping spared
 
 
 def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
@@ -276,7 +273,7 @@ def test_texts_without_tokens_and_labels_that_training_lacks() -> None:
 
 def test_a_loss_that_is_not_finite_ends_the_training() -> None:
     settings = FineTuningParameters(learning_rate=1e38)
-    with pytest.raises(ParaforgeError, match=r"not finite\. Lower the learning rate"):
+    with pytest.raises(ParaforgeError, match=r"the training diverged"):
         fine_tune(make_model(), split_of("classification", sentiment(60, 1)), [settings], 1)
 
 

@@ -1,10 +1,10 @@
-"""Does the transfer tasks by training a copy of the model end to end, in one or several ways."""
+"""Do transfer tasks by training a copy of the model end to end, in one or several ways."""
+
+from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -14,21 +14,24 @@ from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import hash_json, read_json_or_none, sha256_file, write_json
-from paraforge.base.progress import Progress, progress
+from paraforge.base.progress import progress
 from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
 from paraforge.embeddings.evaluation.correlation import mean, pearson, spearman
 from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.fine_tuning.fit import Fitted, Split, fine_tune
-from paraforge.papers.fine_tuning.start import FineTuningParameters, average_as_encoder
-from paraforge.papers.transfer.evaluate import fold_examples, held_out_examples
-from paraforge.papers.transfer.relatedness import held_out_pairs
-from paraforge.papers.transfer.scores import TransferScore, transfer_score
+from paraforge.papers.transfer.evaluate import (
+    TransferScore,
+    fold_examples,
+    held_out_examples,
+    transfer_score,
+)
+from paraforge.papers.transfer.start import FineTuningParameters, average_as_encoder
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
+from paraforge.papers.transfer.training import Fitted, Split, fine_tune, held_out_pairs
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
-_VERSION: Final = 2
-"""Of what a fit gives for the same input."""
+_VERSION: Final = 3
+"""Raise it when a fit gives another result for the same input."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,6 @@ class Variant:
 
     name: str
     candidates: tuple[FineTuningParameters, ...]
-
-    @property
-    def epochs(self) -> int:
-        """Of all candidates together, at most."""
-        return sum(candidate.epochs for candidate in self.candidates)
 
 
 def make_variants(
@@ -141,34 +139,27 @@ def fine_tune_transfer(
         a CPU the same seed gives the same figures. folds: of tasks without a split.
     kept: a directory for the result of every fit, from which a killed run resumes.
 
-    Raises:
-        InputError: too few examples of a class for two folds.
-        ParaforgeError: a loss is not finite.
+    Raises InputError if a class has too few examples for two folds, or a loss is not finite.
     """
     splits = {task.name: task_splits(task, seed, folds) for task in tasks}
-    epochs = sum(variant.epochs for variant in variants)
-    total = epochs * sum(len(splits[task.name]) * len(task.train) for task in tasks)
+    total = len(variants) * sum(map(len, splits.values()))
     fingerprint = None if kept is None else model_fingerprint(model)
     scores = []
-    with progress(total=total, unit="examples", description="fine-tune") as bar:
+    with progress(total=total, unit="fits", description="fine-tune") as bar:
         for task, variant in product(tasks, variants):
             fits = []
             for number, split in enumerate(splits[task.name]):
-                fold = f", fold {number + 1} of {len(splits[task.name])}" if task.test is None else ""
-                bar.status(f"{task.name}, {variant.name}{fold}")
+                bar.status(f"{task.name}, {variant.name}")
                 place = None
                 if kept is not None:
                     place = kept / f"{_key(fingerprint, split, variant, seed + number)}.json"
                 found = None if place is None else read_json_or_none(place)
                 if found is None:
-                    advance = partial(_advance, bar, len(task.train))
-                    fitted = fine_tune(model, split, variant.candidates, seed + number, advance)
-                    found = _figures(split, fitted)
+                    found = _figures(split, fine_tune(model, split, variant.candidates, seed + number))
                     if place is not None:
                         write_json(place, found)
-                else:
-                    bar.update(len(task.train) * variant.epochs)
                 fits.append(found)
+                bar.update(1)
             scores.append(_score(task, variant, fits))
     return scores
 
@@ -202,10 +193,6 @@ def model_fingerprint(model: SentenceModel) -> str:
     )
 
 
-def _advance(bar: Progress, examples: int, epochs: int) -> None:
-    bar.update(examples * epochs)
-
-
 def task_splits(task: Task, seed: int, folds: int) -> list[Split]:
     """One split of a task that has a test set, otherwise one a fold; development examples are a tenth of the
     training examples where the task has none."""
@@ -229,11 +216,10 @@ def _split(task: Task, train: Examples, development: Examples | None, test: Exam
 
 
 def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
-    defined = math.isfinite(fitted.development_score)
     chosen = {
         **fitted.parameters.model_dump(exclude_defaults=True),
         "epoch": fitted.epoch,
-        "development_score": fitted.development_score if defined else None,
+        "development_score": fitted.development_score,
     }
     if split.kind == "classification":
         right = fitted.predictions == np.array(split.test.labels)

@@ -1,0 +1,373 @@
+"""Train classifiers for transfer tasks over fixed sentence vectors or together with the encoder, in the
+training loop of `learning` (Wieting 2016, 4.4 and Eq. 12-14; Tai 2015)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from paraforge.base.devices import torch_threads
+from paraforge.base.word_vectors.vectors import FloatArray
+from paraforge.embeddings.encoders.protocol import Encoder
+from paraforge.embeddings.evaluation.correlation import pearson, spearman
+from paraforge.embeddings.learning.batches import TokenBatch
+from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
+from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, separate
+from paraforge.embeddings.trainer.mega_batches import encode
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.embeddings.trainer.schedule import ORDER, generator_for
+from paraforge.papers.transfer.start import FineTuningParameters, start_model
+from paraforge.papers.transfer.tasks import Examples, Kind
+
+CLASSES: Final = 5
+"""Scores of relatedness are from 1 to this."""
+_RATES: Final = {"adam": 0.001, "adagrad": 0.05}
+_FIXED: Final = FineTuningParameters(epochs=40, patience=6, lambda_classifier=5e-5)
+"""How the relatedness model is trained over fixed vectors."""
+_ENCODER: Final = "encoder"
+
+Scores = npt.NDArray[np.float64]
+Scored = tuple[FloatArray, Scores]
+"""Features of pairs, (pairs, numbers), and their scores."""
+
+
+def target_distribution(scores: Scores) -> npt.NDArray[np.float64]:
+    """Return the sparse distribution p with `sum of i * p_i = y` (W16 Eq. 13): 2.3 is p_2 = 0.7, p_3 = 0.3.
+
+    scores: y, 1 to `CLASSES`. Returns (scores, CLASSES), rows that sum to 1; column i - 1 is class i.
+    """
+    classes = np.arange(1, CLASSES + 1)
+    return np.maximum(0, 1 - np.abs(scores[:, None] - classes))
+
+
+def expected_score(log_probabilities: Tensor) -> Scores:
+    """Return `sum of i * p_i` over the classes i = 1 to K: the predicted relatedness, (examples,)."""
+    classes = torch.arange(1, log_probabilities.shape[1] + 1, dtype=log_probabilities.dtype)
+    return (log_probabilities.detach().cpu().exp() @ classes).numpy().astype(np.float64)
+
+
+def pair_features(first: Tensor, second: Tensor) -> Tensor:
+    """Return |u - v| and u * v side by side, (pairs, 2 x dimension)."""
+    return torch.cat([(first - second).abs(), first * second], dim=1)
+
+
+def held_out_pairs(pairs: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Draw the numbers of nine tenths and of one tenth of the pairs by seed."""
+    order = np.random.default_rng(seed).permutation(pairs)
+    cut = max(1, pairs // 10)
+    return order[cut:], order[:cut]
+
+
+class SigmoidSoftmax(nn.Module):
+    """`softmax(W_p * sigmoid(W x + b_h) + b_p)` over the classes. Over a pair x is |u - v| and u * v
+    together, so that W holds W_+ and W_x of W16 Eq. 12."""
+
+    def __init__(self, inputs: int, hidden: int, classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(inputs, hidden)
+        self.output = nn.Linear(hidden, classes)
+        for layer in (self.hidden, self.output):
+            bound = layer.in_features**-0.5
+            for parameter in (layer.weight, layer.bias):
+                nn.init.uniform_(parameter, -bound, bound, generator)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return log-probabilities, (examples, classes)."""
+        return torch.log_softmax(self.output(torch.sigmoid(self.hidden(inputs))), dim=1)
+
+
+class TaskNetwork(nn.Module):
+    """An encoder, and over its vectors the network of W16 4.4.
+
+    Features are standardised by their mean and standard deviation on the training examples at the start, so
+    the network learns at the same pace whatever the scale of a model's vectors. A feature that hardly differs
+    between examples is divided by a tenth of the features' size, not by a number close to zero.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        pairs: bool,
+        training: TokenBatch,
+        network: SigmoidSoftmax,
+        projection: nn.Linear | None = None,
+    ) -> None:
+        """training: the sentences of the training examples, of pairs all first ones before all second.
+        projection: W_p of every sentence vector, `h = W_p v` (Arora 2017, A.2); None: h = v."""
+        super().__init__()
+        self.encoder = encoder
+        self.network = network
+        self.projection = projection
+        self.pairs = pairs
+        self.mean: Tensor
+        self.deviation: Tensor
+        like = next(encoder.parameters())
+        with torch.no_grad():
+            if projection is not None:
+                projection.to(like)
+            features = self.features(encode(encoder, training, like.device))
+        kinds = features.chunk(2, dim=1) if pairs else (features,)
+        sizes = torch.cat([kind.square().mean().sqrt().expand(kind.shape[1]) for kind in kinds])
+        deviation = features.std(0, correction=0)
+        deviation = torch.where(deviation > 0, deviation, 1)
+        self.register_buffer("mean", features.mean(0))
+        self.register_buffer("deviation", torch.maximum(deviation, sizes / 10))
+        network.to(features)
+
+    def features(self, vectors: Tensor) -> Tensor:
+        """Return the features of sentence vectors, projected: the vectors, or |u - v| and u * v."""
+        if self.projection is not None:
+            vectors = self.projection(vectors)
+        return pair_features(*vectors.chunk(2)) if self.pairs else vectors
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return log-probabilities, (examples, classes), of sentence vectors."""
+        return self.network((self.features(vectors) - self.mean) / self.deviation)
+
+    def of_sentences(self, sentences: TokenBatch) -> Tensor:
+        """Return the same of any number of sentences, without gradient."""
+        with torch.no_grad():
+            return self(encode(self.encoder, sentences, self.mean.device))
+
+
+class ClassifierTraining:
+    """The task of the training loop: minimise the mean KL divergence from a target distribution over the
+    classes plus L2 penalties:
+
+    `J + lambda_classifier ||layers above||^2 + lambda_words ||tables - start||^2
+    + lambda_composition ||other parameters of the encoder - start||^2`.
+
+    J is W16 Eq. 14; of a class its target is 1 and J the negative log-likelihood.
+    """
+
+    counted = "examples"
+    evaluate_every = 0
+    average_after: float | None = None
+    prefetch = 1
+
+    def __init__(
+        self,
+        module: nn.Module,
+        predict: Callable[[Tensor], Tensor],
+        targets: Tensor,
+        parameters: FineTuningParameters,
+        seed: int,
+    ) -> None:
+        """predict: gives the log-probabilities of the examples with these numbers, (examples, classes).
+        targets: (examples, classes), rows that sum to 1. seed: draws the order of examples."""
+        self.module = module
+        self.size = len(targets)
+        self.total = len(targets) * parameters.epochs
+        self.patience: int | None = parameters.patience
+        self._predict = predict
+        self._targets = targets
+        self._parameters = parameters
+        self._seed = seed
+        self._trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        encoder = getattr(module, _ENCODER, None)
+        self._tables = (
+            {f"{_ENCODER}.{name}" for name in encoder.table_units()} if encoder is not None else set()
+        )
+        self._start = {
+            name: value.detach().clone()
+            for name, value in self._trained.items()
+            if name.startswith(f"{_ENCODER}.")
+        }
+        rate = parameters.learning_rate or _RATES[parameters.optimiser]
+        named = {name: value.detach() for name, value in self._trained.items()}
+        adagrad = parameters.optimiser == "adagrad"
+        self.optimiser: Optimiser = AdaGrad(named, rate) if adagrad else Adam(named, frozenset(), rate)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings and the seed."""
+        return {"parameters": self._parameters.model_dump(mode="json"), "seed": self._seed}
+
+    def running(self) -> AbstractContextManager[None]:
+        """Use one thread: mini-batches are small, and figures do not depend on the machine's cores."""
+        return torch_threads(1)
+
+    def batches(self, record: Record) -> Iterator[Tensor]:
+        """Yield the examples of each epoch in random order."""
+        for epoch in range(record.epoch, self._parameters.epochs):
+            order = torch.from_numpy(generator_for(self._seed, ORDER, epoch).permutation(self.size))
+            yield from order.split(self._parameters.batch_size)
+
+    def clock(self, record: Record) -> int:
+        """Count updates."""
+        return record.updates
+
+    def finish(self, record: Record) -> None:
+        """Do nothing: every example is trained on."""
+
+    def step(self, batch: Tensor, updates: int) -> TrainingStep:
+        """Make one update by these examples."""
+        loss, gradients = self.gradients(batch)
+        self.optimiser.begin_step()
+        with torch.no_grad():
+            for name, gradient in gradients.items():
+                self.optimiser.update(name, gradient)
+        return TrainingStep(len(batch), 1, float(loss), 1)
+
+    def loss(self, examples: Tensor) -> Tensor:
+        """Return J of some examples, without penalties."""
+        log_probabilities = self._predict(examples)
+        targets = self._targets[examples].to(log_probabilities)
+        return nn.functional.kl_div(log_probabilities, targets, reduction="batchmean")
+
+    def gradients(self, examples: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return J of some examples, and the gradients of J and all penalties by parameter name."""
+        loss = self.loss(examples)
+        # An encoder has no part in a batch without a single token: its gradient is zero then.
+        found = torch.autograd.grad(loss, list(self._trained.values()), materialize_grads=True)
+        gradients = dict(zip(self._trained, separate(found), strict=True))
+        weights = self._parameters
+        with torch.no_grad():
+            for name, gradient in gradients.items():
+                value = self._trained[name]
+                if name not in self._start:
+                    gradient.add_(value, alpha=2 * weights.lambda_classifier)
+                else:
+                    weight = weights.lambda_words if name in self._tables else weights.lambda_composition
+                    gradient.add_(value - self._start[name], alpha=2 * weight)
+        return loss.detach(), gradients
+
+
+def relatedness(
+    train: Scored, development: Scored | None, test: Scored, seed: int
+) -> tuple[float | None, float | None]:
+    """Return Pearson and Spearman x 100 on the test pairs; the development pairs choose the epoch.
+
+    Scores are from 1 to `CLASSES`.
+    development: None means a tenth of the training pairs, drawn by seed, which are then not trained on.
+    """
+    if development is None:
+        fit, held_out = held_out_pairs(len(train[1]), seed)
+        development = train[0][held_out], train[1][held_out]
+        train = train[0][fit], train[1][fit]
+    mean, deviation = train[0].mean(axis=0), train[0].std(axis=0)
+    deviation[deviation == 0] = 1
+    inputs, judged, tested = (
+        torch.from_numpy(((features - mean) / deviation).astype(np.float32))
+        for features, _ in (train, development, test)
+    )
+    model = SigmoidSoftmax(inputs.shape[1], _FIXED.hidden, CLASSES, torch.Generator().manual_seed(seed))
+    targets = torch.from_numpy(target_distribution(train[1])).float()
+    task = ClassifierTraining(model, lambda rows: model(inputs[rows]), targets, _FIXED, seed)
+    gold = development[1]
+    Trainer(task, evaluate=lambda _: _defined(pearson(gold, expected_score(model(judged))))).run()
+    predicted = expected_score(model(tested))
+    return pearson(test[1], predicted), spearman(test[1], predicted)
+
+
+def _defined(score: float | None) -> float:
+    return math.nan if score is None else score
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training, development and test examples of one fit."""
+
+    kind: Kind
+    train: Examples
+    development: Examples
+    test: Examples
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The result of a fit.
+
+    parameters: the candidate that did best on the development examples.
+    development_score: accuracy or Pearson x 100; None if it was never defined. epoch: the best, from 1.
+    predictions: labels or scores of the test examples.
+    model: the trained encoder with the task's vocabulary.
+    """
+
+    parameters: FineTuningParameters
+    development_score: float | None
+    epoch: int
+    predictions: npt.NDArray[Any]
+    model: SentenceModel
+
+
+def fine_tune(
+    model: SentenceModel, split: Split, candidates: Sequence[FineTuningParameters], seed: int
+) -> Fitted:
+    """Train a copy of a model for a task with each setting, and return the one that does best on the
+    development examples.
+
+    seed: of random starts and of the order of examples; on a CPU the same seed gives the same result.
+
+    Raises InputError if the loss is not finite, Interrupted at SIGTERM or Ctrl-C.
+    """
+    fits = (_fit(model, split, candidate, seed) for candidate in candidates)
+    return max(fits, key=lambda fit: -math.inf if fit.development_score is None else fit.development_score)
+
+
+def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, seed: int) -> Fitted:
+    other = [*split.development.texts, *split.test.texts]
+    copied = start_model(model, split.train.texts, other, parameters.start, parameters.new_units, seed)
+    sentences, development, test = (
+        copied.batch(pa.array(examples.texts, pa.string()))
+        for examples in (split.train, split.development, split.test)
+    )
+    classes = np.array(sorted(set(split.train.labels)))
+    labels = np.array(split.train.labels)
+    related = split.kind == "relatedness"
+    found = target_distribution(labels.astype(np.float64)) if related else labels[:, None] == classes
+    targets = torch.from_numpy(found).float()
+    generator = torch.Generator().manual_seed(seed)
+    pairs = split.train.second is not None
+    copied.encoder.requires_grad_(parameters.encoder == "trained")
+    inputs = (parameters.projection or copied.dimension) * (2 if pairs else 1)
+    over = SigmoidSoftmax(inputs, parameters.hidden, targets.shape[1], generator)
+    projection = None
+    if parameters.projection is not None:
+        projection = nn.Linear(copied.dimension, parameters.projection, bias=False)
+        bound = copied.dimension**-0.5
+        nn.init.uniform_(projection.weight, -bound, bound, generator)
+    with torch_threads(1):
+        network = TaskNetwork(copied.encoder, pairs, sentences, over, projection)
+
+    def predicted(examples: TokenBatch) -> npt.NDArray[Any]:
+        log_probabilities = network.of_sentences(examples)
+        if related:
+            return expected_score(log_probabilities)
+        return classes[log_probabilities.argmax(1).cpu().numpy()]
+
+    def judge(_: nn.Module) -> float:
+        gold, values = np.array(split.development.labels), predicted(development)
+        if related:
+            return _defined(pearson(gold.astype(np.float64), values))
+        return 100 * float(np.mean(values == gold))
+
+    predict = example_predictor(network, sentences, len(targets))
+    task = ClassifierTraining(network, predict, targets, parameters, seed)
+    record = Trainer(task, evaluate=judge).run()
+    updates = -(-len(targets) // parameters.batch_size)
+    epoch = (record.best_updates or record.updates) // updates
+    with torch_threads(1):
+        return Fitted(parameters, record.best_score, epoch, predicted(test), copied)
+
+
+def example_predictor(
+    network: TaskNetwork, sentences: TokenBatch, examples: int
+) -> Callable[[Tensor], Tensor]:
+    """Return what gives the log-probabilities of training examples, with gradients, by their numbers."""
+    device = network.mean.device
+
+    def predict(rows: Tensor) -> Tensor:
+        chosen = torch.cat([rows, rows + examples]) if network.pairs else rows
+        batch = {unit: bags.select(chosen).to(device) for unit, bags in sentences.items()}
+        return network(network.encoder(batch))
+
+    return predict
