@@ -60,7 +60,7 @@ KINDS = {
 # A training of fairseq takes ten times as long as the others.
 WEIGHTS = {"nmt": 1, "paraphraser": 1}
 TRAINED = ("nmt", "paraphraser")  # in a process of its own
-SHARED = ("ingest", "translate", "score", "select", "lexicon", "statistics")  # by workers
+SHARED = ("ingest", "translate", "score", "select", "lexicon")  # by workers
 # Longer than any stage takes on a busy machine.
 PATIENCE_SECONDS = 600.0
 PAUSE_SECONDS = 1.0

@@ -16,7 +16,7 @@ from paraforge.corpus.columns import AVERAGED, LABELS
 from paraforge.corpus.publication.manifest import KEPT, TRAIN, Manifest
 from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
 from paraforge.corpus.publication.signature import is_given
-from paraforge.corpus.publication.statistics import Statistics
+from paraforge.corpus.publication.statistics import Published
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts, total_of
 from paraforge.corpus.selection.reasons import explain_reasons
@@ -43,7 +43,7 @@ def size_category(rows: int) -> str:
 
 
 def write_description(
-    directory: Path, manifest: Manifest, statistics: Statistics, parameters: PublishParameters
+    directory: Path, manifest: Manifest, statistics: Published, parameters: PublishParameters
 ) -> None:
     """Write manifest, card, configurations and ``_shards.json`` beside the files of a dataset."""
     manifest.write(directory)
@@ -137,7 +137,7 @@ def _feature(kind: str) -> dict[str, str]:
     return {"dtype": _TYPES.get(kind, kind)}
 
 
-def dataset_card(manifest: Manifest, statistics: Statistics, parameters: PublishParameters) -> str:
+def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishParameters) -> str:
     """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
     metadata = front_matter(manifest, parameters)
     kept = manifest.content == KEPT
@@ -249,7 +249,7 @@ def _count_row(name: str, counts: Counts) -> list[str]:
     return [name, *(f"{number:,}" for number in numbers), f"{share:.1f}"]
 
 
-def _bands(statistics: Statistics) -> str:
+def _bands(statistics: Published) -> str:
     rows = [
         [
             b["band"],
@@ -265,14 +265,14 @@ def _bands(statistics: Statistics) -> str:
     return f"## Score bands\n\nMean trigram overlap of the pairs in a band.\n\n{shown}"
 
 
-def _means(statistics: Statistics) -> str:
+def _means(statistics: Published) -> str:
     means = statistics.means()
     rows = [[LABELS[name], f"{means[name]:.3f}"] for name in AVERAGED if name in means]
     return f"## Means over kept pairs\n\n{table(['', 'mean'], rows, right=[1])}" if rows else ""
 
 
-def _examples(statistics: Statistics) -> str:
-    pairs = [example.pair for band in statistics.examples for example in band]
+def _examples(statistics: Published) -> str:
+    pairs = [pair for band in statistics.examples for pair in band]
     if not pairs:
         return ""
     rows = [

@@ -32,7 +32,7 @@ from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, Publ
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
 from paraforge.corpus.publication.signature import is_given, signature
-from paraforge.corpus.publication.statistics import Statistics, describe, merge
+from paraforge.corpus.publication.statistics import Published, describe, merge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -53,7 +53,7 @@ class PublishReport:
 
     corpus: Manifest
     rejected: Manifest
-    statistics: Statistics
+    statistics: Published
     seconds: float
 
     def result(self) -> str:
@@ -165,7 +165,7 @@ class _Written:
     kept: list[ShardRecord]
     refused: list[ShardRecord]
     sizes: dict[str, int]
-    statistics: Statistics
+    statistics: Published
     held_out: list[tuple[int, pa.Table]]
 
 
@@ -217,7 +217,7 @@ class _Publication:
             "translation": f"machine translation of the foreign side into the language {language}",
         }
 
-    def run(self) -> tuple[Manifest, Manifest, Statistics]:
+    def run(self) -> tuple[Manifest, Manifest, Published]:
         held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
         accepted = [stop - start for start, stop in pairwise(self.grouping.starts)]
         plans = plan_files(
@@ -313,7 +313,7 @@ class _Publication:
         content: str,
         records: list[ShardRecord],
         sizes: dict[str, int],
-        statistics: Statistics,
+        statistics: Published,
         publication: str,
     ) -> Manifest:
         directory = self.directories[content]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.base.files import write_csv
 from paraforge.base.shards.lineage import sampling_keys
@@ -33,28 +32,20 @@ _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_sc
 _EXAMPLE_SEED = 0
 
 
-@dataclass(order=True)
-class Example:
-    """A pair to show; ``key`` is pseudo-random, so the pairs with the smallest keys are a fair sample."""
-
-    key: int
-    pair: dict[str, Any] = field(compare=False)
-
-
 @dataclass
-class Statistics:
-    """Sums over rows, so that the statistics of shards add up to those of the corpus.
+class Published:
+    """Sums over rows: the figures of shards add up to those of the corpus.
 
-    sources: counts of each source. pivots: of each pivot, where there are several.
+    sources: counts of each source. pivots: counts of each pivot, if there are several.
     kept, refused: figures of the kept pairs, and of all other rows.
-    examples: for each band kept pairs to show.
+    examples: for each band kept pairs to show, with a pseudo-random ``key``; those with the smallest keys.
     """
 
     examples_per_band: int = 0
     sources: dict[str, Counts] = field(default_factory=dict)
     kept: Figures = field(default_factory=Figures)
     refused: Figures = field(default_factory=Figures)
-    examples: list[list[Example]] = field(default_factory=lambda: [[] for _ in BANDS])
+    examples: list[list[dict[str, Any]]] = field(default_factory=lambda: [[] for _ in BANDS])
     pivots: dict[str, Counts] = field(default_factory=dict)
 
     @property
@@ -62,14 +53,14 @@ class Statistics:
         """Counts of all sources together."""
         return total_of(self.sources)
 
-    def add(self, other: Statistics) -> None:
-        """Add the statistics of other rows."""
+    def add(self, other: Published) -> None:
+        """Add the figures of other rows."""
         add_counts(self.sources, other.sources)
         add_counts(self.pivots, other.pivots)
         self.kept.add(other.kept)
         self.refused.add(other.refused)
         self.examples = [
-            heapq.nsmallest(self.examples_per_band, [*mine, *others])
+            sorted(mine + others, key=lambda pair: pair["key"])[: self.examples_per_band]
             for mine, others in zip(self.examples, other.examples, strict=True)
         ]
 
@@ -104,59 +95,48 @@ class Statistics:
         ]
 
 
-def describe(rows: pa.Table, examples_per_band: int) -> Statistics:
-    """Statistics of a shard with all its columns, ``rejected`` and ``failed`` among them. Raises
-    IncompleteError: a row is both rejected and failed."""
+def describe(rows: pa.Table, examples_per_band: int) -> Published:
+    """Describe a shard with all its columns, including ``rejected`` and ``failed``. Raises IncompleteError if
+    a row is both rejected and failed."""
     kept = kept_mask(rows)
     counted = rows.select([name for name in AVERAGED if name in rows.column_names])
-    statistics = Statistics(
-        examples_per_band,
-        kept=figures_of(counted.filter(pa.array(kept))),
-        refused=figures_of(counted.filter(pa.array(~kept))),
-    )
-    statistics.add(count_lineage(rows))
+    figures = count_lineage(rows)
+    figures.examples_per_band = examples_per_band
+    figures.kept = figures_of(counted.filter(pa.array(kept)))
+    figures.refused = figures_of(counted.filter(pa.array(~kept)))
     if examples_per_band and "paraphrase_score" in rows.column_names:
         scores, missing = numbers(rows.column("paraphrase_score"))
         band = np.where(missing | ~kept, -1, band_of(scores))
-        keys = sampling_keys(rows, _EXAMPLE_SEED)
         shown = rows.select([name for name in _EXAMPLE_COLUMNS if name in rows.column_names])
+        shown = shown.append_column("key", pa.array(sampling_keys(rows, _EXAMPLE_SEED)))
         for index in range(len(BANDS)):
-            places = np.flatnonzero(band == index)
-            statistics.examples[index] = _smallest(keys, places, shown, examples_per_band)
-    return statistics
+            inside = shown.filter(pa.array(band == index))
+            smallest = pc.select_k_unstable(inside, k=examples_per_band, sort_keys=[("key", "ascending")])
+            figures.examples[index] = inside.take(smallest).to_pylist()
+    return figures
 
 
-def count_lineage(rows: pa.Table) -> Statistics:
-    """Counts of each source, and of each pivot of rows that have one, by ``rejected`` and ``failed``; nothing
-    else. Raises IncompleteError: a row is both rejected and failed."""
+def count_lineage(rows: pa.Table) -> Published:
+    """Count the rows of each source, and of each pivot of rows that have one, by ``rejected`` and ``failed``;
+    nothing else. Raises IncompleteError if a row is both rejected and failed."""
 
     def counts(column: str) -> dict[str, Counts]:
         fate = rows.select([name for name in (column, *FATE_COLUMNS) if name in rows.column_names])
         named = by_source(fate, column).items() if column in fate.column_names else ()
         return {name: count_rows(part) for name, part in named if name is not None}
 
-    return Statistics(sources=counts("source"), pivots=counts("pivot"))
+    return Published(sources=counts("source"), pivots=counts("pivot"))
 
 
-def _smallest(
-    keys: npt.NDArray[np.uint64], places: npt.NDArray[np.intp], rows: pa.Table, count: int
-) -> list[Example]:
-    if len(places) > count:
-        places = places[np.argpartition(keys[places], count)[:count]]
-    places = places[np.argsort(keys[places], kind="stable")]
-    pairs = rows.take(pa.array(places)).to_pylist()
-    return [Example(int(key), pair) for key, pair in zip(keys[places], pairs, strict=True)]
-
-
-def merge(parts: Iterable[Statistics], examples_per_band: int) -> Statistics:
+def merge(parts: Iterable[Published], examples_per_band: int) -> Published:
     """The statistics of all parts together."""
-    total = Statistics(examples_per_band)
+    total = Published(examples_per_band)
     for part in parts:
         total.add(part)
     return total
 
 
-def write_plots(statistics: Statistics, directory: Path) -> None:
+def write_plots(figures: Published, directory: Path) -> None:
     """Write ``bands.csv`` and ``scores.csv`` for ``dvc plots show``."""
-    for name, rows in (("bands", statistics.bands()), ("scores", statistics.scores())):
+    for name, rows in (("bands", figures.bands()), ("scores", figures.scores())):
         write_csv(directory / f"{name}.csv", list(rows[0]), rows)

@@ -127,9 +127,7 @@ def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
     statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
     numbers = shared_out(count, statistics.kept.band_pairs.tolist())
     chosen = [
-        example.pair
-        for band, number in zip(statistics.examples, numbers, strict=True)
-        for example in band[:number]
+        pair for band, number in zip(statistics.examples, numbers, strict=True) for pair in band[:number]
     ]
     return sorted(chosen, key=lambda pair: -pair["paraphrase_score"])
 

@@ -23,7 +23,7 @@ from paraforge.corpus.publication.manifest import (
     read_manifest,
     schema_differences,
 )
-from paraforge.corpus.publication.statistics import Statistics, count_lineage
+from paraforge.corpus.publication.statistics import Published, count_lineage
 from paraforge.corpus.selection.fate import Counts, total_of
 
 AGAIN = "Publish the corpus again ('dvc repro publish'), or fetch this file again from where it came from."
@@ -77,7 +77,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
         problems += _index_problems(corpus, manifest)
     if (wrong_pairs := manifest.wrong_pairs) is not None:
         problems += _check_bytes(corpus / wrong_pairs.path, wrong_pairs)
-    found_rows: Statistics | None = Statistics()
+    found_rows: Published | None = Published()
     with progress(total=manifest.rows, unit="pairs", description=f"verify {corpus.name}") as bar:
         checks = in_order(
             lambda index: _check_file(corpus, manifest, manifest.files[index]), len(manifest.files), workers
@@ -195,7 +195,7 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
 
 def _check_file(
     corpus: Path, manifest: Manifest, file: PublishedFile
-) -> tuple[list[InputError], Statistics | None]:
+) -> tuple[list[InputError], Published | None]:
     """What is wrong with a file; and its counts, where it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
@@ -221,7 +221,7 @@ def _check_file(
         return [_problem(path, message)], None
 
 
-def _sum_problems(manifest: Manifest, found: Statistics) -> Iterator[str]:
+def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:
     """Compare the rows themselves with the counts."""
     if manifest.content == KEPT and found.counts.left_out:
         yield f"{found.counts.left_out:,} rows of the corpus are marked as rejected or failed"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -114,10 +114,6 @@ def by_source(rows: pa.Table, column: str = "source") -> dict[str, pa.Table]:
     return {name: rows.filter(pc.equal(rows[column], name)) for name in names}
 
 
-Decile = tuple[str, int]
-"""Column of the ranking score, and the tenth from 1, the lowest."""
-
-
 def figures_of(rows: pa.Table) -> Figures:
     """Figures of pairs; missing columns are left out."""
     result = Figures(pairs=rows.num_rows)
@@ -152,25 +148,6 @@ def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.boo
             values, missing = numbers(rows.column(name))
             result[name] = (values.astype(np.float64), missing)
     return result
-
-
-def decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
-    """Figures of each tenth of each ``SCORE_decile`` column."""
-    return {
-        (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
-        for ranking in rows.column_names
-        if ranking.endswith("_decile")
-        for tenth in range(1, 11)
-    }
-
-
-Key = TypeVar("Key")
-
-
-def add_by_key(total: dict[Key, Figures], part: Mapping[Key, Figures]) -> None:
-    """Add a shard's figures by source, or by decile, to ``total``."""
-    for key, figures in part.items():
-        total.setdefault(key, Figures()).add(figures)
 
 
 def shared_out(number: int, sizes: Sequence[int]) -> list[int]:

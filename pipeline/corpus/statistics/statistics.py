@@ -1,64 +1,58 @@
 """Statistics of a corpus: sources (ParaNMT Table 1), score bands (Table 3), histograms, deciles."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.base.errors import InputError
+from paraforge.base.parsing.brackets import top_two_levels
+from paraforge.base.parsing.parse import Parses, parse_sentences
 from paraforge.base.parsing.parser import open_parser
-from paraforge.base.shards.lineage import LINEAGE, sampling_keys
+from paraforge.base.progress import progress
+from paraforge.base.shards.lineage import LINEAGE, Smallest, sampling_keys
+from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.base.shards.store import ShardView
+from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
+from paraforge.base.shards.store import ShardDirectory, ShardView
 from paraforge.base.text.idf import (
     Background,
-    background_of_frequencies,
     background_of_sentences,
     count_documents,
+    entropy,
+    sentence_means,
 )
+from paraforge.base.text.paths import expand
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.columns import AVERAGED
-from paraforge.corpus.statistics.counts import (
-    Decile,
-    Figures,
-    add_by_key,
-    added,
-    by_source,
-    decile_figures,
-    figures_of,
-)
-from paraforge.corpus.statistics.pairs import (
-    Keys,
-    Paths,
-    files_of,
-    limit_of,
-    read_pairs,
-    shard_paths,
-    smallest,
-)
-from paraforge.corpus.statistics.parameters import BackgroundParameters, StatisticsParameters, located
-from paraforge.corpus.statistics.samples import describe_sample, parse_samples, sample_references
+from paraforge.corpus.selection.filters import numbers
+from paraforge.corpus.statistics.counts import Figures, Moments, added, by_source, figures_of, rounded
+from paraforge.corpus.statistics.parameters import StatisticsParameters
 
 # Sampling for the background must not follow the sampling for Table 1.
 BACKGROUND_SEED = 0x1DF
 NO_PARSES = "no parses: statistics.parser names no parser"
+_COUNTED_AT_ONCE = 50_000
+
+Decile = tuple[str, int]
+"""Column of the ranking score, and the tenth from 1, the lowest."""
 
 
 @dataclass
 class Statistics:
-    """Everything that is reported of a corpus.
+    """Everything that is reported about a corpus.
 
-    sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest is of the sample.
+    sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest describes the sample.
     figures: bands, histograms and heat map, by source.
     deciles: figures by ranking score and tenth.
-    sample: sentences of the sample, at most, of a source.
+    sample: the most sentences that are sampled from a source.
     background: the corpus that the IDF was computed from: name and number of sentences.
-    parse_entropy_missing: why there is no parse entropy, or None where there is.
+    parse_entropy_missing: why there is no parse entropy, or None if there is one.
     """
 
     sources: dict[str, dict[str, Any]]
@@ -74,132 +68,149 @@ class Statistics:
         return added(self.figures.values())
 
 
-@dataclass
-class _Shard:
-    """What one shard adds: figures, and the smallest sampling keys of each source."""
-
-    figures: dict[str, Figures] = field(default_factory=dict)
-    deciles: dict[Decile, Figures] = field(default_factory=dict)
-    keys: dict[str, Keys] = field(default_factory=dict)
-    background_keys: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
-
-
 def describe_corpus(
     inputs: Sequence[Path], selected: Path | None, parameters: StatisticsParameters, resources: Resources
 ) -> Statistics:
-    """Describe every pair that has a translation: those that ingest rejected or that failed are passed over.
+    """Describe every pair that has a translation, in one pass over the shards.
 
-    Of an n-best list the best hypothesis is taken.
+    Rows that ingest rejected or that failed are passed over. An n-best list counts by its best hypothesis.
 
     inputs: row-aligned shard directories, such as data/translated and data/scored.
-    selected: data/selected, for the deciles; None for none. parameters: samples, background, parser.
-    resources: where to run.
+    selected: data/selected, for the deciles, or None. parameters: samples, background, parser.
+    resources: threads, and where parses are kept.
 
-    Raises InputError: the corpus has no pair, a background file is missing or malformed, or there is no
-    such parser.
+    Raises InputError if the corpus has no pair, the background file is missing or malformed, or the parser is
+    not known.
     """
-    view = ShardView(*inputs)
+    pairs = _Pairs(inputs, selected)
     # Small files first: a mistake in them is reported before any work.
-    background = background_file(parameters.background)
+    path = parameters.background.path
+    background = None if path is None else background_of_sentences(Path(expand(path)))
     if parameters.parser is not None:
         open_parser(parameters.parser)
-    shards = shard_paths(view, selected)
-    with open_jobs(resources, view.total_rows, travels=True) as jobs:
-        merged = _first_pass(shards, view.rows, parameters, background is None, jobs)
-        if not merged.figures:
-            raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
-        limits = {source: limit_of(keys, parameters.sample) for source, keys in merged.keys.items()}
-        if background is None:
-            number = parameters.background.references
-            limit = None if number is None else limit_of(merged.background_keys, number)
-            background = background_of_references(shards, view.rows, parameters.seed, limit, jobs)
-        sampled = sample_references(
-            shards, view.rows, parameters.seed, limits, jobs, with_texts=parameters.parser is not None
-        )
-    parser = parameters.parser
-    parses = {} if parser is None else parse_samples(sampled, parser, resources)
-    missing = NO_PARSES if parser is None else None
-    sources = {}
-    for source in sorted(sampled):
-        sources[source] = {
-            "pairs": merged.figures[source].pairs,
-            **describe_sample(sampled[source], background, source, parses, missing),
-        }
+    figures: defaultdict[str, Figures] = defaultdict(Figures)
+    deciles: defaultdict[Decile, Figures] = defaultdict(Figures)
+    samples: defaultdict[str, Smallest] = defaultdict(lambda: Smallest(parameters.sample))
+    references = Smallest(parameters.background.references)
+    threads = threads_for(resources, pairs.view.total_rows)
+
+    def describe(index: int) -> tuple[pa.Table, dict[str, Figures], dict[Decile, Figures]]:
+        rows = pairs.read(index)
+        named = {source: figures_of(some) for source, some in by_source(rows).items()}
+        kept = ("source", "line", "rank", "reference", "paraphrase_score")
+        return rows.select([name for name in kept if name in rows.column_names]), named, _decile_figures(rows)
+
+    with progress(total=pairs.view.total_rows, unit="rows", description="statistics") as bar:
+        for index, (rows, named, tenths) in enumerate(in_order(describe, len(pairs.view), threads)):
+            for source, one in named.items():
+                figures[source].add(one)
+            for decile, one in tenths.items():
+                deciles[decile].add(one)
+            for source, some in by_source(_with_key(rows, parameters.seed)).items():
+                samples[source].add(some)
+            if background is None:
+                references.add(
+                    _with_key(rows, parameters.seed ^ BACKGROUND_SEED).select(["key", "reference"])
+                )
+            bar.update(pairs.view.rows[index])
+    if not figures:
+        raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
+    if background is None:
+        background = _background_of(references.rows()["reference"])
+    drawn = {source: samples[source].rows() for source in sorted(samples)}
+    parses = None
+    if parameters.parser is not None:
+        texts = [rows["reference"].combine_chunks() for rows in drawn.values()]
+        parses = parse_sentences(texts, parameters.parser, resources)
     return Statistics(
-        sources=sources,
-        figures=dict(sorted(merged.figures.items())),
-        deciles=merged.deciles,
+        sources={
+            source: {"pairs": figures[source].pairs, **_describe_sample(rows, background, parses)}
+            for source, rows in drawn.items()
+        },
+        figures=dict(sorted(figures.items())),
+        deciles=dict(deciles),
         sample=parameters.sample,
         background={"name": background.name, "sentences": background.documents},
-        parse_entropy_missing=missing,
+        parse_entropy_missing=NO_PARSES if parses is None else None,
     )
 
 
-def describe_shard(
-    paths: Paths, sample: int, background: int | None, seed: int, with_background: bool
-) -> _Shard:
-    """The first pass over a shard: figures, and candidates for the samples."""
-    table = read_pairs(paths, [*LINEAGE, *AVERAGED])
-    result = _Shard(deciles=decile_figures(table))
-    for source, rows in by_source(table).items():
-        result.figures[source] = figures_of(rows)
-        result.keys[source] = smallest(sampling_keys(rows, seed), sample)
-    if with_background and background is not None:
-        result.background_keys = smallest(sampling_keys(table, seed ^ BACKGROUND_SEED), background)
-    return result
+class _Pairs:
+    """The rows of a corpus that have a translation, with the tenths of a selection."""
+
+    def __init__(self, inputs: Sequence[Path], selected: Path | None) -> None:
+        self.view = ShardView(*inputs)
+        self.selected = None if selected is None else ShardDirectory(selected)
+        if self.selected is not None and self.selected.rows != self.view.rows:
+            raise InputError(
+                "its shards are not aligned with the corpus", self.selected.path, remedy="Run 'dvc repro'."
+            )
+        wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
+        self.columns = [name for name in wanted if name in self.view.column_names]
+
+    def read(self, index: int) -> pa.Table:
+        rows = self.view.read(index, self.columns)
+        if self.selected is not None:
+            tenths = self.selected.read(index)
+            for name in tenths.column_names:
+                if name.endswith("_decile"):
+                    rows = rows.append_column(name, tenths[name])
+        keep = alive_rows(rows)
+        if "rank" in rows.column_names:
+            keep = pc.and_(keep, pc.equal(pc.fill_null(rows["rank"], 0), 0))
+        return rows.filter(keep)
 
 
-def _first_pass(
-    shards: Sequence[Paths],
-    rows: Sequence[int],
-    parameters: StatisticsParameters,
-    with_background: bool,
-    jobs: Jobs,
-) -> _Shard:
-    references = parameters.background.references
-    total = _Shard()
-    arguments = [(paths, parameters.sample, references, parameters.seed, with_background) for paths in shards]
-    display = {"description": "statistics: figures", "unit": "rows", "sizes": rows}
-    done = jobs.run(describe_shard, arguments, files=files_of(shards), **display)
-    for _, shard in done:
-        add_by_key(total.deciles, shard.deciles)
-        add_by_key(total.figures, shard.figures)
-        for source, keys in shard.keys.items():
-            known = total.keys.get(source, keys[:0])
-            total.keys[source] = smallest(np.concatenate([known, keys]), parameters.sample)
-        total.background_keys = smallest(
-            np.concatenate([total.background_keys, shard.background_keys]), references
-        )
-    return total
+def _with_key(rows: pa.Table, seed: int) -> pa.Table:
+    return rows.append_column("key", pa.array(sampling_keys(rows, seed)))
 
 
-def background_file(parameters: BackgroundParameters) -> Background | None:
-    """The background that a file gives, or None where it is the corpus' references."""
-    if parameters.path is None:
-        return None
-    path = located(parameters.path)
-    if parameters.format == "sentences":
-        return background_of_sentences(path)
-    return background_of_frequencies(path, parameters.counted_sentences)
+def _decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
+    """Figures of each tenth of each ``SCORE_decile`` column."""
+    return {
+        (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
+        for ranking in rows.column_names
+        if ranking.endswith("_decile")
+        for tenth in range(1, 11)
+    }
 
 
-def count_shard_background(paths: Paths, seed: int, limit: int | None) -> tuple[int, dict[str, int]]:
-    """Sentences of a shard that are in the background, and in how many each word occurs."""
-    table = read_pairs(paths, [*LINEAGE, "reference"])
-    if limit is not None:
-        table = table.filter(pa.array(sampling_keys(table, seed ^ BACKGROUND_SEED) <= np.uint64(limit)))
-    return table.num_rows, count_documents(tokenize_column(table["reference"]))
+def _background_of(references: pa.ChunkedArray) -> Background:
+    counts: Counter[str] = Counter()
+    for first in range(0, len(references), _COUNTED_AT_ONCE):
+        counts.update(count_documents(tokenize_column(references.slice(first, _COUNTED_AT_ONCE))))
+    return Background("references", len(references), counts)
 
 
-def background_of_references(
-    shards: Sequence[Paths], rows: Sequence[int], seed: int, limit: int | None, jobs: Jobs
-) -> Background:
-    counts: dict[str, int] = {}
-    documents = 0
-    arguments = [(paths, seed, limit) for paths in shards]
-    run = partial(jobs.run, description="statistics: background", unit="rows", sizes=rows)
-    for _, (sentences, found) in run(count_shard_background, arguments, files=files_of(shards)):
-        documents += sentences
-        for word, count in found.items():
-            counts[word] = counts.get(word, 0) + count
-    return Background("references", documents, counts)
+def _describe_sample(rows: pa.Table, background: Background, parses: Parses | None) -> dict[str, Any]:
+    """One row of Table 1 without its number of pairs: means with standard deviations, entropies in nats."""
+    tokens = tokenize_column(rows["reference"])
+    lengths = Moments.of(tokens.lengths.astype(np.float64))
+    idf = sentence_means(tokens, background.idf(tokens.vocabulary))
+    idf_moments = Moments.of(idf[~np.isnan(idf)])
+    scores = Moments()
+    if "paraphrase_score" in rows.column_names:
+        values, unscored = numbers(rows["paraphrase_score"])
+        scores = Moments.of(values[~unscored].astype(np.float64))
+    words = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
+    trees: Counter[str] = Counter()
+    missing: str | None = NO_PARSES
+    if parses is not None:
+        found = parses.of(rows["reference"]).to_pylist()
+        trees.update(top_two_levels(tree) for tree in found if tree is not None)
+        missing = None if trees else "no sentence of the sample has a parse"
+    return {
+        "sample": rows.num_rows,
+        "length": rounded(lengths.mean),
+        "length_sd": rounded(lengths.deviation),
+        "idf": rounded(idf_moments.mean),
+        "idf_sd": rounded(idf_moments.deviation),
+        "paraphrase_score": rounded(scores.mean),
+        "paraphrase_score_sd": rounded(scores.deviation),
+        "scored": scores.number,
+        "vocabulary_entropy": rounded(entropy(words.tolist())),
+        "vocabulary": int((words > 0).sum()),
+        "parse_entropy": rounded(entropy(trees.values())) if trees else None,
+        "parsed": trees.total(),
+        "parse_entropy_missing": missing,
+    }

@@ -10,8 +10,8 @@ from paraforge.base.files import write_csv
 from paraforge.base.shards.store import write_parquet
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import AVERAGED, SCALES
-from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Decile, Figures, plain_bands, rounded
-from paraforge.corpus.statistics.statistics import Statistics
+from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Figures, plain_bands, rounded
+from paraforge.corpus.statistics.statistics import Decile, Statistics
 
 ALL = "all"
 

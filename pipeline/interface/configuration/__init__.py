@@ -23,6 +23,9 @@ _REMOVED = {
     "*.weighted_vectors": "remove it: vectors are used as they are",
     "paragram.initial_vectors": "use 'vectors' of a model of embeddings.models",
     "decoders": "remove it: 'python -m experiments.programs train-decoders' in a clone trains decoders",
+    "statistics.background.format": "remove it: the file has one sentence per line",
+    "statistics.background.counted_sentences": "remove it: the file has one sentence per line",
+    "statistics.parses": "use statistics.parser with a file of sentences and trees",
     "resources.tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others "
     "(docs/scaling.md)",
     "resources.other_versions": "remove it: shards of other library versions are used, with a warning; to "

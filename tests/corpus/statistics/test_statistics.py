@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
@@ -215,12 +214,6 @@ def test_parse_entropy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         describe(tmp_path / "d", rows, parser="collins")
 
 
-def test_the_empty_list_of_parses_of_0_1_0() -> None:
-    assert StatisticsParameters.model_validate({"parses": []}) == StatisticsParameters()
-    with pytest.raises(ValidationError, match="parses"):
-        StatisticsParameters.model_validate({"parses": [{"path": "trees.txt"}]})
-
-
 def test_background_files(tmp_path: Path) -> None:
     rows = make_rows(30)
     text = tmp_path / "text.txt"
@@ -228,10 +221,6 @@ def test_background_files(tmp_path: Path) -> None:
     background = BackgroundParameters(path=str(text))
     found = describe(tmp_path, rows, background=background)
     assert found.background == {"name": "text.txt", "sentences": 2}
-    counts = tmp_path / "counts.txt"
-    counts.write_text("w0 90\nw1 10\n", encoding="utf-8")
-    background = BackgroundParameters(path=str(counts), format="frequencies")
-    assert describe(tmp_path / "b", rows, background=background).background["sentences"] == 100
     with pytest.raises(InputError, match="no such file"):
         describe(tmp_path / "c", rows, background=BackgroundParameters(path=str(tmp_path / "absent")))
 
