@@ -109,8 +109,8 @@ def train_decoders(
     """Train an encoder with decoders that predict a sentence's neighbours in running text."""
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.papers.unrolling.parameters import DecodersParameters, parse_representation
-    from paraforge.papers.unrolling.sentences import SentenceFile
     from paraforge.papers.unrolling.train_decoders import train_decoders as train
+    from paraforge.papers.unrolling.triples import SentenceFile
 
     content = DecodersParameters().model_dump()
     if representation:
@@ -122,7 +122,7 @@ def train_decoders(
     with graceful_interrupts():
         report = train(
             checked(DecodersParameters, content),
-            [SentenceFile(sentences, "auto", None, columns)],
+            [SentenceFile(sentences, columns)],
             output,
             Resources(threads=threads, work=work),
             judges=TrainingData(

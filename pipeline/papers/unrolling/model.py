@@ -37,7 +37,7 @@ from paraforge.papers.unrolling.parameters import (
 )
 from paraforge.papers.unrolling.triples import END, VOCABULARY, with_ends
 
-FORMAT = 1
+FORMAT = 2
 _TENSORS = "model.safetensors"
 _CUT_TEXTS = 1 << 14
 """Texts that are cut into words at once."""
@@ -195,7 +195,7 @@ class DecoderModel:
             check_format(content["format"], FORMAT, path)
             parameters = DecodersParameters.model_validate(content["parameters"])
             size, about = int(content["vocabulary"]), dict(content["about"])
-            predicted = int(content.get("predicted", size))
+            predicted = int(content["predicted"])
             if not 0 < predicted <= size:
                 raise ValueError(f"{predicted} of {size} words predicted")
         vocabulary = Vocabulary.load(directory / VOCABULARY)

@@ -1,5 +1,5 @@
-"""The network: an encoder for a sentence, decoders for the one before and the one behind (DD 3 and 4), and
-what represents a sentence: the context, or states of the unrolled decoders (DD 3.3, Figure 1, Appendix C)."""
+"""Define the network, an encoder for a sentence and decoders for the ones before and behind it (DD 3 and 4),
+and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3, Figure 1, Appendix C)."""
 
 from collections.abc import Sequence
 
@@ -114,7 +114,7 @@ class SentencePredictor(nn.Module):
     words: (vocabulary, word_dimension), the vectors that encoder and decoders read. predicted: how many of
         them, the first ones, decoders predict.
     decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
-    outputs: one for both, or one each.
+    output: the output vectors of both.
     """
 
     def __init__(
@@ -130,9 +130,7 @@ class SentencePredictor(nn.Module):
         self.decoders = nn.ModuleList(
             GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
         )
-        self.outputs = nn.ModuleList(
-            Output(self.predicted, state) for _ in range(1 if parameters.shared_output else 2)
-        )
+        self.output = Output(self.predicted, state)
         generator = torch.Generator().manual_seed(seed)
         bound = parameters.initial_bound
         with torch.no_grad():
@@ -144,12 +142,6 @@ class SentencePredictor(nn.Module):
     def context_dimension(self) -> int:
         """Elements of a context, and of a decoder's state."""
         return self.architecture.context_dimension
-
-    def output(self, side: int) -> Output:
-        """The output vectors of the decoder of the sentence before (0) or behind (1)."""
-        found = self.outputs[side if len(self.outputs) > 1 else 0]
-        assert isinstance(found, Output)
-        return found
 
     def decoder(self, side: int) -> GruDecoder:
         """The recurrent decoder of the sentence before (0) or behind (1)."""
@@ -176,34 +168,26 @@ class SentencePredictor(nn.Module):
         """
         context = self.encode(batch.current)
         sides = (batch.previous, batch.following)
-        if not self.decoders and len(self.outputs) == 1:
+        if not self.decoders:
             # The same distribution for both neighbours: it is computed once.
-            return self._loss(context, 0, joined(sides), products, sampled)
+            return self._loss(context, joined(sides), products, sampled)
         losses = []
         for side, words in enumerate(sides):
-            states = context
-            if self.decoders:
-                packed = pack(words)
-                states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
-                ids = packed.tokens.ids
-                words = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
-            losses.append(self._loss(states, side, words, products, sampled))
+            packed = pack(words)
+            states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
+            ids = packed.tokens.ids
+            each = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
+            losses.append(self._loss(states, each, products, sampled))
         return torch.stack(losses).sum()
 
     def _loss(
-        self,
-        states: Tensor,
-        side: int,
-        words: Bags,
-        products: torch.dtype | None,
-        sampled: SampledWords | None,
+        self, states: Tensor, words: Bags, products: torch.dtype | None, sampled: SampledWords | None
     ) -> Tensor:
-        output = self.output(side)
-        if sampled is None:
-            return negative_log_likelihood(states, output.weight, output.bias, words, products)
-        some = Bags(sampled.numbers(words.ids, len(output.weight)), words.offsets)
-        bias = output.bias[sampled.ids] + sampled.correction
-        return negative_log_likelihood(states, output.weight[sampled.ids], bias, some, products)
+        weight, bias = self.output.weight, self.output.bias
+        if sampled is not None:
+            words = Bags(sampled.numbers(words.ids, len(weight)), words.offsets)
+            weight, bias = weight[sampled.ids], bias[sampled.ids] + sampled.correction
+        return negative_log_likelihood(states, weight, bias, words, products)
 
 
 def joined(parts: Sequence[Bags]) -> Bags:
@@ -225,14 +209,14 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
     """
     sides = []
     for side in range(DECODERS):
-        decoder, output = network.decoder(side), network.output(side)
+        decoder = network.decoder(side)
         state, given = context, decoder.start.expand(len(context), -1)
         states = []
         for step in range(steps):
             state = decoder.gru.step(decoder.gru.project(given), state)
             states.append(state)
             if step + 1 < steps:
-                given = output.probabilities(state) @ network.words[: network.predicted]
+                given = network.output.probabilities(state) @ network.words[: network.predicted]
         sides.append(torch.stack(states, 1))
     return torch.stack(sides, 1)
 

@@ -1,11 +1,9 @@
-"""Training a network to predict the neighbours of sentences: order and updates."""
+"""Train a network to predict the neighbours of sentences: a task of the training loop."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from paraforge.base.devices import check_precision, torch_threads
@@ -13,11 +11,14 @@ from paraforge.base.errors import InputError
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, separate
 from paraforge.embeddings.trainer.initial import check_finite
-from paraforge.embeddings.trainer.schedule import ORDER, generator_for
+from paraforge.embeddings.trainer.schedule import Schedule, generator_for
 from paraforge.papers.unrolling.likelihood import SampledWords, sample_words
 from paraforge.papers.unrolling.network import SentencePredictor
 from paraforge.papers.unrolling.parameters import PredictionParameters
 from paraforge.papers.unrolling.triples import TripleBatch, TripleStore
+
+SAMPLE = 100
+"""A use of random numbers, next to those of `trainer.schedule`: the words of a sampled softmax."""
 
 
 def decoder_trainer(
@@ -71,6 +72,7 @@ class PredictionObjective:
         self.optimiser: Optimiser = Adam(named, frozenset(), parameters.learning_rate)
         check_precision(parameters.precision, self._device.type)
         self._products = torch.bfloat16 if parameters.precision == "bfloat16" else None
+        self._schedule = Schedule(len(store), parameters.batch_size, 1, 0, parameters.seed)
         of_epoch = -(-len(store) // parameters.batch_size)
         self._updates = min(parameters.epochs * of_epoch, parameters.updates or parameters.epochs * of_epoch)
         epochs, rest = divmod(self._updates, of_epoch)
@@ -92,11 +94,10 @@ class PredictionObjective:
         """Triples in the random order of each epoch, from where the record is."""
         epoch, position, left = record.epoch, record.position, self._updates - record.updates
         while left > 0:
-            order = Permutation(self.size, self._parameters.seed, epoch)
+            order = self._schedule.order(epoch)
             for first in range(position, self.size, self._parameters.batch_size):
                 if left > 0:
-                    last = min(first + self._parameters.batch_size, self.size)
-                    yield self._store.batch(order(np.arange(first, last)))
+                    yield self._store.batch(order[first : first + self._parameters.batch_size])
                 left -= 1
             epoch, position = epoch + 1, 0
 
@@ -127,38 +128,3 @@ class PredictionObjective:
         predicted = torch.cat([batch.previous.ids, batch.following.ids]).to(self._device)
         generator = generator_for(self._parameters.seed, SAMPLE, updates)
         return sample_words(predicted, len(self._store.vocabulary), count, generator)
-
-
-SAMPLE = 100
-"""What random numbers are for, next to those of `trainer.schedule`: the words of a sampled softmax."""
-_ROUNDS = 6
-_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-
-
-class Permutation:
-    """A permutation of 0 ... size - 1 that is a function of seed, epoch and place alone: a Feistel network
-    over the next power of four, repeated for a place beyond the size (Black and Rogaway 2002)."""
-
-    def __init__(self, size: int, seed: int, epoch: int) -> None:
-        self.size = size
-        self._half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
-        self._mask = np.uint64((1 << int(self._half)) - 1)
-        self._keys = generator_for(seed, ORDER, epoch).integers(1 << 63, size=_ROUNDS, dtype=np.uint64)
-
-    def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The numbers at these places (0 to size - 1), int64, as many as `places`."""
-        values = self._shuffle(places.astype(np.uint64))
-        beyond = np.flatnonzero(values >= self.size)
-        while len(beyond):
-            values[beyond] = self._shuffle(values[beyond])
-            beyond = beyond[values[beyond] >= self.size]
-        return values.astype(np.int64)
-
-    def _shuffle(self, values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        left, right = values >> self._half, values & self._mask
-        for key in self._keys:
-            mixed = right + key
-            for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-                mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
-            left, right = right, left ^ ((mixed >> np.uint64(31)) & self._mask)
-        return (left << self._half) | right

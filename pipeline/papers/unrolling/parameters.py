@@ -33,9 +33,6 @@ class NetworkParameters(Section):
         description="of a GRU encoder's state. A decoder's state begins as the context and has its "
         "dimension, which is word_dimension with encoder bow",
     )
-    shared_output: bool = Field(
-        True, description="whether both decoders have one matrix of output vectors, or one each"
-    )
     initial_bound: float = Field(
         0.1, gt=0, description="weights start uniform between minus this and this; gains of layer norm at 1"
     )

@@ -26,8 +26,12 @@ from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.network import SentencePredictor, compare, of_states
 from paraforge.papers.unrolling.objective import decoder_trainer
 from paraforge.papers.unrolling.parameters import DecodersParameters, RepresentationParameters
-from paraforge.papers.unrolling.sentences import Remaining, RunningText, read_sentences
-from paraforge.papers.unrolling.triples import TripleStore, build_triple_store
+from paraforge.papers.unrolling.triples import (
+    SentenceFile,
+    TripleStore,
+    build_triple_store,
+    read_sentences,
+)
 from paraforge.versions import DECODERS, __version__
 
 logger = logging.getLogger(__name__)
@@ -115,7 +119,7 @@ class DecodersReport:
 
 def train_decoders(
     parameters: DecodersParameters,
-    files: Sequence[RunningText],
+    files: Sequence[SentenceFile],
     output: Path,
     resources: Resources,
     *,
@@ -141,9 +145,8 @@ def train_decoders(
     sets = judges or TrainingData()
     check_device(device)
     leakage = sets.leakage_filter()
-    if sets.drop_leaked and leakage.looks:
-        files = [Remaining(file, leakage) for file in files]
-    data = hash_json([file.identity() for file in files])
+    held_out = leakage if sets.drop_leaked and leakage.looks else None
+    data = hash_json([[file.identity() for file in files], None if held_out is None else held_out.digest])
     _ = sets.development_pairs  # warns before work is spent
     key = hash_json(
         {
@@ -162,7 +165,7 @@ def train_decoders(
             triples,
             lambda: TripleStore(triples),
             lambda: build_triple_store(
-                triples, read_sentences(files), parameters.vocabulary, parameters.maximum_length
+                triples, read_sentences(files, held_out), parameters.vocabulary, parameters.maximum_length
             ),
         )
         logger.info(

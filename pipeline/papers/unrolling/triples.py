@@ -1,29 +1,35 @@
-"""Triples of neighbouring sentences as ids of words on disk, memory-mapped: memory does not grow with the
-corpus."""
+"""Read sentences of documents in order, and store triples of neighbours as ids of words on disk,
+memory-mapped: memory does not grow with the corpus."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from paraforge.base.errors import InputError, describing
-from paraforge.base.files import hash_json, read_json, write_json
+from paraforge.base.files import hash_json, read_json, sha256_file, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
+from paraforge.base.text.compression import compression_of, refuse_binary
+from paraforge.base.text.lines import Reading, line_blocks
 from paraforge.base.text.ragged import offsets_of, ranges
 from paraforge.base.text.units import Words
 from paraforge.base.text.vocabulary import Vocabulary, most_frequent
+from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.id_sequences import IdSequences, IdSequencesWriter, map_array
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
-from paraforge.papers.unrolling.sentences import SentenceBlock
+from paraforge.intake.bitext.block import CODES, Block, reason_codes
+from paraforge.intake.bitext.readers.tsv import read_separated
 
 FORMAT = 2
 _UNIT = "word"
@@ -31,6 +37,135 @@ VOCABULARY = f"{_UNIT}.vocabulary.json"
 _INDEX = "triples.json"
 _CENTRES = "centres"
 _BLOCK_ROWS = 50_000
+_TEXT = "sentence"
+END: Final = "\n"
+"""The end of a sentence as a word of the vocabulary. No token contains white space."""
+
+
+@dataclass(frozen=True)
+class SentenceFile:
+    """A file of contiguous sentences, plain, gz, bz2, xz or zst. With a tab in its first line it is a TSV
+    whose last column is the sentence, otherwise plain text, a sentence a line.
+
+    document_columns: columns of a TSV, from 0: a document ends where one of them changes. None: the first
+        one, unless it is the sentence's. Without any, and in plain text, a blank line ends a document.
+    """
+
+    path: Path
+    document_columns: Sequence[int] | None = None
+
+    def identity(self) -> Any:
+        """Describe what the text depends on, fit for JSON; raise InputError if there is no such file."""
+        if not self.path.is_file():
+            raise InputError("no such file", self.path)
+        return [sha256_file(self.path), self.document_columns]
+
+
+@dataclass(frozen=True)
+class SentenceBlock:
+    """Consecutive sentences.
+
+    sentences: string array (pyarrow) without nulls; some may be blank.
+    documents: int64, the number of each one's document, ascending; no two files share a document.
+    held_out: how many more sentences were left out.
+    """
+
+    sentences: Any
+    documents: npt.NDArray[np.int64]
+    held_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+def read_sentences(
+    files: Sequence[SentenceFile], held_out: LeakageFilter | None = None
+) -> Iterator[SentenceBlock]:
+    """Yield the sentences of several files, one file after the other.
+
+    held_out: sentences that are left out; a document ends at each.
+
+    Raises InputError for a missing, empty or damaged file, for missing columns, and with its number for a
+    line that is not UTF-8 or has another number of columns than the first.
+    """
+    first = 0
+    for file in files:
+        after = first
+        for texts, numbers in _read(file):
+            documents = numbers + first
+            held = np.zeros(len(texts), dtype=bool) if held_out is None else held_out.holds(texts)
+            documents += np.cumsum(held, dtype=np.int64)
+            first += int(held.sum())
+            if len(documents):
+                after = int(documents[-1]) + 1
+                kept = texts.filter(pa.array(~held)) if held.any() else texts
+                yield SentenceBlock(kept, documents[~held], int(held.sum()))
+        first = max(after, first + 1)
+
+
+def _read(file: SentenceFile) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
+    """Yield sentences, and the numbers of their documents within the file, from 0."""
+    compression_of(file.path)
+    refuse_binary(file.path)
+    columns = _columns(file)
+    last: list[str] | None = None
+    document = 0
+    for block in _rows(file.path, columns):
+        _check(block, file.path)
+        texts = block.texts[_TEXT]
+        keys = [block.texts[name] for name in columns if name != _TEXT]
+        if keys:
+            changed = np.zeros(len(block), dtype=bool)
+            for number, key in enumerate(keys):
+                changed[1:] |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
+                changed[0] |= last is not None and key[0].as_py() != last[number]
+            last = [key[-1].as_py() for key in keys]
+        else:
+            changed = pc.equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
+        documents = document + np.cumsum(changed, dtype=np.int64)
+        document = int(documents[-1])
+        if not keys:  # a blank line is not a sentence
+            texts, documents = texts.filter(pa.array(~changed)), documents[~changed]
+        yield texts, documents
+
+
+def _columns(file: SentenceFile) -> dict[str, int]:
+    """Return the column of the sentence and of each part of a document's name; nothing for plain text."""
+    first = next(iter(line_blocks(file.path, Reading(strict=False)))).lines[0].as_py()
+    sentence, documents = first.count("\t"), file.document_columns
+    if documents is None:
+        if not sentence:
+            return {}
+        documents = (0,)
+    if sentence in documents:
+        raise InputError(
+            f"column {sentence} is the sentence's, and cannot name a document",
+            file.path,
+            remedy="Name other columns with --document-columns.",
+        )
+    return {_TEXT: sentence, **{f"document {number}": number for number in documents}}
+
+
+def _rows(path: Path, columns: dict[str, int]) -> Iterator[Block]:
+    if columns:
+        yield from read_separated(path, columns, Reading(strict=False))
+        return
+    for lines in line_blocks(path, Reading(strict=False)):
+        yield Block(lines.numbers, {_TEXT: lines.lines.cast(pa.string())}, reason_codes(lines))
+
+
+def _check(block: Block, path: Path) -> None:
+    """Refuse a row that its reader marked: a sentence that is left out would make others neighbours."""
+    if not block.codes.any():
+        return
+    row = int(np.flatnonzero(block.codes)[0])
+    reason = next(name for name, code in CODES.items() if code == block.codes[row])
+    problem = {
+        "malformed": "another number of columns than the first line",
+        "invalid_utf8": "not UTF-8 text",
+        "overlong_line": "the line is too long for a sentence",
+    }.get(reason, reason)
+    raise InputError(problem, path, int(block.lines[row]), "Correct the line.")
 
 
 @dataclass(frozen=True)
@@ -190,10 +325,6 @@ class _Writer:
                 "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),
             },
         )
-
-
-END: Final = "\n"
-"""The end of a sentence as a word of the vocabulary. No token holds white space, so none is taken for it."""
 
 
 def with_ends(

@@ -12,8 +12,7 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.network import SentencePredictor
 from paraforge.papers.unrolling.parameters import DecodersParameters, NetworkParameters
-from paraforge.papers.unrolling.sentences import SentenceBlock
-from paraforge.papers.unrolling.triples import TripleStore, build_triple_store
+from paraforge.papers.unrolling.triples import SentenceBlock, TripleStore, build_triple_store
 
 KINDS = [("bow", "bow"), ("bow", "gru"), ("gru", "bow"), ("gru", "gru")]
 SIZES = {"word_dimension": 5, "state_dimension": 4}

@@ -46,9 +46,8 @@ def encode(network: SentencePredictor, sentence: list[int]) -> Vector:
     return state
 
 
-def log_probabilities(network: SentencePredictor, side: int, state: Vector) -> Vector:
-    output = network.output(side)
-    logits = _array(output.weight) @ state + _array(output.bias)
+def log_probabilities(network: SentencePredictor, state: Vector) -> Vector:
+    logits = _array(network.output.weight) @ state + _array(network.output.bias)
     return logits - np.log(np.exp(logits).sum())
 
 
@@ -66,7 +65,7 @@ def loss(network: SentencePredictor, triples: list[tuple[list[int], list[int], l
                     given = _array(decoder.start) if given is None else given
                     state = gru_step(decoder.gru, given, state)
                     given = words[word]
-                total -= log_probabilities(network, side, state)[word]
+                total -= log_probabilities(network, state)[word]
     return total
 
 
@@ -81,7 +80,7 @@ def unroll(network: SentencePredictor, sentence: list[int], steps: int) -> list[
         for _ in range(steps):
             state = gru_step(decoder.gru, given, state)
             states.append(state)
-            probabilities = np.exp(log_probabilities(network, side, state))
+            probabilities = np.exp(log_probabilities(network, state))
             given = np.sum([p * vector for p, vector in zip(probabilities, words, strict=True)], axis=0)
         result.append(states)
     return result

@@ -1,5 +1,5 @@
-"""The training loop: against a plain one, under any interruption; a small text is learned by heart;
-permutations."""
+"""Training of decoders against a plain loop, under interruption, and on a small text that it learns by
+heart."""
 
 import math
 from pathlib import Path
@@ -10,14 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from paraforge.base import interrupts
-from paraforge.base.errors import InputError, Interrupted
-from paraforge.embeddings.learning.loop import Record, TrainingStep
+from paraforge.base.errors import InputError
+from paraforge.embeddings.learning.loop import Record
 from paraforge.papers.unrolling.network import SentencePredictor
-from paraforge.papers.unrolling.objective import Permutation, PredictionObjective, decoder_trainer
+from paraforge.papers.unrolling.objective import decoder_trainer
 from paraforge.papers.unrolling.parameters import NetworkParameters, PredictionParameters
 from paraforge.papers.unrolling.triples import TripleStore
-from tests.papers.unrolling.corpus import KINDS, SIZES, make_store, random_documents
+from tests.papers.unrolling.corpus import SIZES, make_store, random_documents
 
 
 def make_network(store: TripleStore, encoder: str = "gru", decoder: str = "gru") -> SentencePredictor:
@@ -45,11 +44,14 @@ def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -
         assert torch.equal(value, right[name]), name
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 @pytest.mark.parametrize(
-    "parameters",
-    [PredictionParameters(), settings(), settings(clip=0.05), settings(clip=None, updates=5)],
-    ids=["defaults", "small batches", "clip", "updates"],
+    ("encoder", "decoder", "parameters"),
+    [
+        ("gru", "gru", PredictionParameters()),
+        ("bow", "gru", settings()),
+        ("gru", "bow", settings(clip=0.05)),
+        ("bow", "bow", settings(clip=None, updates=5)),
+    ],
 )
 def test_training_is_adam_on_the_mean_over_words(
     tmp_path: Path, encoder: str, decoder: str, parameters: PredictionParameters
@@ -64,7 +66,7 @@ def test_training_is_adam_on_the_mean_over_words(
     updates = 0
     losses: list[float] = []
     for epoch in range(parameters.epochs):
-        order = Permutation(len(store), 1, epoch)(np.arange(len(store)))
+        order = np.random.default_rng([1, 0, epoch]).permutation(len(store))
         for first in range(0, len(store), parameters.batch_size):
             if parameters.updates == updates:
                 break
@@ -94,7 +96,7 @@ def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), [*KINDS])
+@pytest.mark.parametrize(("encoder", "decoder"), [("gru", "gru"), ("bow", "bow")])
 def test_a_small_text_is_learned(tmp_path: Path, encoder: str, decoder: str) -> None:
     """A GRU decoder knows every word by heart; a bag of words cannot know their order, so that its loss ends
     at the entropy of the words of both neighbours."""
@@ -138,9 +140,7 @@ def stop_at(updates: int) -> Any:
     return observe
 
 
-@pytest.mark.parametrize(
-    ("decoder", "updates", "sampled"), [("bow", 1, 3), ("gru", 4, None), ("bow", 5, None), ("gru", 9, 3)]
-)
+@pytest.mark.parametrize(("decoder", "updates", "sampled"), [("bow", 1, 3), ("gru", 5, None)])
 def test_a_killed_run_goes_on_to_the_same_bytes(
     tmp_path: Path, decoder: str, updates: int, sampled: int | None
 ) -> None:
@@ -175,47 +175,6 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
         assert path.read_bytes() == (killed_ / path.name).read_bytes(), path.name
 
 
-def test_sigterm_writes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although none is due for years."""
-    store = make_store(tmp_path / "store")
-    expected, _ = train(store, settings())
-    original = PredictionObjective.step
-
-    def step(task: PredictionObjective, batch: Any, updates: int) -> TrainingStep:
-        if updates == 2:
-            interrupts._stop.set()
-        return original(task, batch, updates)
-
-    monkeypatch.setattr(PredictionObjective, "step", step)
-    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e9}
-    try:
-        with pytest.raises(Interrupted):
-            train(store, settings(), **options)
-    finally:
-        interrupts._stop.clear()
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["updates-0000000003"]
-    monkeypatch.undo()
-    resumed, state = train(store, settings(), **options)
-    assert_same(resumed, expected)
-    assert state.finished
-
-
-def test_the_best_evaluation_is_kept_and_patience_ends(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    given = iter([1.0, 3.0, 2.0, 2.5, 9.0])
-    seen: list[dict[str, torch.Tensor]] = []
-
-    def evaluate(network: SentencePredictor) -> float:
-        assert not network.training
-        seen.append({name: value.detach().clone() for name, value in network.named_parameters()})
-        return next(given)
-
-    parameters, state = train(store, settings(epochs=9, evaluate_every=2, patience=2), evaluate=evaluate)
-    assert (state.best_score, state.best_updates, state.updates) == (3.0, 4, 8)
-    assert [entry["score"] for entry in state.history] == [1.0, 3.0, 2.0, 2.5]
-    assert_same(parameters, seen[1])
-
-
 def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store")
     options = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 0.0}
@@ -233,15 +192,15 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         decoder_trainer(network, store, settings())
     with torch.no_grad():
         network.words[2, 1] = 0
-        network.output(0).bias[1] = 1e30
-        network.output(0).weight[1] = 1e38
+        network.output.bias[1] = 1e30
+        network.output.weight[1] = 1e38
     with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
         decoder_trainer(network, store, settings()).run()
 
 
-@pytest.mark.parametrize("encoder", ["bow", "gru"])
-def test_a_sample_of_all_words_trains_as_all_words_do(tmp_path: Path, encoder: str) -> None:
+def test_a_sample_of_all_words_trains_as_all_words_do(tmp_path: Path) -> None:
     """And of a few words it trains nearly as well."""
+    encoder = "gru"
     store = make_store(tmp_path, random_documents(20))
     exact, record = train(store, settings(epochs=4), encoder)
     same, _ = train(store, settings(epochs=4, sampled_words=1000), encoder)
@@ -257,8 +216,10 @@ def test_a_sample_of_all_words_trains_as_all_words_do(tmp_path: Path, encoder: s
         assert float(network(batch)) / words < before - 0.5 * (before - record.history[-1]["loss"])
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-@pytest.mark.parametrize("changes", [{}, {"batch_size": 10_000}, {"clip": None, "epochs": 3}], ids=str)
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "changes"),
+    [("bow", "gru", {}), ("gru", "gru", {"batch_size": 10_000}), ("gru", "bow", {"clip": None, "epochs": 3})],
+)
 def test_divergence_is_an_error_and_leaves_nothing(
     tmp_path: Path, encoder: str, decoder: str, changes: dict[str, Any]
 ) -> None:
@@ -280,37 +241,3 @@ def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:
     exact, near = (train(store, settings(precision=kind))[1] for kind in ("float32", "bfloat16"))
     assert near.history[-1]["loss"] != exact.history[-1]["loss"]
     assert near.history[-1]["loss"] == pytest.approx(exact.history[-1]["loss"], rel=0.01)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 16, 17, 63, 64, 65, 1000, 4097])
-def test_everything_comes_once(size: int) -> None:
-    order = Permutation(size, seed=1, epoch=0)(np.arange(size))
-    assert sorted(order.tolist()) == list(range(size))
-
-
-def test_any_part_is_that_of_the_whole() -> None:
-    permutation = Permutation(1000, 3, 2)
-    whole = permutation(np.arange(1000))
-    np.testing.assert_array_equal(permutation(np.array([999, 5, 5, 0])), whole[[999, 5, 5, 0]])
-
-
-def test_it_depends_on_seed_and_epoch_alone() -> None:
-    places = np.arange(500)
-    orders = [Permutation(500, seed, epoch)(places).tolist() for seed in (1, 2) for epoch in (0, 1)]
-    assert orders[0] == Permutation(500, 1, 0)(places).tolist()
-    assert len({tuple(order) for order in orders}) == 4
-
-
-def test_it_is_without_visible_order() -> None:
-    """Neighbouring places lead far apart, and each tenth of the places to all tenths of the values."""
-    order = Permutation(10_000, 1, 0)(np.arange(10_000))
-    assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 0.05
-    assert abs(np.corrcoef(order, np.arange(10_000))[0, 1]) < 0.05
-    counts, _, _ = np.histogram2d(np.arange(10_000), order, bins=10)
-    assert counts.min() > 60  # 100 are expected in each
-
-
-def test_sizes_beyond_any_memory() -> None:
-    values = Permutation(10**12, 1, 0)(np.arange(1000))
-    assert len(set(values.tolist())) == 1000
-    assert values.min() >= 0 and values.max() < 10**12 and values.max() > 9 * 10**11

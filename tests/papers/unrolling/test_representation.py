@@ -33,9 +33,8 @@ SENTENCES = [[3, 8], [1, 1, 2, 5, 8], [8], [7, 0, 8]]
 
 
 @pytest.mark.parametrize("encoder", ["bow", "gru"])
-@pytest.mark.parametrize("shared", [True, False])
-def test_states_are_those_of_the_definition(encoder: str, shared: bool) -> None:
-    network = make_network(encoder, "gru", shared_output=shared)
+def test_states_are_those_of_the_definition(encoder: str) -> None:
+    network = make_network(encoder, "gru")
     with torch.no_grad():
         states = unrolled(network, network.encode(bags(*SENTENCES)), 4).numpy()
     expected = np.array([oracle.unroll(network, sentence, 4) for sentence in SENTENCES])
@@ -133,9 +132,8 @@ def batch_of(triples: list[tuple[list[int], list[int], list[int]]]) -> TripleBat
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_loss_is_that_of_the_definitions(encoder: str, decoder: str, shared: bool) -> None:
-    network = make_network(encoder, decoder, shared_output=shared)
+def test_the_loss_is_that_of_the_definitions(encoder: str, decoder: str) -> None:
+    network = make_network(encoder, decoder)
     loss = network(batch_of(TRIPLES))
     assert loss.item() == pytest.approx(oracle.loss(network, TRIPLES), rel=1e-10)
 
@@ -163,7 +161,7 @@ def test_no_sentence_depends_on_its_batch(encoder: str, decoder: str) -> None:
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -> None:
     """In a random direction of each parameter."""
-    network = make_network(encoder, decoder, word_dimension=3, state_dimension=2, shared_output=False)
+    network = make_network(encoder, decoder, word_dimension=3, state_dimension=2)
     batch = batch_of(TRIPLES)
     named = dict(network.named_parameters())
     gradients = torch.autograd.grad(network(batch), list(named.values()))
@@ -184,8 +182,8 @@ def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -
 def test_sides_have_decoders_of_their_own() -> None:
     """What stands before is not predicted as what stands behind, but with bags of words of one matrix."""
     turned = [(following, current, previous) for previous, current, following in TRIPLES]
-    for decoder, shared, equal in (("gru", True, False), ("bow", False, False), ("bow", True, True)):
-        network = make_network("bow", decoder, shared_output=shared)
+    for decoder, equal in (("gru", False), ("bow", True)):
+        network = make_network("bow", decoder)
         losses = [network(batch_of(triples)).item() for triples in (TRIPLES, turned)]
         assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) is equal
 

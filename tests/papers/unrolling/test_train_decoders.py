@@ -19,8 +19,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.parameters import DecodersParameters
-from paraforge.papers.unrolling.sentences import SentenceFile
 from paraforge.papers.unrolling.train_decoders import DecodersReport, train_decoders
+from paraforge.papers.unrolling.triples import SentenceFile
 from tests.embeddings.trainer.training import write_sts
 from tests.here import run_command
 from tests.papers.unrolling.corpus import random_documents
