@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.lineage import mix
 
 # Share of the pairs of just the cosine asked for that have a bucket in common; of higher cosines it is more.
@@ -26,11 +29,20 @@ MOST_NUMBERS: Final = 4096
 # Rows that are sorted at once.
 _PART_ROWS: Final = 1 << 22
 _BLOCK: Final = 1 << 16
-_EDGES: Final = 1 << 20
-# A row is compared with so many of the best of a bucket, and of those near it so many are remembered.
+# A row is compared with the best rows of a bucket only, and only a few of those near it are remembered.
 _MOST_COMPARED: Final = 4096
 _MOST_NEAR: Final = 4
-_OPEN, _BLOCKED, _KEPT, _REPEATED = range(4)
+# A better row comes before all rows that are worse, so what it repeats itself is known when it is looked up.
+_IN_ORDER: Final = "SELECT worse, better FROM near ORDER BY worse_place, worse, better_place, better"
+
+_NEAR: Final = pa.schema(
+    [
+        ("worse_place", pa.uint32()),
+        ("worse", pa.int64()),
+        ("better_place", pa.uint32()),
+        ("better", pa.int64()),
+    ]
+)
 
 
 def bands_for(cosine: float, rows: int) -> tuple[int, int]:
@@ -116,42 +128,35 @@ class NearVectors:
             directory = self.directory / f"band-{band}"
             directory.mkdir()
             drawn = projections(self.dimension, bits, band)
-            with (self.directory / f"near-{band}").open("wb") as file:
+            with pq.ParquetWriter(self.directory / f"near-{band}.parquet", _NEAR) as file:
                 for entries in _parts(vectors, squares, places, drawn, directory):
                     order = np.argsort(entries[:, 0], kind="stable")
                     rows, buckets = entries[order, 1].astype(np.int64), entries[order, 0] >> np.uint64(32)
-                    file.write(
-                        near_pairs(vectors, squares, rows, buckets, self.cosine * self.cosine, band == 0).data
-                    )
+                    near = near_pairs(vectors, squares, rows, buckets, self.cosine * self.cosine, band == 0)
+                    worse, better = near[:, 0], near[:, 1]
+                    file.write_table(pa.table([places[worse], worse, places[better], better], schema=_NEAR))
             directory.rmdir()
 
         for _ in apply(compare, bands):
             pass
-        return self._settled(places, bands)
+        return self._settled([self.directory / f"near-{band}.parquet" for band in range(bands)])
 
-    def _mapped(self, name: str, kind: Any, mode: Any = "r") -> Any:
-        return np.memmap(self.directory / name, kind, mode, shape=None if mode == "r" else (self.rows,))
+    def _mapped(self, name: str, kind: Any) -> Any:
+        return np.memmap(self.directory / name, kind, "r")
 
-    def _near(self, bands: int) -> Iterator[NDArray[np.int64]]:
-        """Near pairs, block by block: worse row, better row."""
-        for band in range(bands):
-            with (self.directory / f"near-{band}").open("rb") as file:
-                while block := file.read(16 * _EDGES):
-                    check_interrupt()
-                    yield np.frombuffer(block, np.int64).reshape(-1, 2)
+    def _settled(self, near: list[Path]) -> NDArray[np.int64]:
+        """Decide from the near pairs of all bands, from the best row to the worst."""
+        import pyarrow.dataset as ds  # takes a while to import
 
-    def _settled(self, places: NDArray[np.uint32], bands: int) -> NDArray[np.int64]:
-        states = self._mapped("states", np.uint8, "w+")
-        while True:
-            for pairs in self._near(bands):
-                reject(pairs, states)
-            if not keep(states):
-                break
-        found = self._mapped("found", np.int64, "w+")
-        for first in range(0, self.rows, _EDGES):
-            found[first : first + _EDGES] = -1
-        for pairs in self._near(bands):
-            choose(pairs, states, places, found)
+        what = "near repeats cannot be found"
+        pairs = run_query(_IN_ORDER, {"near": ds.dataset(near)}, self.directory / "sorted", what)
+        found = np.memmap(self.directory / "found", np.int64, "w+", shape=(self.rows,))
+        for first in range(0, self.rows, _BLOCK):
+            found[first : first + _BLOCK] = -1
+        with pq.ParquetFile(pairs) as file:
+            for batch in file.iter_batches():
+                check_interrupt()
+                settle(*(column.to_numpy() for column in batch.columns), found)
         return np.asarray(found)
 
 
@@ -213,36 +218,8 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
 
 
 @compiled
-def reject(pairs: Any, states: Any) -> None:
-    """Mark the worse rows of pairs whose better one is kept, and those where that is still open."""
-    for place in range(len(pairs)):
-        worse, better = pairs[place]
-        if states[worse] < _KEPT:
-            if states[better] == _KEPT:
-                states[worse] = _REPEATED
-            elif states[better] < _KEPT:
-                states[worse] = _BLOCKED
-
-
-@compiled
-def keep(states: Any) -> int:
-    """Keep the open rows that nothing better can reject any more; the number that stay open."""
-    left = 0
-    for row in range(len(states)):
-        if states[row] == _OPEN:
-            states[row] = _KEPT
-        elif states[row] == _BLOCKED:
-            states[row] = _OPEN
-            left += 1
-    return left
-
-
-@compiled
-def choose(pairs: Any, states: Any, places: Any, found: Any) -> None:
-    """Write for each repeated row the best of the kept rows near it."""
-    for number in range(len(pairs)):
-        worse, better = pairs[number]
-        if states[worse] == _REPEATED and states[better] == _KEPT:
-            last = found[worse]
-            if last < 0 or (places[better], better) < (places[last], last):
-                found[worse] = better
+def settle(worse: Any, better: Any, found: Any) -> None:
+    """Let each worse row repeat the first better one that repeats no other."""
+    for place in range(len(worse)):
+        if found[worse[place]] < 0 and found[better[place]] < 0:
+            found[worse[place]] = better[place]

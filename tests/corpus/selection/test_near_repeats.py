@@ -89,7 +89,6 @@ def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     # Neither threads nor the size of what is sorted at once change anything.
     monkeypatch.setattr(near_vectors, "_PART_ROWS", 300)
     monkeypatch.setattr(near_vectors, "_BLOCK", 90)
-    monkeypatch.setattr(near_vectors, "_EDGES", 7)
     assert found_in(tmp_path / "two", vectors, scores, 0.95, 400, workers=3) == found
 
 
@@ -265,7 +264,7 @@ def killed(module, name, calls):
     setattr(module, name, called)
 
 killed(*{"rows": (near_vectors, "rounded", 3), "bands": (near_vectors, "near_pairs", 2),
-         "kept": (near_vectors, "keep", 2), "shards": (passes, "write_shard", 4)}[sys.argv[2]])
+         "kept": (near_vectors, "settle", 1), "shards": (passes, "write_shard", 4)}[sys.argv[2]])
 run({"filters": [FILTER]}, PAIRS, Path(sys.argv[1]), cut(600, 100))
 """
 
