@@ -78,7 +78,10 @@ _CELLS: Final = 1 << 20
 
 
 def aligned_scores(
-    references: TokenColumn, translations: TokenColumn, vectors: npt.NDArray[np.float32]
+    references: TokenColumn,
+    translations: TokenColumn,
+    directions: npt.NDArray[np.float32],
+    lengths: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
     """F-score of aligned words of each pair, (pairs,) float32, 0 to 1; NaN where a side has no vector.
 
@@ -87,9 +90,9 @@ def aligned_scores(
     the mean over the reference's words of the best fit with a word of the translation, precision the reverse;
     a word weighs as much as its vector is long.
 
-    references, translations: over one vocabulary. vectors: of its words, (words, dimension).
+    references, translations: over one vocabulary. directions, lengths: of its words, see
+        :func:`directions_of`.
     """
-    directions, lengths = directions_of(vectors)
     scores = _aligned(
         references.ids,
         references.offsets,

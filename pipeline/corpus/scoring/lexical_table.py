@@ -235,6 +235,7 @@ def _similarities(
         rows, columns = len(first), len(second)
         if rows == 0 or columns == 0:
             continue
+        of_rows, of_columns = 1 / rows, 1 / columns
         # Of each word, the probability that it is given and the weight of all that might give it.
         given, weights = np.zeros(rows), np.zeros(rows)
         column_given, column_weights = np.zeros(columns), np.zeros(columns)
@@ -243,7 +244,7 @@ def _similarities(
             number = reference_numbers[unit]
             middle = j * rows // columns
             for i in range(max(0, middle - WINDOW), min(rows, middle + WINDOW + 1)):
-                weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
+                weight = nearness[distance(i, of_rows, j, of_columns)]
                 weights[i] += weight
                 column_weights[j] += weight
                 if first[i] == unit and same[unit]:

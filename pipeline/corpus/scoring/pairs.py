@@ -42,6 +42,7 @@ class Pairs:
     source: name of each pair's source, a pyarrow string array, null where it has none.
     source_text: the foreign side, a pyarrow string array, null where it is missing.
     scores: the columns of the scorers that came before.
+    once: what several scorers need, so that the first of them works it out for all.
     """
 
     reference: Any
@@ -51,6 +52,7 @@ class Pairs:
     source: Any
     source_text: Any
     scores: dict[str, Any] = field(default_factory=dict)
+    once: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:

@@ -52,6 +52,18 @@ class WordScorer:
         self.vectors = vectors
         self.about = dict(about)
         self.fingerprint = fingerprint
+        self._last: tuple[Sequence[str], tuple[FloatArray, FloatArray, FloatArray]] | None = None
+
+    def of_words(self, words: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the vectors of words, (words, dimension), and their directions and lengths, see
+        :func:`~paraforge.corpus.scoring.alignment.directions_of`. What was asked for last is remembered:
+        several scores ask for the list of one shard, which must not be changed."""
+        from paraforge.corpus.scoring.alignment import directions_of  # numba takes a second to import
+
+        if self._last is None or self._last[0] is not words:
+            vectors = self.vectors.of_words(words)
+            self._last = words, (vectors, *directions_of(vectors))
+        return self._last[1]
 
     def scores(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
         """Score of each pair, (pairs,) float32, 0 to 1; NaN where a side has no token.
@@ -104,13 +116,13 @@ class WordScorer:
         from paraforge.corpus.scoring.alignment import aligned_scores
         from paraforge.corpus.scoring.repetition import repeated_shares
 
-        vectors = self.vectors.of_words(references.vocabulary)
+        vectors, directions, norms = self.of_words(references.vocabulary)
         cosine = np.empty(len(references), dtype=np.float32)
         for first in range(0, len(cosine), _CACHED_ROWS):
             part = slice(first, first + _CACHED_ROWS)
             sides = (side.slice(first, first + _CACHED_ROWS) for side in (references, translations))
             cosine[part] = cosine_of_rows(*(side.sums(vectors) for side in sides))
-        aligned = aligned_scores(references, translations, vectors)
+        aligned = aligned_scores(references, translations, directions, norms)
         sizes = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.float32)[:, None]
         lengths = [side.sums(sizes)[:, 0] for side in (references, translations)]
         with np.errstate(invalid="ignore"):

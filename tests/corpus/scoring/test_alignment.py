@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.text.tokens import tokenize_columns
-from paraforge.corpus.scoring.alignment import BETA, CONTEXT, aligned_scores
+from paraforge.corpus.scoring.alignment import BETA, CONTEXT, aligned_scores, directions_of
 
 
 def slow(first: list[int], second: list[int], vectors: np.ndarray) -> float:
@@ -50,7 +50,7 @@ def test_against_the_definition() -> None:
         for row in range(60)
     ]
     expected = [slow(*row, vectors) for row in rows]
-    np.testing.assert_allclose(aligned_scores(*columns, vectors), expected, atol=1e-5)
+    np.testing.assert_allclose(aligned_scores(*columns, *directions_of(vectors)), expected, atol=1e-5)
     assert np.isnan(expected).any() and max(expected) > 0.3
 
 
@@ -58,7 +58,7 @@ def test_what_is_missing_and_what_is_moved_lowers_the_score() -> None:
     translations = ["a b c d", "a b", "a b c d e f", "d c b a", "x"]
     columns = tokenize_columns(pa.array(["a b c d"] * 5), pa.array(translations))
     vectors = np.eye(len(columns[0].vocabulary), dtype=np.float32)
-    same, half, more, moved, other = aligned_scores(*columns, vectors).tolist()
+    same, half, more, moved, other = aligned_scores(*columns, *directions_of(vectors)).tolist()
     assert same == 1
     assert other == 0
     # In "d c b a" no word has a neighbour of before.

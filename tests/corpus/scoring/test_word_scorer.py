@@ -16,7 +16,7 @@ from paraforge.base.files import sha256_file
 from paraforge.base.text.tokens import tokenize, tokenize_columns
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.alignment import aligned_scores
+from paraforge.corpus.scoring.alignment import aligned_scores, directions_of
 from paraforge.corpus.scoring.repetition import repeated_shares
 from paraforge.corpus.scoring.word_scorer import COSINE_SHARE, DESCRIPTION, LENGTH_POWER, VECTORS, WordScorer
 
@@ -36,7 +36,7 @@ def test_a_score_is_the_formula(texts: list[str]) -> None:
     half = len(texts) // 2
     columns = tokenize_columns(pa.array(texts[:half]), pa.array(texts[half : 2 * half]))
     vectors = scorer.vectors.of_words(columns[0].vocabulary)
-    aligned = aligned_scores(*columns, vectors)
+    aligned = aligned_scores(*columns, *directions_of(vectors))
     repeated = repeated_shares(*columns)
     for row, found in enumerate(scorer.scores(*columns).tolist()):
         sides = [column.row(row) for column in columns]

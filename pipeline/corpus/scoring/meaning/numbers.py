@@ -48,6 +48,8 @@ def number_of(token: str) -> tuple[float, float]:
     """
     if token in _WORDS:
         return _WORDS[token], 0.0
+    if token.isalpha():  # most words
+        return math.nan, _MULTIPLIERS.get(token.removesuffix("s"), 0.0)
     token = token.lstrip("-+")
     if not any(character.isdecimal() for character in token):
         first, _, rest = token.partition("-")

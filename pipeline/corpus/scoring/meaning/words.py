@@ -36,6 +36,9 @@ PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"pe
 """Who a pronoun points to, 1 to 6: I, we, you, he, she, they."""
 _FUNCTION: Final = frozenset(_LISTS["links"]) | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
 _IRREGULAR: Final = dict(pair.split("=") for pair in _LISTS["irregular"])
+_INFLEXIONS: Final = ("ingly", "edly", "ing", "ed", "ly")
+_VOWELS: Final = frozenset("aeiouy")
+_PREFIXES: Final = ("un", "in", "im", "il", "ir", "dis", "non-", "non")
 _KINDS: Final = (np.uint32, np.int32, np.uint8, np.float64, np.int8, np.float64, np.int32)
 # A shard has some 30,000.
 _MOST_WORDS: Final = 500_000
@@ -60,11 +63,12 @@ def stem(word: str) -> str:
         word = word[:-2]
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
-    for ending in ("ingly", "edly", "ing", "ed", "ly"):
-        rest = word[: -len(ending)]
-        if word.endswith(ending) and len(rest) > 2 and any(letter in "aeiouy" for letter in rest):
-            word = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
-            break
+    if word.endswith(_INFLEXIONS):
+        for ending in _INFLEXIONS:
+            rest = word[: -len(ending)]
+            if word.endswith(ending) and len(rest) > 2 and not _VOWELS.isdisjoint(rest):
+                word = rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+                break
     if word.endswith("ied"):
         word = word[:-3] + "y"
     return (
@@ -96,9 +100,10 @@ def antonyms() -> dict[str, frozenset[str]]:
 def without_affix(word: str) -> str | None:
     """The word without a negative affix, a word of its own only perhaps: `happy` of `unhappy`, `careful` of
     `careless`; None without such an affix."""
-    for prefix in ("un", "in", "im", "il", "ir", "dis", "non-", "non"):
-        if word.startswith(prefix) and len(word) > len(prefix) + 2:
-            return word[len(prefix) :]
+    if word.startswith(_PREFIXES):
+        for prefix in _PREFIXES:
+            if word.startswith(prefix) and len(word) > len(prefix) + 2:
+                return word[len(prefix) :]
     return word[:-4] + "ful" if word.endswith("less") and len(word) > 6 else None
 
 
@@ -115,13 +120,12 @@ def negated_by_affix(word: str) -> bool:
     return stem(rest) in antonyms()
 
 
-@lru_cache(maxsize=1 << 16)
 def _about(word: str) -> tuple[int, float, int, float]:
     """Properties, number, person and magnitude of a word."""
     # `no. 5` is number 5.
     word = word if word == NUMBER_SIGN else word.rstrip(".") or word
     value, magnitude = number_of(word)
-    letters = any(character.isalnum() for character in word)
+    letters = word.isalpha() or any(character.isalnum() for character in word)
     properties = CONTENT * (letters and word not in _FUNCTION)
     properties |= NEGATION * (word in NEGATIONS) | DENIAL * (stem(word) in _DENIALS or word in _DENIALS)
     properties |= AFFIXED * negated_by_affix(word) | CLAUSE * (word in _CLAUSES)

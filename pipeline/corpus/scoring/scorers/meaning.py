@@ -62,7 +62,7 @@ class Meaning(Scorer):
         from paraforge.corpus.scoring.meaning.words import WordBook
 
         self._book = WordBook()
-        self._vectors = (scorer or WordScorer.open(DIRECTORY)).vectors
+        self._scorer = scorer or WordScorer.open(DIRECTORY)
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Meaning:
@@ -72,12 +72,11 @@ class Meaning(Scorer):
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """int16, and float32 0 to 1; `contradiction` is null where a side has no token."""
         # Imported here, as numba takes a second: all that reads a schema imports the scorers.
-        from paraforge.corpus.scoring.alignment import directions_of
         from paraforge.corpus.scoring.meaning.contradiction import contradiction
         from paraforge.corpus.scoring.meaning.signs import signs_of
 
         first, second = pairs.reference_tokens, pairs.translation_tokens
-        directions, _ = directions_of(self._vectors.of_words(first.vocabulary))
+        _, directions, _ = self._scorer.of_words(first.vocabulary)
         signs, counts = signs_of(first, second, *self._book.numbered(first.vocabulary), directions)
         empty = (first.lengths == 0) | (second.lengths == 0)
         arrays = [*(pa.array(column) for column in counts.T), pa.array(contradiction(signs), mask=empty)]

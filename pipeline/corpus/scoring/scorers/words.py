@@ -174,6 +174,15 @@ class OfCorpus:
         """Whether a word that is not known says something: of a small corpus alone it does not."""
         return self._general is not None or len(self._counts.words) >= FEWEST_WORDS
 
+    def unknown(self, pairs: Pairs) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the words of translations that neither corpus, general scorer nor own reference has: row and
+        vocabulary number of each."""
+        key = (OfCorpus, id(self._counts), id(self._general))
+        if key not in pairs.once:
+            pairs.once[key] = pairs.unknown_words(self.knows(pairs.vocabulary))
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] = pairs.once[key]
+        return found
+
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
         """Whether the references or the general scorer have each of the words, a pyarrow string array."""
         known = pc.is_in(words, value_set=self._counts.words).to_numpy(zero_copy_only=False)
@@ -212,7 +221,7 @@ class UnknownWords(OfCorpus, Scorer):
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
         """float32, 0 to 1; null as said."""
-        row, _ = pairs.unknown_words(self.knows(pairs.vocabulary))
+        row, _ = self.unknown(pairs)
         missing = (pairs.translation_words == 0) | (not self.knows_enough)
         return {"unknown_words": pa.array(_share_of_words(pairs, row), mask=missing)}
 
@@ -271,7 +280,7 @@ class CopiedWords(OfCorpus, Scorer):
         """float32, 0 to 1; null without a foreign side, or where the translation has no word."""
         from paraforge.base.text.tokens import tokenize_column
 
-        row, word = pairs.unknown_words(self.knows(pairs.vocabulary))
+        row, word = self.unknown(pairs)
         foreign = tokenize_column(pairs.source_text.take(pa.array(rows := np.unique(row))))
         places = pc.index_in(pa.array(foreign.vocabulary, pa.string()), value_set=pairs.vocabulary)
         ids = places.fill_null(-1).to_numpy()[foreign.ids]
