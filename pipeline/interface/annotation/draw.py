@@ -1,26 +1,23 @@
 """The pairs that people grade: N from each band of the paraphrase score, drawn with a seed."""
 
-from collections.abc import Iterator, Sequence
+# ruff: noqa: S608 - names and paths are quoted
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
-from paraforge.base.progress import progress
-from paraforge.base.shards.lineage import LINEAGE, sampling_keys
-from paraforge.corpus.publication.datasets import Dataset, open_file, open_publication
-from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import BANDS, Moments, band_of
+from paraforge.corpus.publication.datasets import Dataset, open_publication
+from paraforge.corpus.statistics.counts import BAND_EDGES, BANDS, Moments
+from paraforge.interface.query.database import fetch, open_database, rows_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 PAIRS_PER_BAND = 100
 SEED = 1
-_BATCH_ROWS = 1 << 17
-_SCORES = ("paraphrase_score", "overlap_3")
 _NEEDED = ("source", "line", "reference", "translation", "paraphrase_score")
 _SHOWN = (*_NEEDED, "rank", "overlap_3", "rejected")
 
@@ -77,23 +74,6 @@ class Draw:
     pairs: list[DrawnPair]
 
 
-@dataclass
-class _Candidates:
-    """The rows with the smallest keys of one band so far: key, file and row within the file."""
-
-    keys: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    files: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def add(self, keys: npt.NDArray[np.uint64], file: int, rows: npt.NDArray[np.int64], most: int) -> None:
-        """Take rows of a file in, and keep the ``most`` smallest keys."""
-        merged = np.concatenate([self.keys, keys])
-        order = np.argsort(merged, kind="stable")[:most]
-        self.keys = merged[order]
-        self.files = np.concatenate([self.files, np.full(len(keys), file)])[order]
-        self.rows = np.concatenate([self.rows, rows])[order]
-
-
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
     """The published corpus in ``directory`` and, by default, the rejected pairs next to it.
 
@@ -123,93 +103,75 @@ def origin_of(datasets: Sequence[Dataset], corpus: Path) -> Origin:
 def draw_pairs(datasets: Sequence[Dataset], corpus: Path, per_band: int, seed: int) -> Draw:
     """Draw ``per_band`` pairs of each band uniformly without replacement; all where a band has no more.
 
-    Scores and lineage are read batch by batch, text only of the row groups that have a drawn pair. The same
-    corpus and seed give the same pairs, however the corpus is cut into files.
+    The pairs with the smallest hashes of lineage and seed are drawn: the same corpus and seed give the same
+    pairs, however the corpus is cut into files.
 
     datasets: see :func:`open_for_annotation`. corpus: the directory as the user gave it.
     per_band: at least 1.
 
-    Raises InputError: no pair is in any band, or a file is damaged.
+    Raises InputError if no pair is in any band, or a file is damaged.
     """
     if per_band < 1:
-        raise ValueError("a sample has at least one pair a band")
-    files = [(dataset, path) for dataset in datasets for path in dataset.files]
-    bands = [BandFigures() for _ in BANDS]
-    candidates = [_Candidates() for _ in BANDS]
-    total = sum(dataset.rows for dataset in datasets)
-    with progress(total=total, unit="pairs", description="draw") as bar:
-        for number, (dataset, path) in enumerate(files):
-            wanted = [name for name in (*LINEAGE, *_SCORES) if name in dataset.schema.names]
-            start = 0
-            for batch in _batches(path, wanted):
-                check_interrupt()
-                _scan(batch, number, start, seed, per_band, bands, candidates)
-                start += batch.num_rows
-                bar.update(batch.num_rows)
-    if not any(band.pairs for band in bands):
-        raise InputError(
-            "no pair has a paraphrase score within (-0.1, 1.0]: there is nothing to grade", corpus
-        )
-    texts: dict[tuple[int, int], dict[str, Any]] = {}
-    for number, (dataset, path) in enumerate(files):
-        chosen = np.concatenate([band.rows[band.files == number] for band in candidates])
-        wanted = [name for name in _SHOWN if name in dataset.schema.names]
-        texts.update({(number, row): pair for row, pair in _rows(path, np.sort(chosen), wanted)})
-    pairs = [
-        _pair(index, texts[file, row])
-        for index, band in enumerate(candidates)
-        for file, row in zip(band.files.tolist(), band.rows.tolist(), strict=True)
+        raise ValueError("a sample needs at least one pair per band")
+    parts = [
+        f"SELECT {_columns(one)}, filename AS file, file_row_number AS row "
+        f"FROM {rows_of(one.files, 'filename = true', 'file_row_number = true')}"
+        for one in datasets
+        if one.files
     ]
+    if not parts:
+        raise InputError("the corpus has no pairs: there is nothing to grade", corpus)
+    with open_database([]) as connection:
+        found = fetch(
+            connection,
+            f"SELECT {_band('paraphrase_score')} AS band, count(*) AS pairs, count(overlap_3) AS overlaps, "
+            "coalesce(sum(overlap_3::DOUBLE), 0) AS total, "
+            "coalesce(sum(overlap_3::DOUBLE * overlap_3::DOUBLE), 0) AS squares, "
+            "arg_min(struct_pack(file, row), "
+            f"md5_number_lower(concat_ws(chr(0), source, line, rank, {seed})), {per_band}) AS places "
+            f"FROM ({' UNION ALL '.join(parts)}) GROUP BY band HAVING band IS NOT NULL ORDER BY band",
+        ).to_pylist()
+        if not found:
+            message = "no pair has a paraphrase score within (-0.1, 1.0]: there is nothing to grade"
+            raise InputError(message, corpus)
+        places = [(band["band"], place["file"], place["row"]) for band in found for place in band["places"]]
+        texts = _read(connection, datasets, places)
+    bands = [BandFigures() for _ in BANDS]
+    for band in found:
+        moments = Moments(band["overlaps"], band["total"], band["squares"])
+        bands[band["band"]] = BandFigures(band["pairs"], moments)
+    pairs = [DrawnPair(band=band, **texts[file, row]) for band, file, row in places]
     return Draw(origin_of(datasets, corpus), seed, per_band, bands, pairs)
 
 
-def _batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    with open_file(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-            yield pa.Table.from_batches([batch])
+def _columns(dataset: Dataset) -> str:
+    """Select what a pair needs; a column that the dataset lacks is NULL, and the rank 0."""
+    known = {name: name if name in dataset.schema.names else "NULL" for name in _SHOWN}
+    known["rank"] = f"coalesce({known['rank']}, 0)"
+    known["overlap_3"] = f"nullif({known['overlap_3']}::FLOAT, 'nan'::FLOAT)"
+    return ", ".join(f"{value} AS {name}" for name, value in known.items())
 
 
-def _scan(
-    table: pa.Table,
-    file: int,
-    start: int,
-    seed: int,
-    per_band: int,
-    bands: list[BandFigures],
-    candidates: list[_Candidates],
-) -> None:
-    scores, unknown = numbers(table["paraphrase_score"])
-    band_numbers = np.where(unknown, -1, band_of(np.where(unknown, 0, scores)))
-    if "overlap_3" in table.column_names:
-        overlaps, no_overlap = numbers(table["overlap_3"])
-    else:
-        overlaps, no_overlap = np.zeros(table.num_rows), np.ones(table.num_rows, bool)
-    keys = sampling_keys(table, seed)
-    for index, (figures, chosen) in enumerate(zip(bands, candidates, strict=True)):
-        rows = np.flatnonzero(band_numbers == index)
-        known = overlaps[rows[~no_overlap[rows]]].astype(np.float64)
-        figures.pairs += len(rows)
-        figures.overlap.add(Moments.of(known))
-        chosen.add(keys[rows], file, rows + start, per_band)
+def _band(score: str) -> str:
+    """Give the number of a score's band in SQL; rounding may lift the cosine of equal averages over 1."""
+    edges = [f"'{edge}'::FLOAT" for edge in BAND_EDGES]
+    cases = [f"WHEN least({score}, 1) <= {high} THEN {band}" for band, high in enumerate(edges[1:])]
+    none = f"{score} IS NULL OR isnan({score}) OR {score} <= {edges[0]}"
+    return f"CASE WHEN {none} THEN NULL {' '.join(cases)} END"
 
 
-def _rows(
-    path: Path, rows: npt.NDArray[np.int64], columns: Sequence[str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read single rows of a file: ``rows`` sorted."""
-    if not len(rows):
-        return
-    with open_file(path) as file:
-        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        ends = np.cumsum(sizes)
-        groups = np.searchsorted(ends, rows, side="right")
-        for group in np.unique(groups).tolist():
-            here = rows[groups == group]
-            begin = int(ends[group]) - sizes[group]
-            table = file.read_row_group(group, columns=list(columns), use_threads=False)
-            yield from zip(here.tolist(), table.take(here - begin).to_pylist(), strict=True)
-
-
-def _pair(band: int, row: dict[str, Any]) -> DrawnPair:
-    values = {name: row.get(name) for name in _SHOWN}
-    return DrawnPair(band=band, **values | {"rank": values["rank"] or 0})
+def _read(
+    connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset], places: list[tuple[int, str, int]]
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Read single rows, by file and row of the file."""
+    texts = {}
+    for dataset in datasets:
+        for path in dataset.files:
+            rows = [str(row) for _, file, row in places if file == str(path)]
+            if rows:
+                relation = rows_of([path], "file_row_number = true")
+                sql = f"SELECT {_columns(dataset)}, file_row_number AS row FROM {relation} "
+                sql += f"WHERE file_row_number IN ({', '.join(rows)})"
+                for pair in fetch(connection, sql).to_pylist():
+                    texts[str(path), pair.pop("row")] = pair
+    return texts

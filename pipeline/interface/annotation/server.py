@@ -1,4 +1,6 @@
-"""The web pages on which annotators grade pairs; every page works as a plain form, without scripts."""
+"""The web pages on which annotators grade pairs."""
+
+from __future__ import annotations
 
 import hashlib
 import logging
@@ -7,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
 
@@ -19,7 +21,10 @@ from paraforge.interface.annotation.store import (
     Annotator,
     Answer,
 )
-from paraforge.interface.web.security import HostPolicy, Page, make_app, problem_page
+from paraforge.interface.web.serving import HostPolicy, make_app, problem_page
+
+if TYPE_CHECKING:
+    from paraforge.interface.web.serving import Page
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +64,7 @@ class Session:
 
 def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     """The application of one database."""
-    app = make_app(__name__, policy)
+    app = make_app("annotate", policy)
     bands = [pair.band for pair in store.draw.pairs]
 
     @lru_cache(maxsize=256)
@@ -78,7 +83,6 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
             "total": len(bands),
             "corpus": store.draw.origin.name,
             "identity": store.identity,
-            "reassurance": "Your saved answers are still there.",
         }
 
     @app.get("/")
@@ -104,7 +108,17 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     @app.get("/annotators/<int:number>/pairs/<int:place>")
     def grade(number: int, place: int) -> Page:
         session = session_of(number)
-        return _grade_page(store, session, place, session.answers.get(session.pair_at(place), Answer()))
+        pair = session.pair_at(place)
+        return render_template(
+            "grade.html",
+            annotator=session.annotator,
+            place=place,
+            pair=store.draw.pairs[pair - 1],
+            answer=session.answers.get(pair, Answer()),
+            questions=(PARAPHRASE, FLUENCY),
+            longest=LONGEST_COMMENT,
+            finished=session.next_place is None,
+        )
 
     @app.post("/annotators/<int:number>/pairs/<int:place>")
     def save(number: int, place: int) -> Page:
@@ -114,19 +128,12 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
         store.record(number, pair, answer)
         session = session_of(number)
         action = request.form.get("action", "next")
-        by_script = request.accept_mimetypes.best == "application/json"
         if action == "next" and not answer.complete:
-            problem = "Both grades are needed to continue."
-            if by_script:
-                return app.make_response((jsonify(problem=problem), 422))
-            return _grade_page(store, session, place, answer, problem), 422
+            return app.make_response((jsonify(problem="Both grades are needed to continue."), 422))
         places = {"next": session.next_after(place), "previous": max(place - 1, 1), "draft": place}
         if action not in places:
             abort(400, "There is no such action.")
-        address = _address(session, places[action])
-        if by_script:
-            return jsonify(address=address, graded=session.annotator.graded)
-        return redirect(address, 303)
+        return jsonify(address=_address(session, places[action]), graded=session.annotator.graded)
 
     @app.post("/annotators/<int:number>/undo")
     def undo(number: int) -> Page:
@@ -160,22 +167,6 @@ def _address(session: Session, place: int | None) -> str:
     if place is None:
         return url_for("answers", number=number)
     return url_for("grade", number=number, place=place)
-
-
-def _grade_page(
-    store: AnnotationStore, session: Session, place: int, answer: Answer, problem: str = ""
-) -> str:
-    return render_template(
-        "grade.html",
-        annotator=session.annotator,
-        place=place,
-        pair=store.draw.pairs[session.pair_at(place) - 1],
-        answer=answer,
-        problem=problem,
-        questions=(PARAPHRASE, FLUENCY),
-        longest=LONGEST_COMMENT,
-        finished=session.next_place is None,
-    )
 
 
 def _answer_of_form() -> Answer:

@@ -1,5 +1,5 @@
 """A score's histogram: its scale, with bins and steps of its handles, and outlines for a picture 1,000 wide
-and 100 high of all pairs, kept ones and wrong ones."""
+and 100 high of all pairs, kept pairs and mismatched pairs."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,12 @@ import numpy.typing as npt
 from paraforge.corpus.scorer import Scale
 
 _FEWEST_BINS = 40
-# Outside of these quantiles are outliers: the first and the last bin have them.
+# Outside of these quantiles are outliers: they are counted in the first and the last bin.
 _QUANTILES = (0.001, 0.999)
-_ROUND = (5.0, 2.0, 1.0)
 
 
 def scale_of(values: npt.NDArray[Any], low: float, high: float, integer: bool) -> Scale:
-    """A scale with round edges, 40 to 200 bins; scores within 0 and 1 get the whole of that range.
+    """Choose a scale with round edges and 40 to 200 bins; scores from 0 to 1 get the whole of that range.
 
     values: a sample of the scores, none of them missing. low, high: the smallest and the largest of all.
     integer: whether scores are whole numbers: then a bin is one or several of them.
@@ -37,24 +36,20 @@ def scale_of(values: npt.NDArray[Any], low: float, high: float, integer: bool) -
         last = min(last, 1.0) if high <= 1 + 1e-5 else last
     if last - first <= 1e-6 * max(1.0, abs(last)):
         first, last = first - 0.5, last + 0.5
-    width = round_width((last - first) / _FEWEST_BINS)
+    width = _round_width((last - first) / _FEWEST_BINS)
     first, last = math.floor(first / width + 1e-6) * width, math.ceil(last / width - 1e-6) * width
     return Scale(round(first, 10), round(last, 10), max(2, round((last - first) / width)))
 
 
-def round_width(width: float) -> float:
-    """The largest of 1, 2, 5, 10, 20, ... and their tenths, hundredths, ... that is not above ``width``."""
+def _round_width(width: float) -> float:
+    """Return the largest of 1, 2, 5, 10, ... and their tenths, hundredths, ... that is at most ``width``."""
     power = 10.0 ** math.floor(math.log10(width))
-    return next(factor * power for factor in _ROUND if factor * power <= width * (1 + 1e-9))
+    return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= width * (1 + 1e-9))
 
 
 def handle_step(scale: Scale, integer: bool) -> float:
-    """How far a handle moves at a time: half a bin, or the smallest whole number of a bin."""
-    width = (scale.high - scale.low) / scale.bins
-    return 1.0 if integer else round(width / 2, 10)
-
-
-WIDTH, HEIGHT = 1000.0, 100.0
+    """Return how far a handle moves at a time: half a bin, or 1 for whole numbers."""
+    return 1.0 if integer else round((scale.high - scale.low) / scale.bins / 2, 10)
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Outlines:
 
     all: pairs that came to selection. kept: within the bounds, pairs that nothing rejects.
     gained: outside, pairs that would be kept if the bounds let them in.
-    wrong: wrong pairs, as a line; empty where there are none.
+    wrong: mismatched pairs, as a line; empty without them.
     """
 
     all: str
@@ -78,23 +73,21 @@ def outlines(
     passing: Sequence[int],
     low: float | None,
     high: float | None,
-    wrong: Sequence[int] = (),
+    wrong: Sequence[float] = (),
 ) -> Outlines:
-    """Outlines of a histogram; heights are as the square root of counts, so that small bins can be seen.
+    """Draw a histogram; heights are as the square root of counts, so that small bins can be seen.
 
-    scale: of the score. totals: pairs a bin. passing: of these, the ones that no other score rejects.
-    low, high: the bounds.
-    wrong: wrong pairs a bin; drawn as high as the highest bin of all.
+    totals: pairs in each bin. passing: those that no other score rejects. low, high: the bounds.
+    wrong: mismatched pairs in each bin; drawn as high as the highest bin of all.
     """
     most = max(totals, default=0)
     width = (scale.high - scale.low) / scale.bins
     # Whole numbers are in the middle of their bins.
-    reach = width / 2 if scale.low != int(scale.low) and scale.low * 2 == int(scale.low * 2) else 0.0
+    reach = width / 2 if scale.low % 1 == 0.5 else 0.0
     inside = (-math.inf if low is None else low - reach, math.inf if high is None else high + reach)
     kept, gained, everything = [], [], []
     for bin, (total, passes) in enumerate(zip(totals, passing, strict=True)):
         left, right = scale.low + bin * width, scale.low + (bin + 1) * width
-        # The outermost bins have the outliers, too.
         everything.append((left, right, total))
         start, end = max(left, inside[0]), min(right, inside[1])
         if start < end:
@@ -108,24 +101,24 @@ def outlines(
 
 
 def _x(scale: Scale, value: float) -> str:
-    return f"{WIDTH * (value - scale.low) / (scale.high - scale.low):.1f}"
+    return f"{1000 * (value - scale.low) / (scale.high - scale.low):.1f}"
 
 
-def _y(count: int, most: int) -> str:
-    return f"{HEIGHT - (HEIGHT - 4) * math.sqrt(count / most):.1f}"
+def _y(count: float, most: float) -> str:
+    return f"{100 - 96 * math.sqrt(count / most):.1f}"
 
 
 def _bars(scale: Scale, bars: Iterable[tuple[float, float, int]], most: int) -> str:
     return "".join(
-        f"M{_x(scale, left)} {HEIGHT:g}V{_y(count, most)}H{_x(scale, right)}V{HEIGHT:g}Z"
+        f"M{_x(scale, left)} 100V{_y(count, most)}H{_x(scale, right)}V100Z"
         for left, right, count in bars
         if count and right - left > 1e-9
     )
 
 
-def _line(counts: Sequence[int]) -> str:
+def _line(counts: Sequence[float]) -> str:
     most = max(counts, default=0)
     if not most:
         return ""
-    step = WIDTH / len(counts)
+    step = 1000 / len(counts)
     return "M" + " ".join(f"{(bin + 0.5) * step:.1f} {_y(count, most)}" for bin, count in enumerate(counts))

@@ -1,140 +1,338 @@
-"""The pairs that are shown: drawn by what becomes of them, read from the files, found by their text."""
+"""The pairs of a published corpus in a temporary DuckDB table: counted, drawn and searched under tests."""
 
-# ruff: noqa: S608 - names and paths are quoted, the text is a parameter
+# ruff: noqa: S608 - names are quoted, numbers are our own, the text is a parameter
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from paraforge.base.shards.pool import in_order
-from paraforge.base.shards.resources import available_cores
-from paraforge.interface.browse.counting import Count, Counter, Look
-from paraforge.interface.browse.prepared import PreparedCorpus
-from paraforge.interface.browse.rules import KEPT, Rules
-from paraforge.interface.query.database import fetch, identifier, rows_of
+from paraforge.base.errors import InputError
+from paraforge.base.files import unfinished_paths
+from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
+from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
+from paraforge.corpus.scorer import Scale
+from paraforge.corpus.scoring.wrong_pairs import RIGHT
+from paraforge.corpus.selection.filters import SCORES
+from paraforge.corpus.selection.filters.language import LANGUAGES
+from paraforge.intake.bitext.block import REASONS
+from paraforge.interface.browse.histogram import scale_of
+from paraforge.interface.browse.rules import Test
+from paraforge.interface.query.database import (
+    explained,
+    fetch,
+    identifier,
+    literal,
+    open_database,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     import duckdb
 
-TEXTS = ("reference", "translation", "source_text")
+SAMPLE = 200_000
+"""Histograms of larger corpora are drawn from a sample of about so many pairs; counts are exact."""
+FAILED = "(failed)"
+_MEMORY = "1GB"
+_TEXTS = ("reference", "translation", "source_text")
+_LINEAGE = {"line", "first_row"}
 _SEARCHES = 4
-Rows = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
 
 
-def drawn_rows(
-    counter: Counter, rules: Rules, look: Look, count: Count, ranks: Sequence[int], wanted: int, seed: int
-) -> Rows:
-    """Rows drawn uniformly and without replacement from the pairs that have one of the ranks.
+class Pairs:
+    """All pairs of a publication, kept and rejected; used by several threads.
 
-    counter, rules, look, count: the count that they were counted in.
-    ranks: by place; the last is that of kept pairs. wanted: how many; all where there are fewer.
-    seed: of the draw.
+    The table ``prepared.pairs`` is in a temporary file. Its columns: ``row``, counted over all files;
+    ``fate``, the reason of a rejected pair, :data:`FAILED`, or empty for a kept one; ``source``; 32-bit
+    scores, NULL where missing; flags, languages and tenths.
+
+    scales: of each score that is not the same for all pairs. ranges: the least and the greatest of each.
+    incomplete: scores that pairs lack which came to selection. flags: those that some pair has.
+    sources: names. columns: those of the table.
     """
-    of_block = count.ranks[:, list(ranks)].sum(axis=1)
-    ends = np.cumsum(of_block)
-    total = int(ends[-1]) if len(ends) else 0
-    places = np.random.default_rng(seed).choice(total, min(wanted, total), replace=False)
-    values = [KEPT if rank == len(rules.reasons) else rank for rank in ranks]
-    found = []
-    for block in np.unique(np.searchsorted(ends, places, side="right")).tolist():
-        begin = ends[block] - of_block[block]
-        here = places[(places >= begin) & (places < ends[block])] - begin
-        start, judged, _ = counter.judged(rules, look, block)
-        found.append(start + np.flatnonzero(np.isin(judged, values))[here])
-    rows = np.concatenate(found) if found else np.zeros(0, np.int64)
-    return np.random.default_rng(seed).permutation(rows)
 
-
-def nearest_rows(counter: Counter, rules: Rules, look: Look, score: int, wanted: int) -> tuple[Rows, Rows]:
-    """Kept pairs nearest to being rejected for a score; pairs rejected for it alone nearest to being kept.
-
-    A bound that rejects nobody does not count; without any that does, the lowest scores are the nearest.
-    """
-    least, most = counter.corpus.ranges[counter.corpus.layout.scores[score]]
-    bounds = [(float(test.low), float(test.high)) for test in rules.tests if test.score == score]
-    low = max([low for low, _ in bounds if low > least], default=-np.inf)
-    high = min([high for _, high in bounds if high < most], default=np.inf)
-    if not (np.isfinite(low) or np.isfinite(high)):
-        low = least
-
-    def block(index: int) -> list[tuple[npt.NDArray[np.float64], Rows]]:
-        start, ranks, only = counter.judged(rules, look, index)
-        values = counter.corpus.scores[score, start : start + len(ranks)].astype(np.float64)
-        distance = np.fmin(np.abs(values - low), np.abs(values - high))
-        found = []
-        for chosen in (ranks == KEPT, (only == score) & (ranks > 0)):
-            rows = np.flatnonzero(chosen & np.isfinite(distance))
-            rows = rows[_smallest(distance[rows], wanted)]
-            found.append((distance[rows], start + rows))
-        return found
-
-    nearest = [(np.zeros(0), np.zeros(0, np.int64)) for _ in range(2)]
-    for parts in in_order(block, counter.blocks, available_cores()):
-        for place, (distance, rows) in enumerate(parts):
-            distances = np.concatenate([nearest[place][0], distance])
-            order = np.argsort(distances, kind="stable")[:wanted]
-            nearest[place] = (distances[order], np.concatenate([nearest[place][1], rows])[order])
-    return nearest[0][1], nearest[1][1]
-
-
-def _smallest(values: npt.NDArray[np.float64], wanted: int) -> npt.NDArray[np.intp]:
-    """Places of the smallest values, rising; of equal ones the first."""
-    if len(values) > wanted:
-        limit = np.partition(values, wanted - 1)[wanted - 1]
-        places = np.flatnonzero(values <= limit)
-        return places[np.argsort(values[places], kind="stable")[:wanted]]
-    return np.argsort(values, kind="stable")
-
-
-class PairReader:
-    """Reads and searches the text of pairs by a locked database; used by several threads."""
-
-    def __init__(self, corpus: PreparedCorpus, connection: duckdb.DuckDBPyConnection) -> None:
-        self.corpus = corpus
+    def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
+        """Raises InputError if a file is damaged, or a corpus has no pairs."""
         self.connection = connection
+        self.files = [(path, one) for one in datasets for path in one.files]
+        self.schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])
+        types = {field.name: field.type for field in self.schema}
+        self._scores = [
+            name
+            for name, kind in types.items()
+            if (pa.types.is_float32(kind) or (pa.types.is_integer(kind) and kind.bit_width <= 32))
+            and name in SCORES
+            and name not in _LINEAGE
+        ]
+        flags = [name for name, kind in types.items() if pa.types.is_boolean(kind)]
+        kinds = dict.fromkeys(self._scores, "FLOAT") | dict.fromkeys(flags, "BOOLEAN")
+        kinds |= {name: "VARCHAR" for name in LANGUAGES if name in types}
+        kinds |= {name: "TINYINT" for name in types if name.endswith("_decile")}
+        self.columns = list(kinds)
+        self.ends = self._fill(datasets, kinds)
+        self.sources = [row[0] for row in self.rows("SELECT DISTINCT source FROM prepared.pairs ORDER BY 1")]
+        self.integers = {name for name, kind in types.items() if pa.types.is_integer(kind)}
+        sides = [f"{side}({identifier(name)})" for side in ("min", "max") for name in self._scores]
+        marks = [f"bool_or({identifier(name)})" for name in flags]
+        self.total, *found = self.rows(
+            f"SELECT {', '.join(['count(*)', *sides, *marks])} FROM prepared.pairs"
+        )[0]
+        limits = zip(self._scores, found, found[len(self._scores) :], strict=False)
+        self.ranges = {name: (low, high) for name, low, high in limits if low is not None and low < high}
+        self.flags = [name for name, one in zip(flags, found[2 * len(self._scores) :], strict=True) if one]
+        part = f"WHERE hash(row) % {self.total} < {SAMPLE}" if self.total > SAMPLE else ""
+        self.rows(f"CREATE TABLE prepared.sample AS SELECT * FROM prepared.pairs {part}")
+        self.scales = {name: self._scale(name) for name in self.ranges}
+        gaps = [f"bool_or({identifier(name)} IS NULL)" for name in self.scales]
+        came = self.rows(
+            f"SELECT {', '.join([*gaps, 'true'])} FROM prepared.pairs WHERE NOT {left_out(REASONS)}"
+        )
+        self.incomplete = {name for name, one in zip(self.scales, came[0], strict=False) if one}
+        self._found: dict[str, int] = {}
         self._lock = Lock()
-        self._found: dict[str, npt.NDArray[np.bool_]] = {}
 
-    def read(self, rows: Rows) -> list[dict[str, Any]]:
-        """All columns of the given rows, in their order."""
-        files = np.searchsorted(self.corpus.ends, rows, side="right")
-        found: dict[int, dict[str, Any]] = {}
-        for file in np.unique(files).tolist():
-            _, path = self.corpus.files[file]
-            begin = int(self.corpus.ends[file - 1]) if file else 0
-            numbers = ", ".join(str(row - begin) for row in rows[files == file].tolist())
-            table = fetch(
-                self.connection.cursor(),
-                f"SELECT * FROM {rows_of([path], 'file_row_number = true')} "
-                f"WHERE file_row_number IN ({numbers})",
+    def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> npt.NDArray[np.int64]:
+        """Read every file; returns the number of rows before each, and of all."""
+        listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
+        self.rows(f"CREATE TABLE prepared.pairs (row BIGINT, source VARCHAR, fate VARCHAR, {listed})")
+        ends = [0]
+        with progress(total=sum(one.rows for one in datasets), unit="pairs", description="read") as bar:
+            for dataset in datasets:
+                present = set(dataset.schema.names)
+                values = [_value(name, kind) if name in present else "NULL" for name, kind in kinds.items()]
+                rejected = "coalesce(rejected, '')" if "rejected" in present else "''"
+                failed = f"if(failed IS NULL, {rejected}, '{FAILED}')" if "failed" in present else rejected
+                wanted = ", ".join(["source", failed, *values])
+                listed_files = dataset.manifest.files if dataset.manifest else []
+                for path, file in zip(dataset.files, listed_files, strict=True):
+                    check_interrupt()
+                    rows = self.rows(
+                        f"INSERT INTO prepared.pairs SELECT {ends[-1]} + file_row_number, {wanted} "
+                        f"FROM {rows_of([path], 'file_row_number = true')}"
+                    )[0][0]
+                    if rows != file.rows:
+                        message = f"damaged: it has {rows:,} rows, the manifest says {file.rows:,}"
+                        raise InputError(message, path, remedy=PUBLISH_AGAIN)
+                    ends.append(ends[-1] + rows)
+                    bar.update(rows)
+        return np.array(ends, np.int64)
+
+    def _scale(self, name: str) -> Scale:
+        column = identifier(name)
+        values = self.arrays(f"SELECT {column} FROM prepared.sample WHERE {column} IS NOT NULL")[name]
+        # A score that few pairs have may be missing from the sample.
+        values = values if len(values) else np.array(self.ranges[name])
+        return scale_of(values, *self.ranges[name], name in self.integers)
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """Run a statement; returns its rows."""
+        with explained():
+            return self.connection.cursor().execute(sql, parameters).fetchall()
+
+    def arrays(self, sql: str) -> dict[str, Array]:
+        """Run a query; returns its columns, with NaN for a missing score."""
+        with explained():
+            found = self.connection.cursor().execute(sql).fetchnumpy()
+        return {
+            name: np.ma.filled(values, np.nan) if values.dtype.kind == "f" else values
+            for name, values in found.items()
+        }
+
+    def looked_at(self, sources: Sequence[str], text: str) -> str:
+        """Give a condition in SQL for pairs of some sources, all if none is named, with a text in a side.
+
+        Case does not matter. The rows of the last few texts are kept.
+        """
+        conditions = [f"source IN ({', '.join(map(literal, sources))})"] if sources else []
+        if text:
+            with self._lock:
+                if text not in self._found:
+                    self._search(text)
+                conditions.append(f"row IN (SELECT row FROM prepared.found_{self._found[text]})")
+        return " AND ".join(conditions) or "true"
+
+    def _search(self, text: str) -> None:
+        number = max(self._found.values(), default=0) + 1
+        self.rows(f"CREATE TABLE prepared.found_{number} (row BIGINT)")
+        for begin, (path, dataset) in zip(self.ends[:-1].tolist(), self.files, strict=True):
+            columns = [identifier(name) for name in _TEXTS if name in dataset.schema.names]
+            condition = " OR ".join(f"contains(lower({column}), lower(?))" for column in columns)
+            self.rows(
+                f"INSERT INTO prepared.found_{number} SELECT {begin} + file_row_number "
+                f"FROM {rows_of([path], 'file_row_number = true')} WHERE {condition}",
+                [text] * len(columns),
             )
+        if len(self._found) >= _SEARCHES:
+            oldest = self._found.pop(next(iter(self._found)))
+            self.rows(f"DROP TABLE prepared.found_{oldest}")
+        self._found[text] = number
+
+    def count(self, judged: Judged, where: str) -> list[tuple[int, str, bool, int]]:
+        """Count pairs by rank, source, and whether they were kept when the corpus was published."""
+        return self.rows(
+            f"SELECT {judged.rank} AS place, source, fate = '' AS was, count(*) "
+            f"FROM prepared.pairs WHERE {where} GROUP BY ALL"
+        )
+
+    def histograms(self, judged: Judged, where: str, pairs: int) -> dict[str, tuple[Array, Array]]:
+        """Count pairs by the bins of each score: all that came to selection, and those that no other score or
+        filter rejects.
+
+        pairs: how many ``where`` is for; of more than :data:`SAMPLE`, the sample is counted.
+        """
+        names = list(self.scales)
+        bits = [f"({judged.fails(name)})::INT::UBIGINT << {place}" for place, name in enumerate(names)]
+        bits += [f"({judged.fails(None)})::INT::UBIGINT << 62", f"{judged.left_out}::INT::UBIGINT << 63"]
+        columns = [" | ".join(f"({bit})" for bit in bits) + " AS mask", *map(identifier, names)]
+        table = "sample" if pairs > SAMPLE else "pairs"
+        found = self.arrays(f"SELECT {', '.join(columns)} FROM prepared.{table} WHERE {where}")
+        mask = found["mask"]
+        came = mask < np.uint64(1 << 63)
+        counts = {}
+        for place, (name, scale) in enumerate(self.scales.items()):
+            known = ~np.isnan(found[name])
+            bins = scale.bin_of(found[name][known].astype(np.float64))
+            passing = (mask[known] & ~np.uint64(1 << place)) == 0
+            counts[name] = (
+                np.bincount(bins[came[known]], minlength=scale.bins),
+                np.bincount(bins[passing], minlength=scale.bins),
+            )
+        return counts
+
+    def drawn(self, judged: Judged, where: str, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
+        """Draw pairs that have one of the ranks, uniformly and without replacement; rows and ranks."""
+        return self.rows(
+            f"SELECT row, {judged.rank} AS place FROM prepared.pairs WHERE {where} "
+            f"AND place IN ({', '.join(map(str, ranks)) or 'NULL'}) ORDER BY hash(row, {seed}) LIMIT {wanted}"
+        )
+
+    def nearest(
+        self, judged: Judged, where: str, score: str, low: float | None, high: float | None, wanted: int
+    ) -> tuple[Ranked, Ranked]:
+        """Find kept pairs nearest to a bound, and pairs rejected for this score alone nearest to being kept.
+
+        Bounds that reject nobody do not count; without any that does, the lowest scores are the nearest.
+        """
+        least, most = self.ranges[score]
+        bounds = [low] if low is not None and low > least else []
+        bounds += [high] if high is not None and high < most else []
+        away = [f"abs({identifier(score)} - '{bound!r}'::FLOAT)" for bound in bounds or [least]]
+        others = " OR ".join([judged.left_out, *(t.fails for t in judged.tests if t.score != score)])
+        own = judged.fails(score)
+        kept, rejected = (
+            self.rows(
+                f"SELECT row, {judged.rank} FROM prepared.pairs WHERE {where} AND NOT ({others}) "
+                f"AND {condition} AND {identifier(score)} IS NOT NULL "
+                f"ORDER BY least({', '.join(away)}), row LIMIT {wanted}"
+            )
+            for condition in (f"NOT ({own})", f"({own})")
+        )
+        return kept, rejected
+
+    def read(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """Read all columns of the given rows, in their order."""
+        places = np.searchsorted(self.ends, rows, side="right") - 1
+        found: dict[int, dict[str, Any]] = {}
+        for place in np.unique(places).tolist():
+            begin = int(self.ends[place])
+            numbers = ", ".join(str(row - begin) for row, at in zip(rows, places, strict=True) if at == place)
+            relation = rows_of([self.files[place][0]], "file_row_number = true")
+            sql = f"SELECT * FROM {relation} WHERE file_row_number IN ({numbers})"
+            table = fetch(self.connection.cursor(), sql)
             found |= {begin + pair["file_row_number"]: pair for pair in table.to_pylist()}
-        return [found[row] for row in rows.tolist()]
+        return [found[row] for row in rows]
 
-    def search(self, text: str) -> npt.NDArray[np.bool_]:
-        """For each pair, whether a side has the text, whatever its case; the last few answers are kept."""
-        with self._lock:
-            if text not in self._found:
-                found = np.zeros(self.corpus.pairs, bool)
-                for rows in in_order(
-                    lambda file: self._search_file(file, text), len(self.corpus.files), available_cores()
-                ):
-                    found[rows] = True
-                while len(self._found) >= _SEARCHES:
-                    del self._found[next(iter(self._found))]
-                self._found[text] = found
-            return self._found[text]
 
-    def _search_file(self, file: int, text: str) -> Rows:
-        dataset, path = self.corpus.files[file]
-        begin = int(self.corpus.ends[file - 1]) if file else 0
-        columns = [name for name in TEXTS if name in dataset.schema.names]
-        condition = " OR ".join(f"contains(lower({identifier(name)}), lower(?))" for name in columns)
-        numbered = rows_of([path], "file_row_number = true")
-        sql = f"SELECT file_row_number FROM {numbered} WHERE {condition}"
-        found = fetch(self.connection.cursor(), sql, [text] * len(columns))
-        return begin + found["file_row_number"].to_numpy()
+Ranked = list[tuple[int, int]]
+
+
+class Judged:
+    """Tests as expressions in SQL.
+
+    tests: in order. A pair's rank is the place of the first test that it fails, counted from 1, or ``kept``;
+    it is 0 if it did not come to selection. unasked: reasons of such pairs.
+    """
+
+    def __init__(self, tests: Sequence[Test], unasked: Iterable[str]) -> None:
+        self.tests = tests
+        self.kept = len(tests) + 1
+        self.left_out = left_out(unasked)
+        cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(tests, start=1)]
+        self.rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
+        self._fails: dict[str | None, list[str]] = defaultdict(list)
+        for test in tests:
+            self._fails[test.score].append(test.fails)
+
+    def fails(self, *scores: str | None) -> str:
+        """Give a condition in SQL for pairs that fail a test of the scores; None is for all other tests."""
+        return " OR ".join(one for score in scores for one in self._fails[score]) or "false"
+
+
+def left_out(reasons: Iterable[str]) -> str:
+    """Give a condition in SQL for pairs that failed or were rejected for one of the reasons."""
+    return f"(fate IN ({', '.join(map(literal, [FAILED, *reasons]))}))"
+
+
+def _value(name: str, kind: str) -> str:
+    return f"nullif({identifier(name)}::FLOAT, 'nan'::FLOAT)" if kind == "FLOAT" else identifier(name)
+
+
+class Mismatched:
+    """A sample of pairs that are known to be wrong, each with the number of pairs that it stands for.
+
+    Only scores that can tell right from wrong judge them: the length of a mismatched pair says nothing.
+    """
+
+    def __init__(self, pairs: Pairs, name: str, sample: pa.Table) -> None:
+        self.pairs, self.table = pairs, f"prepared.{name}"
+        judging = [one for one in pairs.scales if {one, f"{RIGHT}{one}"} <= set(sample.column_names)]
+        self.judging = judging
+        texts = [one for one in sample.column_names if one not in judging]
+        values = [f"{_value(one, 'FLOAT')} AS {identifier(one)}" for one in judging]
+        columns = ", ".join([*map(identifier, texts), *values])
+        cursor = pairs.connection.cursor()
+        cursor.register("given", sample)
+        with explained():
+            cursor.execute(f"CREATE TABLE {self.table} AS SELECT {columns} FROM given")
+        self.bins = {}
+        for one in judging:
+            known = f"{self.table} WHERE {identifier(one)} IS NOT NULL"
+            found = pairs.arrays(f"SELECT {identifier(one)} AS score, weight FROM {known}")
+            places = pairs.scales[one].bin_of(found["score"].astype(np.float64))
+            self.bins[one] = np.bincount(places, found["weight"], pairs.scales[one].bins).tolist()
+
+    def share(self, judged: Judged) -> float:
+        """Return the share of these pairs that would pass, each by its weight."""
+        passing = f"sum(weight) FILTER (NOT ({judged.fails(*self.judging)}))"
+        return float(self.pairs.rows(f"SELECT coalesce({passing}, 0) / sum(weight) FROM {self.table}")[0][0])
+
+    def passing(self, judged: Judged, wanted: int) -> list[dict[str, Any]]:
+        """Return pairs that would pass, those with the highest paraphrase score first; not those whose
+        reference selection rejected or held out, which have no text."""
+        order = "paraphrase_score DESC NULLS LAST" if "paraphrase_score" in self.judging else "1"
+        sql = f"FROM {self.table} WHERE reference IS NOT NULL AND NOT ({judged.fails(*self.judging)})"
+        cursor = self.pairs.connection.cursor()
+        return fetch(cursor, f"SELECT * {sql} ORDER BY {order} LIMIT {wanted}").to_pylist()
+
+
+@contextmanager
+def open_pairs(datasets: Sequence[Dataset]) -> Iterator[Pairs]:
+    """Read the scores of a publication into a temporary table. Raises InputError if a file is damaged."""
+    with (
+        tempfile.TemporaryDirectory(prefix="paraforge-browse-") as temporary,
+        open_database([], memory=_MEMORY) as connection,
+    ):
+        unfinished_paths.add(Path(temporary))
+        with explained():
+            connection.execute(f"ATTACH {literal(str(Path(temporary) / 'pairs.duckdb'))} AS prepared")
+        yield Pairs(connection, datasets)

@@ -1,149 +1,202 @@
-"""The filters of section ``select`` as rules on prepared scores: a count gives what selection would."""
+"""What a person has chosen on the page: as fields of an address, as section ``select``, as tests in SQL."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paraforge.base.errors import InputError
 from paraforge.base.yaml_text import yaml_text
-from paraforge.corpus.selection.filters import Filter, FilterParameters
-from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters, ScoreFilter, score_filter
+from paraforge.corpus.selection.filters import FilterParameters, MissingPolicy, missing_reason
+from paraforge.corpus.selection.filters.bounds import BoundsParameters
+from paraforge.corpus.selection.filters.decile import DecileParameters
 from paraforge.corpus.selection.filters.flag import FlagParameters
+from paraforge.corpus.selection.filters.language import LanguageParameters
 from paraforge.corpus.selection.filters.length import LENGTHS, LengthParameters
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.reasons import explain_filters
-from paraforge.intake.bitext.block import REASONS
-from paraforge.interface.browse.prepared import FATE, PreparedCorpus
-from paraforge.interface.browse.view import Interval, View
+from paraforge.interface.query.database import identifier, literal
 
-KEPT = 1 << 12
-"""Rank of a pair that no filter rejects: above that of every reason."""
-LEFT_OUT = 0
-"""Rank of a pair that did not come to selection: it was rejected at ingest or could not be translated."""
+if TYPE_CHECKING:
+    from werkzeug.datastructures import MultiDict
+
+LONGEST_TEXT = 200
+MOST_DRAWS = 1_000_000
+RANDOM = "random"
 
 
 @dataclass(frozen=True)
-class ScoreTest:
-    """One score's bounds in a filter, both inclusive; a rank is the place of a reason among all."""
+class Interval:
+    """Bounds of a score; None is no bound. ``missing`` is what becomes of a pair without the score."""
 
-    score: int
-    low: np.float32
-    high: np.float32
-    refused: int
-    missing: int
+    minimum: float | None = None
+    maximum: float | None = None
+    missing: MissingPolicy = "refuse"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no score is outside."""
+        return self.minimum is None and self.maximum is None
 
 
-@dataclass
-class Rules:
-    """What decides about a pair: the smallest rank that a test or a group's code gives it.
+@dataclass(frozen=True)
+class View:
+    """What is on screen.
 
-    reasons: by rank; a reason may have several ranks. tests: of scores.
-    codes: for each group, the rank that each of its codes gives.
-    unjudged: filters that cannot be asked here: they look at all pairs together, or read files. A pair that
-        they rejected when the corpus was published stays rejected, others are accepted.
+    intervals: of every score that has handles. flags: of every flag, whether pairs that have it are rejected.
+    sources: names of the sources shown; none for all.
+    reason: the reason whose rejected pairs are shown; empty for all. text: text to search for.
+    order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
+    draw: seed of the pairs shown.
     """
 
-    reasons: list[str]
-    tests: list[ScoreTest]
-    codes: dict[str, npt.NDArray[np.int16]]
-    unjudged: list[str] = field(default_factory=list)
+    intervals: Mapping[str, Interval]
+    flags: Mapping[str, bool]
+    sources: tuple[str, ...] = ()
+    reason: str = ""
+    text: str = ""
+    order: str = RANDOM
+    draw: int = 1
 
 
-def rules_of(parameters: SelectParameters | None, corpus: PreparedCorpus) -> Rules:
-    """Rules that reject what ``parameters`` reject, for the same reasons.
+def number_text(value: float | None) -> str:
+    """Write a bound as people do."""
+    return "" if value is None else format(value, ".10g")
 
-    parameters: section ``select``; None for rules that accept whatever came to selection.
-    corpus: what they are asked about.
+
+def view_of(fields: MultiDict[str, str], default: View, sources: Sequence[str]) -> View:
+    """Read the view that an address asks for.
+
+    fields: of the address; what is missing is as in ``default``. sources: names of the corpus' sources.
+
+    Raises InputError if a value is invalid, or a lower bound is above the upper one.
     """
-    codes = {name: np.full(max(table.num_rows, 1), KEPT, np.int16) for name, table in corpus.tables.items()}
-    rules = Rules(["left out"], [], codes)
-    _leave_out(rules, corpus, parameters)
-    if parameters is None:
-        return rules
-    required = tuple(name for name in parameters.required if name in corpus.layout.scores)
-    _add_score_filter(rules, corpus, score_filter("required", required))
+    intervals = {}
+    for name, usual in default.intervals.items():
+        low = _bound(fields.get(f"{name}.min", number_text(usual.minimum)), f"{name}.min")
+        high = _bound(fields.get(f"{name}.max", number_text(usual.maximum)), f"{name}.max")
+        if low is not None and high is not None and low > high:
+            raise InputError(f"{name}: the lowest, {low:g}, is above the highest, {high:g}")
+        missing = fields.get(f"{name}.missing", usual.missing)
+        if missing not in ("refuse", "accept"):
+            raise InputError(f"{name}.missing must be refuse or accept")
+        intervals[name] = Interval(low, high, "accept" if missing == "accept" else "refuse")
+    flags = {
+        name: fields.get(f"flag.{name}", "1" if usual else "0") == "1"
+        for name, usual in default.flags.items()
+    }
+    chosen = set(fields.getlist("source"))
+    order, draw, text = fields.get("order", RANDOM), fields.get("draw", "1"), fields.get("q", "").strip()
+    if not (draw.isascii() and draw.isdigit() and len(draw) <= 12 and 1 <= int(draw) <= MOST_DRAWS):
+        raise InputError(f"draw must be a number from 1 to {MOST_DRAWS:,}")
+    if len(text) > LONGEST_TEXT:
+        raise InputError(f"a search has at most {LONGEST_TEXT} characters")
+    return View(
+        intervals,
+        flags,
+        tuple(name for name in sources if name in chosen),
+        fields.get("reason", ""),
+        text,
+        order if order in default.intervals else RANDOM,
+        int(draw),
+    )
+
+
+def _bound(text: str, name: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise InputError(f"{name}: '{text[:40]}' is not a number") from error
+    if not math.isfinite(value) or abs(value) > 1e9:
+        raise InputError(f"{name}: '{text[:40]}' cannot be a bound of a score")
+    return value
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of a pair, in the order of judging.
+
+    reason: of the pairs that fail it. fails: a condition in SQL that is never NULL.
+    score: whose handles move it, or None.
+    """
+
+    __test__ = False
+
+    reason: str
+    fails: str
+    score: str | None = None
+
+
+def tests_of(
+    parameters: SelectParameters, columns: Sequence[str], scores: Sequence[str]
+) -> tuple[list[Test], list[str]]:
+    """Translate section ``select`` into tests in SQL that reject the same pairs for the same reasons.
+
+    columns: those of the prepared pairs. scores: those that have handles.
+
+    Returns the tests, and the reasons of filters that cannot be asked here, because they compare pairs or
+    read files: a pair that they rejected when the corpus was published stays rejected, others are accepted.
+    """
+    tests = [_missing(name, scores) for name in parameters.required if name in columns]
+    unjudged = []
     for one in parameters.filters:
-        _add(rules, corpus, one)
-    return rules
+        found = _tests(one, scores)
+        if found is None or not set(_read(one)) <= set(columns):
+            unjudged.append(one.reason)
+            found = [Test(one.reason, f"fate = {literal(one.reason)}")]
+        tests += found
+    return tests, unjudged
 
 
-def _leave_out(rules: Rules, corpus: PreparedCorpus, parameters: SelectParameters | None) -> None:
-    """Pairs that failed, and those with a reason that only ingest gives."""
-    chosen = explain_filters(parameters) if parameters else {}
-    at_ingest = REASONS.keys() - chosen.keys()
-    table = corpus.tables[FATE]
-    for code, row in enumerate(table.to_pylist()):
-        if row.get("failed") is not None or row.get("rejected") in at_ingest:
-            rules.codes[FATE][code] = LEFT_OUT
+def _read(one: FilterParameters) -> tuple[str, ...]:
+    return (f"{one.score}_decile",) if isinstance(one, DecileParameters) else one.columns()
 
 
-class _NoPairs:
-    """In place of all pairs, for filters that look at one pair at a time: they ask for the columns alone."""
-
-    column_names: tuple[str, ...] = ()
-
-
-def _add(rules: Rules, corpus: PreparedCorpus, one: FilterParameters) -> None:
-    built: Filter | None = None
-    if not one.needs_all_pairs and set(one.columns()) <= set(corpus.layout.columns):
-        # The rest of AcceptedPairs is for filters that need all pairs, which are not asked here.
-        built = one.prepare(_NoPairs())  # type: ignore[arg-type]  # only column_names
-    if isinstance(built, ScoreFilter) and set(built.columns) <= set(corpus.layout.scores):
-        _add_score_filter(rules, corpus, built)
-        return
-    read = set(built.columns) if built else {""}
-    group = next((name for name, columns in corpus.layout.groups.items() if read <= set(columns)), None)
-    if built is None or group is None:
-        _add_unjudged(rules, corpus, one.reason)
-        return
-    first = len(rules.reasons)
-    rules.reasons += built.reasons
-    verdicts = built.verdicts(corpus.tables[group], 0).astype(np.int16)
-    _refuse(rules.codes[group], verdicts > 0, first + verdicts - 1)
-
-
-def _add_score_filter(rules: Rules, corpus: PreparedCorpus, built: ScoreFilter) -> None:
-    """Missing values come first: within a filter, they are the reason also where another value is outside."""
-    first = len(rules.reasons)
-    rules.reasons += [*built.reasons[1:], built.reasons[0]]
-    low, high = inclusive(built.bounds)
-    for place, column in enumerate(built.columns):
-        missing = first + place if built.missing == "refuse" else KEPT
-        score = corpus.layout.scores.index(column)
-        rules.tests.append(ScoreTest(score, low, high, first + len(built.reasons) - 1, missing))
+def _tests(one: FilterParameters, scores: Sequence[str]) -> list[Test] | None:
+    """Missing values come first: within a filter, they are the reason even if another value is outside."""
+    if isinstance(one, FlagParameters):
+        return [Test(one.reason, f"coalesce({identifier(one.column)}, false)")]
+    if isinstance(one, LanguageParameters):
+        listed = ", ".join(map(literal, one.languages))
+        lacking = [_missing(name, scores) for name in _read(one)] if one.missing == "refuse" else []
+        outside = [f"coalesce({identifier(name)} NOT IN ({listed}), false)" for name in _read(one)]
+        return [*lacking, Test(one.reason, " OR ".join(outside))]
+    if isinstance(one, DecileParameters):
+        column = identifier(_read(one)[0])
+        kept = ", ".join(map(str, one.tenths()))
+        lacking = [Test(missing_reason(one.score), f"{column} IS NULL")]
+        return [*lacking, Test(one.reason, f"coalesce({column} NOT IN ({kept}), false)")]
+    if not isinstance(one, BoundsParameters | LengthParameters):
+        return None
+    refuse = not isinstance(one, BoundsParameters) or one.missing == "refuse"
+    lacking = [_missing(name, scores) for name in one.columns()] if refuse else []
+    bounds = [("<", one.minimum), (">", one.maximum)]
+    return lacking + [
+        Test(one.reason, f"coalesce({_outside(name, bounds)}, false)", name) for name in one.columns()
+    ]
 
 
-def inclusive(bounds: Bounds) -> tuple[np.float32, np.float32]:
-    """The smallest and the largest 32-bit number inside."""
-    low, high = np.float32(-np.inf), np.float32(np.inf)
-    if bounds.minimum is not None:
-        low = np.float32(bounds.minimum)
-    if bounds.maximum is not None:
-        high = np.float32(bounds.maximum)
-    return low, high
+def _missing(column: str, scores: Sequence[str]) -> Test:
+    return Test(missing_reason(column), f"{identifier(column)} IS NULL", column if column in scores else None)
 
 
-def _add_unjudged(rules: Rules, corpus: PreparedCorpus, reason: str) -> None:
-    table = corpus.tables[FATE]
-    rules.unjudged.append(reason)
-    rules.reasons.append(reason)
-    if "rejected" in table.column_names:
-        refused = np.array([value == reason for value in table["rejected"].to_pylist()], bool)
-        _refuse(rules.codes[FATE], refused, np.full(len(refused), len(rules.reasons) - 1))
-
-
-def _refuse(
-    codes: npt.NDArray[np.int16], refused: npt.NDArray[np.bool_], ranks: npt.NDArray[np.integer]
-) -> None:
-    """Give codes a rank where no earlier filter rejects them."""
-    codes[refused] = np.minimum(codes[refused], ranks[refused])
+def _outside(column: str, bounds: Sequence[tuple[str, Any]]) -> str:
+    """Compare as :func:`paraforge.corpus.scorer.inside` does: a bound has the scores' 32 bits."""
+    return " OR ".join(
+        f"{identifier(column)} {sign} '{float(np.float32(bound))!r}'::FLOAT"
+        for sign, bound in bounds
+        if bound is not None
+    )
 
 
 def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:
-    """The view whose thresholds are those of the published corpus.
+    """Return the view whose thresholds are those of the published corpus.
 
     published: section ``select``. scores: those that have handles. flags: those that can be rejected.
     """
@@ -166,24 +219,21 @@ def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequ
 def _governed(
     published: SelectParameters, scores: Sequence[str], flags: Sequence[str]
 ) -> dict[int, tuple[str, ...]]:
-    """Places and columns of the filters that handles and boxes stand for: of each column the first."""
+    """Find the filters that handles and boxes stand for: places and columns, of each column the first."""
     found: dict[int, tuple[str, ...]] = {}
     free = {*scores, *flags}
     for place, one in enumerate(published.filters):
         handled = isinstance(one, BoundsParameters | LengthParameters | FlagParameters)
-        columns = (one.column,) if isinstance(one, FlagParameters) else one.columns()
-        if handled and set(columns) <= free:
-            found[place] = columns
-            free -= set(columns)
+        if handled and set(one.columns()) <= free:
+            found[place] = one.columns()
+            free -= set(one.columns())
     return found
 
 
 def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
-    """Section ``select`` for a view's thresholds; what the page has no handle for is as published.
+    """Make section ``select`` for a view's thresholds; what the page has no handle for is as published.
 
-    Filters that are new come before the first one that looks at all pairs together, or else last.
-
-    view: thresholds and flags; what is looked at plays no part. published: the section to change.
+    New filters come before the first one that looks at all pairs together, or else last.
     """
     governed = _governed(published, list(view.intervals), list(view.flags))
     filters: list[dict[str, Any]] = []
@@ -207,7 +257,7 @@ def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
 
 
 def _changed(one: FilterParameters, view: View) -> list[dict[str, Any]]:
-    """A filter with a view's bounds; none where they are open."""
+    """Give a filter a view's bounds; none where they are open."""
     if isinstance(one, FlagParameters):
         return [one.model_dump()] if view.flags[one.column] else []
     if isinstance(one, BoundsParameters):
@@ -225,7 +275,7 @@ def _bounds(score: str, interval: Interval) -> dict[str, Any]:
 
 
 def _named(filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Filters whose names differ: a new one that would be called as another is gets a name of its own."""
+    """Give a new filter a name of its own if it would have the name of another."""
     taken: set[str] = set()
     named = []
     for one in filters:
@@ -238,7 +288,7 @@ def _named(filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def section_text(parameters: SelectParameters) -> str:
-    """Section ``select`` of params.yaml, without what is as by default."""
+    """Write section ``select`` of params.yaml, without defaults."""
     section: Mapping[str, Any] = {
         "required": list(parameters.required),
         "deciles": list(parameters.deciles),
@@ -248,15 +298,9 @@ def section_text(parameters: SelectParameters) -> str:
 
 
 def _short(one: FilterParameters) -> dict[str, Any]:
+    """Order the keys as a person does: what the filter looks at comes before its bounds, its name last."""
     given = one.model_dump(mode="json", exclude_defaults=True)
-    # As a person writes it: what the filter looks at comes before its bounds, its name last.
     first = [key for key in ("kind", "score", "column") if key in given]
-    found = {
-        key: given[key]
-        for key in (*first, *(key for key in given if key not in (*first, "name")), "name")
-        if key in given
-    }
+    keys = [*first, *(key for key in given if key not in (*first, "name")), *(["name"] if one.name else [])]
     whole = {"minimum", "maximum"} if isinstance(one, LengthParameters) else set()
-    return {
-        key: int(value) if key in whole and value == int(value) else value for key, value in found.items()
-    }
+    return {key: int(given[key]) if key in whole and given[key] % 1 == 0 else given[key] for key in keys}

@@ -1,142 +1,123 @@
-"""The web pages of ``paraforge browse``; every one works as a plain form, without scripts."""
+"""The page of ``paraforge browse``, and what its script asks for."""
+
+from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response, abort, render_template, request
+from flask import Flask, Response, abort, g, render_template, request
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.publication.manifest import describe_columns
-from paraforge.interface.browse.browser import Browser, Counted
+from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.histogram import handle_step
-from paraforge.interface.browse.rules import parameters_of, section_text
-from paraforge.interface.browse.view import LONGEST_TEXT, RANDOM, View, from_fields, number_text, to_fields
-from paraforge.interface.web.security import HostPolicy, Page, make_app, same_origin
+from paraforge.interface.browse.rules import (
+    LONGEST_TEXT,
+    RANDOM,
+    number_text,
+    parameters_of,
+    section_text,
+    view_of,
+)
+from paraforge.interface.web.serving import HostPolicy, make_app, problem_page, same_origin
+
+if TYPE_CHECKING:
+    from paraforge.interface.web.serving import Page
 
 
-def create_app(browser: Browser, policy: HostPolicy, refresh: Callable[[], None] | None = None) -> Flask:
-    """Make the application of one corpus.
-
-    refresh: called before each request, looks whether the corpus is another one by now.
-    """
-    app = make_app(__name__, policy)
+def create_app(current: Callable[[], Browser], policy: HostPolicy) -> Flask:
+    """Make the application of one corpus. current: gives the corpus as it is now, before each request."""
+    app = make_app("browse", policy)
 
     @app.before_request
     def _as_it_is_now() -> None:
-        if refresh is not None:
-            try:
-                refresh()
-            except InputError as error:
-                abort(503, f"{error.message}. Reload this page when 'dvc repro' has finished.")
+        if request.endpoint == "static":
+            return
+        try:
+            g.browser = current()
+        except InputError as error:
+            abort(503, f"{error.message}. Reload this page when 'dvc repro' has finished.")
 
-    def view_of_request() -> View:
-        # A page from elsewhere could otherwise keep this machine busy, though it could not read the answers.
+    @app.errorhandler(InputError)
+    def _replaced(error: InputError) -> Page:
+        words = f"{error.message}. The corpus may have been replaced: reload this page."
+        return problem_page("The corpus cannot be read", words), 503
+
+    def found(with_pairs: bool = True) -> dict[str, Any]:
+        # Another site could otherwise keep this machine busy, though it could not read the answers.
         if not same_origin(request) and request.headers.get("Sec-Fetch-Dest") != "document":
             abort(403, "This address was not asked for by a page of this server.")
+        browser: Browser = g.browser
         try:
-            return from_fields(request.args, browser.default, browser.sources)
+            view = view_of(request.args, browser.default, browser.corpus.sources)
+            parameters = parameters_of(view, browser.base)
         except InputError as error:
             abort(400, f"{error}.")
-
-    def counted(view: View) -> dict[str, Any]:
-        try:
-            found = browser.count(view)
-            parameters = parameters_of(view, browser.base)
         except ValidationError as error:
             abort(400, "; ".join(str(problem["msg"]) for problem in error.errors()))
-        everything = view.everything
+        counted = browser.count(view)
+        kept, rejected = browser.pairs(view, counted) if with_pairs else ([], [])
         return {
+            "browser": browser,
             "view": view,
-            "counted": found,
-            "overall": browser.count(everything) if view.is_narrowed else None,
-            "histograms": browser.histograms(view, found),
+            "counted": counted,
+            "overall": browser.count(view, everything=True) if view.sources or view.text else None,
+            "outlines": browser.outlines(view, counted),
             "section": section_text(parameters),
-            "rejected_label": _label_of_reason(view.reason, found.words),
+            "with_pairs": with_pairs,
+            "sides": {"kept": kept, "rejected": rejected, "wrong": browser.wrong_pairs(counted)}
+            if with_pairs
+            else {},
         }
 
     @app.context_processor
     def _common() -> dict[str, Any]:
         return {
-            "browser": browser,
-            "corpus": browser.manifest.name,
+            "corpus": g.browser.manifest.name if "browser" in g else "",
             "labels": LABELS,
             "descriptions": {one["name"]: one["description"] for one in describe_columns(COLUMNS.values())},
             "number": number_text,
             "handle_step": handle_step,
-            "integers": browser.integers,
             "random": RANDOM,
             "longest": LONGEST_TEXT,
-            "address": lambda view, **changes: _address(browser, view, changes),
-            "file": lambda view, name: _address(browser, view, {}, f"/{name}"),
-        }
-
-    def with_pairs(view: View, found: Counted) -> dict[str, Any]:
-        kept, refused = browser.pairs(view, found)
-        return {
-            "view": view,
-            "counted": found,
-            "kept": kept,
-            "refused": refused,
-            "wrong": browser.wrong_pairs(found),
-            "rejected_label": _label_of_reason(view.reason, found.words),
+            "query": request.query_string.decode(),
         }
 
     @app.get("/")
     def page() -> Page:
-        view = view_of_request()
-        known = counted(view)
-        return render_template("browse.html", **known | with_pairs(view, known["counted"]))
+        return render_template("browse.html", **found())
 
     @app.get("/counts")
     def counts() -> Page:
-        return render_template("counts.html", **counted(view_of_request()))
-
-    @app.get("/pairs")
-    def pairs() -> Page:
-        view = view_of_request()
-        return render_template("pairs.html", **with_pairs(view, browser.count(view)))
+        return render_template("browse.html", **found(with_pairs=False))
 
     @app.get("/chosen.yaml")
     def chosen() -> Response:
-        text = f"# @package _global_\n{counted(view_of_request())['section']}"
-        return _file(text, "chosen.yaml", "application/yaml")
+        return _file(f"# @package _global_\n{found(with_pairs=False)['section']}", "chosen.yaml")
 
     @app.get("/pairs.csv")
     def shown_pairs() -> Response:
-        view = view_of_request()
-        shown = with_pairs(view, browser.count(view))
+        shown = found()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        labels = [LABELS[name] for name in browser.scales]
+        labels = [LABELS[name] for name in shown["browser"].scales]
         writer.writerow(["shown as", "where", "reason", "reference", "translation", *labels])
-        for side in ("kept", "refused", "wrong"):
-            for pair in shown[side]:
+        for side, pairs in shown["sides"].items():
+            for pair in pairs:
                 scores = dict(pair.scores)
-                texts = ["".join(piece for piece, _ in side) for side in (pair.reference, pair.translation)]
+                texts = ["".join(piece for piece, _ in one) for one in (pair.reference, pair.translation)]
                 cells = [side, pair.where, pair.reason, *texts]
                 writer.writerow([*cells, *(scores.get(label, "") for label in labels)])
-        return _file(text.getvalue(), "pairs.csv", "text/csv")
+        return _file(text.getvalue(), "pairs.csv")
 
     return app
 
 
-def _file(text: str, name: str, kind: str) -> Response:
-    """An answer that a browser saves under a name."""
+def _file(text: str, name: str) -> Response:
+    """Make an answer that a browser saves under a name."""
     headers = {"Content-Disposition": f"attachment; filename={name}"}
-    return Response(text, mimetype=kind, headers=headers)
-
-
-def _label_of_reason(reason: str, words: dict[str, str]) -> str:
-    return words.get(reason, reason.replace("_", " "))
-
-
-def _address(browser: Browser, view: View, changes: dict[str, Any], path: str = "/") -> str:
-    """The address of a view with some things changed."""
-    fields = urlencode(to_fields(replace(view, **changes), browser.default))
-    return f"{path}?{fields}" if fields else path
+    return Response(text, mimetype="text/plain", headers=headers)

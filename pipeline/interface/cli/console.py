@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from paraforge.interface.web.serving import Listening
+from paraforge.interface.web.serving import Listening, is_loopback
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,8 +56,6 @@ def listening(
     """
 
     def announce(address: str) -> None:
-
-        from paraforge.interface.web.security import is_loopback
 
         if not is_loopback(host):
             typer.echo(f"  Everybody who reaches this address can {may}.", err=True)

@@ -221,7 +221,7 @@ def browse(
     """Serve a page with histograms of all scores, whose handles show what other thresholds would keep.
 
     The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for what is
-    on screen. The first call prepares counts, kept in ~/.cache/paraforge/browse. See docs/query.md.
+    on screen. An open page survives 'dvc repro'. See docs/query.md.
 
     \b
     Examples:
@@ -240,4 +240,4 @@ def browse(
     with contextlib.ExitStack() as stack:
         with graceful_interrupts():
             opened = Reopening(corpus, not kept_only, stack)
-        serve_app(partial(create_app, opened.browser, refresh=opened.refresh), at)
+        serve_app(partial(create_app, opened.current), at)

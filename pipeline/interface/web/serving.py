@@ -1,34 +1,168 @@
-"""Running local pages: an address to listen on, and an orderly end."""
+"""Local pages: who is answered, the application that every page begins as, an address, and an orderly end.
+
+A page on the internet can make a browser send requests to this server. The Host header has such a page's
+own name when it was rebound to this address; Origin and Sec-Fetch-Site show where a form was; and the token
+is in a cookie that such a page can neither read nor send from another site. Jinja escapes all text, and no
+page has code of its own, so text of a corpus that got through as markup could not run.
+"""
 
 from __future__ import annotations
 
 import errno
+import hmac
+import ipaddress
+import secrets
 import signal
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from paraforge.base.errors import InputError, require
 
 if TYPE_CHECKING:
-    from flask import Flask
+    from flask import Flask, Request, Response
+    from werkzeug.wrappers import Response as WerkzeugResponse
 
-    from paraforge.interface.web.security import HostPolicy
+    Page = str | Response | WerkzeugResponse | tuple[str, int]
 
 EXTRA = "annotate"
+COOKIE = "paraforge_page"
+FIELD = "token"
+_COOKIE_SECONDS = 365 * 24 * 3600
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LARGEST_REQUEST = 64 * 1024
 _THREADS = 8
-_CONNECTIONS = 500
-"""Open at once; where the system allows a process few files, at most half of these."""
+_CONNECTIONS = 200
+"""Open at once: fewer than the files that any system lets a process open."""
 _SILENCE = 20
 """Seconds after which a connection without a whole request is closed."""
 
 
 def require_packages() -> None:
-    """Make sure that pages can be served, before anything else is done. Raises MissingPackageError: the extra
+    """Check that pages can be served, before other work. Raises MissingPackageError if the extra
     ``annotate`` is not installed."""
     require("flask", EXTRA)
     require("waitress", EXTRA)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address to bind to reaches this machine alone."""
+    address = _address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
+
+
+class HostPolicy:
+    """Decides which Host headers are answered.
+
+    Bound to loopback: localhost and loopback addresses, on any port, so that a tunnel may change it. Bound to
+    anything else: also addresses (a page that rebinds a name has a name) and this machine's names.
+    """
+
+    def __init__(self, bind: str, names: Iterable[str] = ()) -> None:
+        self.local = is_loopback(bind)
+        own = () if self.local else (bind, socket.gethostname(), socket.getfqdn())
+        self.names = {name.lower().rstrip(".") for name in ("localhost", *own, *names)}
+
+    def accepts(self, header: str) -> bool:
+        """Return whether a request with this Host header is answered."""
+        try:
+            host = urlsplit(f"//{header}").hostname
+        except ValueError:
+            return False
+        if not host or "@" in header:
+            return False
+        address = _address(host)
+        if address is not None:
+            return not self.local or address.is_loopback or host in self.names
+        return host.removesuffix(".") in self.names  # Flask makes no links for a name that ends in two dots
+
+
+def same_origin(incoming: Request) -> bool:
+    """Return whether a browser says that a request comes from a page of this very server."""
+    origin = incoming.headers.get("Origin")
+    try:
+        if origin is not None and urlsplit(origin).netloc != incoming.host:
+            return False
+    except ValueError:
+        return False
+    return incoming.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+
+
+def make_app(product: str, policy: HostPolicy) -> Flask:
+    """Make an application with the templates, styles and error page of this package; requests are checked.
+
+    product: name of the command, and of its style and script. policy: which Host headers are answered.
+
+    Raises MissingPackageError if Flask is not installed.
+    """
+    require("flask", EXTRA)
+    from flask import Flask, Response, abort, g, request
+    from werkzeug.exceptions import HTTPException
+
+    app = Flask(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+
+    @app.before_request
+    def _check() -> Response | None:
+        if not policy.accepts(request.headers.get("Host", "")):
+            # Plain text: Flask can make no link if the Host is not a name at all.
+            words = "This server is not known by that name. Pass it to the command: --allow-host NAME.\n"
+            return Response(words, 421, mimetype="text/plain")
+        if not request.query_string.isascii():
+            abort(400, "The address has letters that are not encoded as browsers encode them.")
+        given = request.cookies.get(COOKIE, "")
+        g.token = given or secrets.token_urlsafe(32)
+        if request.method in ("GET", "HEAD"):
+            return None
+        sent = request.form.get(FIELD, "")
+        if not (same_origin(request) and given and hmac.compare_digest(given.encode(), sent.encode())):
+            abort(403, "This form did not come from a page of this server. Load the page again.")
+        return None
+
+    @app.after_request
+    def _seal(response: Response) -> Response:
+        response.headers.update(HEADERS)
+        if request.endpoint != "static":
+            response.headers["Cache-Control"] = "no-store"
+        token = g.get("token")
+        if token and request.cookies.get(COOKIE) != token:
+            response.set_cookie(COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="Lax")
+        return response
+
+    @app.context_processor
+    def _common() -> dict[str, str]:
+        return {"token": g.get("token", ""), "product": product}
+
+    @app.errorhandler(HTTPException)
+    def _problem(error: HTTPException) -> Page:
+        return problem_page(error.name, error.description or ""), error.code or 500
+
+    return app
+
+
+def problem_page(title: str, description: str) -> str:
+    """Render a page that says what went wrong."""
+    from flask import render_template
+
+    return render_template("problem.html", title=title, description=description)
 
 
 @dataclass(frozen=True)
@@ -49,12 +183,10 @@ class Listening:
 def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
     """Serve what ``make`` makes until Ctrl-C or SIGTERM.
 
-    Raises InputError: the address cannot be listened on.
-    MissingPackageError: the extra ``annotate`` is not installed.
+    Raises InputError if the address cannot be used; MissingPackageError if the extra ``annotate`` is not
+    installed.
     """
     waitress = require("waitress", EXTRA)
-    from paraforge.interface.web.security import LARGEST_REQUEST, HostPolicy
-
     host, port = at.host, at.port
     app = make(HostPolicy(host, at.allowed))
     try:
@@ -65,7 +197,7 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
             threads=_THREADS,
             ident=None,
             clear_untrusted_proxy_headers=True,
-            connection_limit=_connections(),
+            connection_limit=_CONNECTIONS,
             channel_timeout=_SILENCE,
             cleanup_interval=1,
             asyncore_use_poll=True,  # select() knows the first 1,024 files alone
@@ -76,7 +208,7 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
         busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise InputError(
             f"cannot listen on {host}, port {port}: {error}",
-            remedy="Something else has this port; --port 0 takes a free one." if busy else None,
+            remedy="Another program uses this port; --port 0 takes a free one." if busy else None,
         ) from error
     ended = []
 
@@ -96,12 +228,3 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
         # A watcher of signals that is late looks at the handler only now: it has to find the one that ran.
         for number, handler in previous.items() if not ended else ():
             signal.signal(number, handler)
-
-
-def _connections() -> int:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return _CONNECTIONS
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _CONNECTIONS if files == resource.RLIM_INFINITY else max(8, min(_CONNECTIONS, files // 2))

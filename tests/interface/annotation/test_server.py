@@ -1,4 +1,4 @@
-"""The pages as plain forms: what is shown, saved, changed, refused; and each annotator's order."""
+"""The pages and their script: what is shown, saved, changed, refused; and each annotator's order."""
 
 import re
 import sqlite3
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from paraforge.interface.annotation.server import FLUENCY, PARAPHRASE, create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
-from paraforge.interface.web.security import HostPolicy
+from paraforge.interface.web.serving import HostPolicy
 from tests.interface.annotation.evaluations import NASTY, small_draw
 
 BANDS = [pair.band for pair in small_draw().pairs]
@@ -39,10 +39,9 @@ class Annotating:
         self.token = found[1]
         assert self.post("/annotators", name="Anna").headers["Location"] == "/annotators/1/next"
 
-    def post(self, path: str, script: bool = False, **fields: str):  # type: ignore[no-untyped-def]
+    def post(self, path: str, **fields: str):  # type: ignore[no-untyped-def]
         """Send a form."""
-        headers = {"Accept": "application/json"} if script else {}
-        return self.client.post(path, data={"token": self.token, **fields}, headers=headers)
+        return self.client.post(path, data={"token": self.token, **fields})
 
     def grade(self, place: int, paraphrase: str = "", fluency: str = "", **more: str):  # type: ignore[no-untyped-def]
         """Send the grades of the pair at a place."""
@@ -63,7 +62,7 @@ def test_a_session(anna: Annotating, store: AnnotationStore) -> None:
         page = anna.client.get(f"/annotators/1/pairs/{place}").text
         assert f"Reference {ORDER[place - 1] - 1}." in page
         assert f"<title>Pair {place} of 8" in page
-        following = anna.grade(place, "3", "2").headers["Location"]
+        following = anna.grade(place, "3", "2").json["address"]
     assert following == "/annotators/1/answers"
     page = anna.client.get(following).text
     assert "All 8 pairs are graded" in page and "8 of 8" in page
@@ -75,7 +74,9 @@ def test_text_of_pairs_and_people_is_escaped(anna: Annotating) -> None:
     anna.grade(1, "1", "1", comment="</textarea><script>y</script>")
     for path in ("/", "/annotators/1/pairs/1", "/annotators/1/answers", "/annotators/2/pairs/1"):
         page = anna.client.get(path).text
-        assert re.findall(r"<script[^>]*>", page) == re.findall(r'<script src="/static/annotate\.js">', page)
+        assert re.findall(r"<script[^>]*>", page) == re.findall(
+            r'<script src="/static/annotate\.js" defer>', page
+        )
         assert "<b>" not in page and "A <corpus>" not in page
     shown = anna.client.get("/annotators/1/pairs/1").text
     assert "&lt;script&gt;document.title" in shown and "&lt;/textarea&gt;" in shown
@@ -109,14 +110,14 @@ def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore
 
 def test_going_on_skips_what_is_graded(anna: Annotating) -> None:
     anna.grade(2, "1", "1")
-    assert anna.grade(1, "1", "1").headers["Location"].endswith("/pairs/3")
+    assert anna.grade(1, "1", "1").json["address"].endswith("/pairs/3")
     # From the last one on to the first open one.
-    assert anna.grade(8, "1", "1").headers["Location"].endswith("/pairs/3")
+    assert anna.grade(8, "1", "1").json["address"].endswith("/pairs/3")
 
 
 def test_back_saves_too(anna: Annotating, store: AnnotationStore) -> None:
-    assert anna.grade(3, "1", action="previous").headers["Location"].endswith("/pairs/2")
-    assert anna.grade(1, "2", action="previous").headers["Location"].endswith("/pairs/1")
+    assert anna.grade(3, "1", action="previous").json["address"].endswith("/pairs/2")
+    assert anna.grade(1, "2", action="previous").json["address"].endswith("/pairs/1")
     assert store.answers(1) == {ORDER[2]: Answer(1, None), ORDER[0]: Answer(2, None)}
 
 
@@ -131,16 +132,14 @@ def test_undo_shows_the_pair_again(anna: Annotating, store: AnnotationStore) -> 
 
 def test_half_an_answer_does_not_go_on_but_is_kept(anna: Annotating, store: AnnotationStore) -> None:
     reply = anna.grade(1, "3")
-    assert reply.status_code == 422 and "Both grades are needed" in reply.text
     assert store.answers(1) == {ORDER[0]: Answer(3, None)}
-    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3")
     assert (reply.status_code, reply.json) == (422, {"problem": "Both grades are needed to continue."})
 
 
-def test_scripts_get_json(anna: Annotating) -> None:
-    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3", action="draft")
+def test_an_answer_is_followed_by_its_next_page(anna: Annotating) -> None:
+    reply = anna.post("/annotators/1/pairs/1", paraphrase="3", action="draft")
     assert reply.json == {"address": "/annotators/1/pairs/1", "graded": 0}
-    reply = anna.post("/annotators/1/pairs/1", script=True, paraphrase="3", fluency="1", action="next")
+    reply = anna.post("/annotators/1/pairs/1", paraphrase="3", fluency="1", action="next")
     assert reply.json == {"address": "/annotators/1/pairs/2", "graded": 1}
 
 
@@ -195,7 +194,7 @@ def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: 
         assert reply.status_code == 503 and "Another program is writing to the evaluation" in reply.text
         assert "Pair 1 of 8" in anna.client.get("/annotators/1/pairs/1").text
         other.execute("ROLLBACK")
-    assert anna.grade(1, "3", "2").status_code == 303
+    assert anna.grade(1, "3", "2").status_code == 200
     assert len(store.judgements()) == 1
 
 
@@ -233,7 +232,7 @@ def test_every_field_has_a_label_and_nothing_is_remote(anna: Annotating, path: s
 
 
 def test_assets_are_there_and_name_no_host(anna: Annotating) -> None:
-    for address in ("static/annotate.js", "static/annotate.css", "pages/pages.css", "pages/icon.svg"):
+    for address in ("static/annotate.js", "static/annotate.css", "static/pages.css", "static/icon.svg"):
         reply = anna.client.get(f"/{address}")
         assert reply.status_code == 200
         assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}

@@ -27,7 +27,7 @@ pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
 
-from paraforge.interface.web.security import COOKIE, HostPolicy, is_loopback
+from paraforge.interface.web.serving import COOKIE, HostPolicy, is_loopback
 
 
 def test_killed_in_mid_session(tmp_path: Path) -> None:

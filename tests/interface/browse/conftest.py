@@ -1,6 +1,7 @@
 """A published corpus that the tests of browsing share."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,7 @@ import pytest
 
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.prepared import PreparedCorpus, prepare
-from paraforge.interface.query.database import open_database
+from paraforge.interface.browse.pairs import open_pairs
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
@@ -52,10 +52,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="package")
-def corpus(root: Path) -> PreparedCorpus:
-    """The same, prepared."""
-    return prepare(open_publication(root / "corpus"), root / "cache")
+@contextmanager
+def browsing(root: Path, with_rejected: bool = True) -> Iterator[Browser]:
+    """A published corpus as the page has it."""
+    datasets = open_publication(root / "corpus", with_rejected)
+    with open_pairs(datasets) as pairs:
+        yield Browser(datasets, pairs)
 
 
 @pytest.fixture(scope="package")
@@ -69,6 +71,5 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def browser(hostile: Path) -> Iterator[Browser]:
     """That corpus as the page has it."""
-    datasets = open_publication(hostile / "corpus")
-    with open_database(datasets) as connection:
-        yield Browser(prepare(datasets, hostile / "cache"), connection)
+    with browsing(hostile) as opened:
+        yield opened

@@ -22,9 +22,8 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def server(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
-    cache = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    with PageServer("browse", str(hostile / "corpus"), "--port", "0", environment=cache) as process:
+def server(hostile: Path) -> Iterator[PageServer]:
+    with PageServer("browse", str(hostile / "corpus"), "--port", "0") as process:
         yield process
         assert process.terminate() == 0
 
@@ -84,7 +83,7 @@ def test_by_keyboard_alone(page: BrowsePage, server: PageServer) -> None:
     page.wait(lambda: "below 0.3" in page.text("#reasons"))
     fewer = page.kept()  # not of a score on the way
     assert fewer < usual
-    # To the end: no bound any more, so that what was refused is taken back.
+    # To the end: no bound any more, so that what was rejected is taken back.
     page.press(Keys.HOME)
     assert lowest.get_attribute("aria-valuetext") == "no lower bound"
     assert page.follows(fewer) > usual
@@ -110,7 +109,7 @@ def test_a_link_reproduces_the_view(page: BrowsePage, server: PageServer) -> Non
     assert page.text("#section") == section
     assert page.element("input[name=q]").get_attribute("value") == "house"
     assert float(page.handle("Highest trigram overlap kept").get_attribute("value") or 0) == 0.45
-    for one in page.chrome.find_elements(By.CSS_SELECTOR, ".side li"):
+    for one in page.chrome.find_elements(By.CSS_SELECTOR, ".card"):
         assert "house" in one.text.lower()
     page.click("#reset")
     page.wait(lambda: page.kept() == usual)
@@ -153,17 +152,17 @@ def test_reasons_sources_and_other_pairs(page: BrowsePage, server: PageServer) -
     before = page.text("#pairs")
     page.click("#others")
     page.wait(lambda: page.text("#pairs") != before and "draw=2" in page.chrome.current_url)
-    page.click("#reasons a[data-reason=length]")
-    page.wait(lambda: page.text(".side.refused h2").startswith("Rejected: more than 10 tokens"))
+    page.click("#reasons [data-reason=length]")
+    page.wait(lambda: page.text(".side.rejected h2").startswith("Rejected: more than 10 tokens"))
     words = "more than 10 tokens on one side"
     page.wait(
         lambda: (
-            {one.text for one in page.chrome.find_elements(By.CSS_SELECTOR, ".side.refused .why")} == {words}
+            {one.text for one in page.chrome.find_elements(By.CSS_SELECTOR, ".side.rejected .why")} == {words}
         )
     )
     usual = page.kept()
-    page.click(".sources summary")
-    page.click(".sources input")
+    page.click(".panel summary")
+    page.click("input[name=source]")
     page.wait(lambda: page.kept() < usual and "In the whole corpus" in page.text("#summary"))
     page.element("input[name=q]").send_keys("x" * 200)
     page.wait(lambda: page.kept() == 0)
@@ -184,7 +183,7 @@ def test_on_a_phone_nothing_is_cut_off(page: BrowsePage, server: PageServer) -> 
         assert page.chrome.execute_script("return document.documentElement.scrollWidth") <= 360
         # Pairs come before the handles, to which a link leads.
         tops = (
-            "return ['.side.kept li', '.score']"
+            "return ['.side.kept .card', '.score']"
             ".map((one) => document.querySelector(one).getBoundingClientRect().y)"
         )
         pair, handles = page.chrome.execute_script(tops)

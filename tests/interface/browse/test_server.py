@@ -1,12 +1,12 @@
-"""The page as a plain form: counts, pairs, section, links; hostile text; who is answered."""
+"""The page and what its script asks for: counts, pairs, section, links; hostile text; who is answered."""
 
 import contextlib
 import csv
 import html
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pyarrow as pa
@@ -16,30 +16,29 @@ import yaml
 pytest.importorskip("flask")
 
 from flask.testing import FlaskClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from werkzeug.datastructures import MultiDict
 
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse.browser import Browser, Reopening
-from paraforge.interface.browse.prepared import prepare
+from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.server import create_app
-from paraforge.interface.browse.view import Interval, View, from_fields, to_fields
-from paraforge.interface.query.database import open_database
-from paraforge.interface.web.security import HostPolicy
+from paraforge.interface.web.serving import HostPolicy
 from tests.corpus.selection.corpora import resources, with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.interface.browse.conftest import NASTY, SIMPLE, hostile_pairs
+from tests.interface.browse.conftest import NASTY, SIMPLE, browsing, hostile_pairs
 
 LOWER = "/?paraphrase_score.min=-0.05&reference_tokens.max=&translation_tokens.max=12&flag.runaway=1"
 
 
 @pytest.fixture
 def client(browser: Browser) -> FlaskClient:
-    return create_app(browser, HostPolicy("127.0.0.1")).test_client()
+    return client_of(browser)
+
+
+def client_of(browser: Browser) -> FlaskClient:
+    return create_app(lambda: browser, HostPolicy("127.0.0.1")).test_client()
 
 
 def headline(page: str) -> tuple[int, int]:
@@ -110,14 +109,13 @@ def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
     for address in (
         "/",
         LOWER,
-        "/pairs",
         "/counts",
         "/?q=%3Cscript%3E",
         "/?reason=%3Cb%3E",
         "/?source=%3Cb%3E",
     ):
         page = client.get(address).text
-        assert set(re.findall(r"<script[^>]*>", page)) <= {'<script src="/static/browse.js">'}
+        assert set(re.findall(r"<script[^>]*>", page)) <= {'<script src="/static/browse.js" defer>'}
         assert "<b>" not in page and "<corpus>" not in page and "<i>" not in page
     page = client.get("/").text
     # Words that differ are marked, so the markup is cut into pieces.
@@ -143,7 +141,7 @@ def test_text_of_pairs_and_names_is_escaped(client: FlaskClient) -> None:
     ],
 )
 def test_values_that_are_none(client: FlaskClient, query: str) -> None:
-    for path in ("/", "/counts", "/pairs"):
+    for path in ("/", "/counts"):
         reply = client.get(f"{path}?{query}")
         assert reply.status_code == 400 and 'role="alert"' in reply.text
 
@@ -156,7 +154,7 @@ def test_what_is_not_known_is_not_looked_for(client: FlaskClient) -> None:
 
 def test_sources_and_text_only_say_what_is_looked_at(client: FlaskClient, browser: Browser) -> None:
     usual = section(client.get("/").text)
-    both = [headline(client.get("/", query_string={"source": name}).text) for name in browser.sources]
+    both = [headline(client.get("/", query_string={"source": name}).text) for name in browser.corpus.sources]
     whole = headline(client.get("/").text)
     assert tuple(map(sum, zip(*both, strict=True))) == whole and len(both) == 2
     page = client.get("/?q=HOUSE").text
@@ -186,18 +184,18 @@ def shown(page: str, side: str) -> list[str]:
 
 
 def test_pairs_that_are_shown(client: FlaskClient) -> None:
-    page = client.get("/pairs").text
-    assert len(shown(page, "kept")) == len(shown(page, "refused")) == 10
-    assert shown(client.get("/pairs").text, "kept") == shown(page, "kept")
-    assert shown(client.get("/pairs?draw=2").text, "kept") != shown(page, "kept")
-    reason = client.get("/pairs?reason=length").text
+    page = client.get("/").text
+    assert len(shown(page, "kept")) == len(shown(page, "rejected")) == 10
+    assert shown(client.get("/").text, "kept") == shown(page, "kept")
+    assert shown(client.get("/?draw=2").text, "kept") != shown(page, "kept")
+    reason = client.get("/?reason=length").text
     assert re.findall(r'class="why">(.*?)<', reason) == ["more than 10 tokens on one side"] * 10
     # The bounds are 0.2 and 1, and no pair is above that.
-    near = client.get("/pairs?order=paraphrase_score").text
+    near = client.get("/?order=paraphrase_score").text
     scores = [float(value) for value in re.findall(r"<dt>paraphrase score</dt><dd>([^<]+)</dd>", near)]
     assert len(scores) == 20 and scores[:10] == sorted(scores[:10]) and min(scores[:10]) >= 0.2
     assert scores[10:] == sorted(scores[10:], reverse=True) and max(scores[10:]) < 0.2
-    lowest = client.get("/pairs?order=overlap_3").text
+    lowest = client.get("/?order=overlap_3").text
     scores = [float(value) for value in re.findall(r"<dt>trigram overlap</dt><dd>([^<]+)</dd>", lowest)]
     assert scores == [0.0] * 10
 
@@ -213,32 +211,38 @@ def test_a_page_elsewhere_cannot_make_it_work(client: FlaskClient) -> None:
 
 def test_assets_are_there_and_name_no_host(client: FlaskClient) -> None:
     page = client.get("/").text
-    for address in re.findall(r'(?:src|href)="(/(?:static|pages)/[^"]+)"', page):
+    for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
         reply = client.get(address)
         assert reply.status_code == 200
         assert set(re.findall(r"https?://[^\s\"']+", reply.text)) <= {"http://www.w3.org/2000/svg"}
     assert not re.findall(r"(?:src|href|action)=\"(?![/#])", page)
 
 
+def test_the_page_begins_with_the_share_of_adequate_pairs(hostile: Path) -> None:
+    datasets = open_publication(hostile / "corpus")
+    manifest = datasets[0].manifest
+    assert manifest is not None
+    verdict = {"adequacy": {"share": 0.35, "low": 0.2, "high": 0.5}, "wrong_pairs": 0}
+    datasets[0] = replace(datasets[0], manifest=replace(manifest, verdict=verdict))
+    with open_pairs(datasets) as pairs:
+        page = client_of(Browser(datasets, pairs)).get("/").text
+    assert f"About 35% (20 to 50%) of the {manifest.counts.kept} kept pairs" in page
+
+
 class TestOddCorpora:
-    def test_kept_pairs_alone(self, hostile: Path, tmp_path: Path) -> None:
-        datasets = open_publication(hostile / "corpus", with_rejected=False)
-        with open_database(datasets) as connection:
-            browser = Browser(prepare(datasets, tmp_path), connection)
-            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
-            page = client.get("/?paraphrase_score.min=0.5").text
+    def test_kept_pairs_alone(self, hostile: Path) -> None:
+        with browsing(hostile, with_rejected=False) as browser:
+            page = client_of(browser).get("/?paraphrase_score.min=0.5").text
         kept, came = headline(page)
         assert 0 < kept < came == browser.manifest.counts.kept
-        assert "what was rejected cannot be taken back" in page
+        assert "rejected pairs cannot be taken back" in page
 
     def test_nothing_kept_and_nothing_refused(self, tmp_path: Path) -> None:
         nothing = {"filters": [{"kind": "length", "minimum": 100, "maximum": 200}]}
         for name, filters in (("none", nothing), ("all", {"required": [], "filters": []})):
             publish_pairs(tmp_path / name, rows=60, filters=filters)
-            datasets = open_publication(tmp_path / name / "corpus")
-            with open_database(datasets) as connection:
-                browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
-                client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+            with browsing(tmp_path / name) as browser:
+                client = client_of(browser)
                 page = client.get("/").text
                 kept, came = headline(page)
                 assert kept == (0 if name == "none" else came) and came > 0
@@ -247,12 +251,10 @@ class TestOddCorpora:
     def test_nothing_came_to_selection(self, tmp_path: Path) -> None:
         table = with_columns(hostile_pairs(30), rejected=["duplicate"] * 30, failed=[None] * 30)
         publish_pairs(tmp_path, table=table, filters={"required": [], "filters": []})
-        datasets = open_publication(tmp_path / "corpus")
-        with open_database(datasets) as connection:
-            browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
-            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+        with browsing(tmp_path) as browser:
+            client = client_of(browser)
             assert headline(client.get("/?paraphrase_score.min=0.5").text) == (0, 0)
-            assert "No pair." in client.get("/pairs").text
+            assert "No pair." in client.get("/").text
 
     def test_wrong_pairs_are_the_third_colour(self, tmp_path: Path) -> None:
         publish_pairs(
@@ -273,62 +275,29 @@ class TestOddCorpora:
             }
         )
         store_wrong_pairs(wrong, tmp_path / "corpus")
-        datasets = open_publication(tmp_path / "corpus")
-        with open_database(datasets) as connection:
-            browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
-            client = create_app(browser, HostPolicy("127.0.0.1")).test_client()
+        with browsing(tmp_path) as browser:
+            client = client_of(browser)
             page = client.get("/").text
-            assert "60 % of shuffled wrong pairs pass" in page and page.count('class="wrong" d="M') == 1
+            assert "60% of mismatched pairs pass" in page and page.count('class="wrong" d="M') == 1
             assert shown(page, "wrong") == ["news:4", "news:2"] and "A wrong &lt;" not in page
-            assert "20 % of shuffled wrong pairs pass" in client.get("/counts?paraphrase_score.min=0.5").text
-
-
-BOUND = st.none() | st.integers(-1000, 1000).map(lambda number: number / 1000)
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_a_link_reproduces_the_view(browser: Browser, data: st.DataObject) -> None:
-    def interval() -> Interval:
-        low, high = data.draw(BOUND), data.draw(BOUND)
-        if low is not None and high is not None and low > high:
-            low, high = high, low
-        return Interval(low, high, data.draw(st.sampled_from(["refuse", "accept"])))
-
-    intervals = {
-        name: interval() if data.draw(st.booleans()) else usual
-        for name, usual in browser.default.intervals.items()
-    }
-    text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs"]), max_size=20).map(str.strip)
-    view = View(
-        intervals,
-        {name: data.draw(st.booleans()) for name in browser.flags},
-        tuple(name for name in browser.sources if data.draw(st.booleans())),
-        data.draw(text),
-        data.draw(text),
-        data.draw(st.sampled_from(["random", *intervals])),
-        data.draw(st.integers(1, 1_000_000)),
-    )
-    query = urlencode(to_fields(view, browser.default))
-    fields = MultiDict(parse_qsl(query, keep_blank_values=True))
-    assert from_fields(fields, browser.default, browser.sources) == view
+            assert "20% of mismatched pairs pass" in client.get("/counts?paraphrase_score.min=0.5").text
 
 
 def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> None:
     """Other filters, another corpus, and in between none: the loop that the page is for."""
     publish_pairs(tmp_path, rows=300)
     with contextlib.ExitStack() as stack:
-        opened = Reopening(tmp_path / "corpus", True, stack, tmp_path / "cache")
-        client = create_app(opened.browser, HostPolicy("127.0.0.1"), opened.refresh).test_client()
+        opened = Reopening(tmp_path / "corpus", True, stack)
+        client = create_app(opened.current, HostPolicy("127.0.0.1")).test_client()
         before = headline(client.get("/").text)
         for name in ("corpus", "rejected"):
             (tmp_path / name).rename(tmp_path / f"old-{name}")
-        for path in ("/", "/counts", "/pairs"):
+        for path in ("/", "/counts"):
             reply = client.get(path)
             assert reply.status_code == 503 and "being made again" in reply.text
         publish_pairs(tmp_path / "next", rows=400, filters=SIMPLE)
         for name in ("rejected", "corpus"):
             (tmp_path / "next" / name).rename(tmp_path / name)
-        for path in ("/?flag.runaway=1", "/counts", "/pairs?draw=2"):
+        for path in ("/?flag.runaway=1", "/counts", "/?draw=2"):
             assert client.get(path).status_code == 200
         assert headline(client.get("/").text) != before

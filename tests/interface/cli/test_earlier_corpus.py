@@ -12,8 +12,7 @@ from paraforge.corpus.scoring.scorers.meaning import Meaning
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.prepared import prepare
-from paraforge.interface.query.database import open_database
+from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.report.content import gather
 from paraforge.interface.report.html import render
 from paraforge.interface.report.parameters import ReportParameters
@@ -61,8 +60,8 @@ def test_commands_work(arguments: list[str], root: Path, tmp_path: Path) -> None
 
 def test_browse_report_and_lexicon_open_it(root: Path, tmp_path: Path) -> None:
     datasets = open_publication(root / "corpus")
-    with open_database(datasets) as connection:
-        browser = Browser(prepare(datasets, tmp_path), connection)
+    with open_pairs(datasets) as pairs:
+        browser = Browser(datasets, pairs)
         assert not MEANING & set(browser.scales)
         assert browser.count(browser.default).came > 0
     parameters = LexiconParameters(minimum_pairs=3)

@@ -1,9 +1,7 @@
-"""What is prepared: kept in the cache, made again where it is damaged, right whatever the files look like.
-Counts of the page are what selection gives with the section that the page shows, pair for pair."""
+"""What the page counts is what selection gives with the section that the page shows, pair for pair."""
 
-import os
-import time
 from collections import Counter as Multiset
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,90 +17,65 @@ from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.select import select
-from paraforge.interface.browse import prepared as module
+from paraforge.interface.browse import pairs as module
 from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.counting import Counter, Look
 from paraforge.interface.browse.histogram import handle_step, scale_of
-from paraforge.interface.browse.prepared import NO_BIN, SOURCE, PreparedCorpus, prepare
-from paraforge.interface.browse.rules import default_view, parameters_of, rules_of, section_text
-from paraforge.interface.browse.view import Interval, View
+from paraforge.interface.browse.pairs import open_pairs
+from paraforge.interface.browse.rules import Interval, View, default_view, parameters_of, section_text
 from paraforge.interface.configuration import load_parameters
-from paraforge.interface.query.database import open_database
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
-from tests.interface.browse.conftest import PUBLISHED
+from tests.interface.browse.conftest import PUBLISHED, browsing
 from tests.project import ROOT
 
 SCORES = ("reference_tokens", "translation_tokens", "paraphrase_score", "overlap_1", "overlap_3", "copy_rate")
 FLAGS = ("runaway", "output_truncated", "digit_mismatch")
 
 
-def contents(cache: Path) -> dict[str, bytes]:
-    """Every prepared file."""
-    return {path.name: path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+@pytest.fixture(scope="module")
+def browser(root: Path) -> Iterator[Browser]:
+    with browsing(root) as opened:
+        yield opened
 
 
-def test_scores_are_those_of_the_files(root: Path, tmp_path: Path) -> None:
-    datasets = open_publication(root / "corpus")
-    corpus = prepare(datasets, tmp_path)
-    assert len(datasets) == 2 and corpus.pairs == sum(one.rows for one in datasets)
-    read = pa.concat_tables([pq.read_table(path) for _, path in corpus.files], promote_options="default")
-    for place, name in enumerate(corpus.layout.scores):
-        expected = read[name].cast(pa.float32()).to_numpy()
-        np.testing.assert_array_equal(corpus.scores[place], expected)
-        if name in corpus.scales:
-            scale = corpus.scales[name]
-            known = ~np.isnan(expected)
-            np.testing.assert_array_equal(
-                corpus.bins[place][known], scale.bin_of(expected[known].astype(float))
-            )
-            assert (corpus.bins[place][~known] == NO_BIN).all() and scale.bins < NO_BIN
-    for group, columns in corpus.layout.groups.items():
-        rows = corpus.tables[group].to_pylist()
-        expected_rows = read.select(columns).to_pylist() if columns else [{}] * corpus.pairs
-        assert [rows[code] if columns else {} for code in corpus.group(group).tolist()] == expected_rows
+def test_histograms_are_those_of_the_files(browser: Browser) -> None:
+    pairs = browser.corpus
+    read = pa.concat_tables([pq.read_table(path) for path, _ in pairs.files], promote_options="default")
+    came = [
+        failed is None and rejected not in ("duplicate", "blank_source")
+        for rejected, failed in zip(read["rejected"].to_pylist(), read["failed"].to_pylist(), strict=True)
+    ]
+    assert pairs.total == read.num_rows and len(pairs.scales) > 5
+    counted = browser.count(browser.default)
+    for name, scale in pairs.scales.items():
+        values = read.filter(pa.array(came))[name].cast(pa.float64()).to_numpy()
+        expected = np.bincount(scale.bin_of(values[~np.isnan(values)]), minlength=scale.bins)
+        totals, passing = counted.histograms[name]
+        np.testing.assert_array_equal(totals, expected)
+        assert (passing <= totals).all()
+    # What nothing rejects is inside the bounds of this score, too.
+    scale, low = pairs.scales["overlap_3"], browser.default.intervals["overlap_3"].maximum
+    assert low == 0.9
+    inside = counted.histograms["overlap_3"][1][: scale.bin_of(np.array([0.9]))[0]].sum()
+    assert 0 < inside <= counted.kept
 
 
-def test_prepared_once_and_again_where_it_is_damaged(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    datasets = open_publication(root / "corpus")
-    prepare(datasets, tmp_path)
-    first = contents(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_write", None)  # is not called
-        prepare(datasets, tmp_path)
-    for name in first:
-        path = next(tmp_path.rglob(name))
-        for spoil in (lambda path=path: path.unlink(), lambda path=path: path.write_bytes(b"{")):
-            spoil()
-            prepare(datasets, tmp_path)
-            assert contents(tmp_path) == first
-
-
-def test_killed_on_the_way_nothing_is_left(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_write_bins", killed)
-        with pytest.raises(KeyboardInterrupt):
-            prepare(open_publication(root / "corpus"), tmp_path)
-    assert not any(tmp_path.iterdir())
-
-
-def test_only_the_corpora_looked_at_last_are_kept(root: Path, tmp_path: Path) -> None:
-    for number in range(7):
-        (tmp_path / f"older-{number}").mkdir(parents=True)
-    for name, age in ((".unfinished-killed", 48), (".unfinished-other", 1)):
-        (tmp_path / name).mkdir()
-        os.utime(tmp_path / name, times=(0, time.time() - 3600 * age))
-    prepare(open_publication(root / "corpus"), tmp_path)
-    found = {path.name for path in tmp_path.iterdir()}
-    assert ".unfinished-killed" not in found and ".unfinished-other" in found and len(found) == 6
+def test_large_corpora_are_drawn_from_a_sample(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture is a sample's, the counts are exact."""
+    with browsing(root) as whole:
+        other = whole.count(whole.default)
+    monkeypatch.setattr(module, "SAMPLE", 300)
+    with browsing(root) as sampled:
+        one = sampled.count(sampled.default)
+    assert (one.kept, one.came, one.reasons, one.sources) == (
+        other.kept,
+        other.came,
+        other.reasons,
+        other.sources,
+    )
+    drawn, all_pairs = (counted.histograms["paraphrase_score"][0].sum() for counted in (one, other))
+    assert 0.3 < drawn / all_pairs < 0.6
 
 
 def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
@@ -110,16 +83,15 @@ def test_files_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
     datasets = open_publication(tmp_path / "corpus")
     path = datasets[0].files[0]
     pq.write_table(pq.read_table(path).slice(1), path)
-    with pytest.raises(InputError, match="the manifest says"):
-        prepare(datasets, tmp_path / "cache")
+    with pytest.raises(InputError, match="the manifest says"), open_pairs(datasets):
+        pass
 
 
 def test_what_the_command_says_where_there_is_nothing_to_see(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     pytest.importorskip("flask")
     pytest.importorskip("waitress")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(InputError, match="no such directory"):
         run_command("browse", tmp_path / "missing")
     # Every pair was rejected at ingest.
@@ -135,7 +107,7 @@ def test_scales_hold_all_scores_in_few_round_bins(numbers: list[float], integer:
     values = np.array([round(number) if integer else number for number in numbers], np.float32)
     low, high = float(values.min()), float(values.max())
     scale = scale_of(values, low, high, integer)
-    assert 2 <= scale.bins < NO_BIN and scale.low < scale.high
+    assert 2 <= scale.bins <= 200 and scale.low < scale.high
     places = scale.bin_of(values.astype(np.float64))
     assert places.min() >= 0 and places.max() < scale.bins
     assert handle_step(scale, integer) > 0
@@ -154,32 +126,24 @@ def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:
         },
         table=table,
     )
-    datasets = open_publication(tmp_path / "corpus")
-    with open_database(datasets) as connection:
-        browser = Browser(prepare(datasets, tmp_path / "cache"), connection)
+    with browsing(tmp_path) as browser:
         assert browser.default.intervals["contradiction"].maximum == 0.75
         assert "contradiction" in browser.scales
         assert browser.count(browser.default).reasons["contradiction"] > 0
 
 
-def counted(corpus: PreparedCorpus, parameters: SelectParameters) -> tuple[int, Multiset[str]]:
-    """Kept pairs, and refused ones by reason."""
-    rules = rules_of(parameters, corpus)
-    everything = Look(np.ones(corpus.tables[SOURCE].num_rows, bool))
-    count = Counter(corpus).count(rules, everything)
-    reasons: Multiset[str] = Multiset()
-    for reason, pairs in zip(rules.reasons[1:], count.overall[1:].tolist(), strict=False):
-        reasons[reason] += pairs
-    assert count.overall.sum() == corpus.pairs
-    return count.kept, +reasons
+def counted(browser: Browser, parameters: SelectParameters) -> tuple[int, Multiset[str]]:
+    """Kept pairs, and rejected ones by reason."""
+    found = browser._counted(parameters.model_dump_json(), (), "")
+    assert found.came == found.kept + sum(found.reasons.values())
+    return found.kept, Multiset(found.reasons)
 
 
-def test_the_published_corpus(corpus: PreparedCorpus, root: Path) -> None:
-    manifest = corpus.datasets[0].manifest
-    assert manifest is not None
+def test_the_published_corpus(browser: Browser) -> None:
+    manifest = browser.manifest
     published = selection_of(manifest.steps)
     assert published is not None
-    kept, reasons = counted(corpus, published)
+    kept, reasons = counted(browser, published)
     assert kept == manifest.counts.kept
     at_ingest = {"duplicate", "blank_source"}
     assert reasons == Multiset(
@@ -216,7 +180,7 @@ VIEWS = st.builds(
 @settings(max_examples=40)
 @given(VIEWS, st.booleans())
 def test_selection_with_the_section_shown_keeps_the_same(
-    corpus: PreparedCorpus, root: Path, view: View, equal_lengths: bool
+    browser: Browser, root: Path, view: View, equal_lengths: bool
 ) -> None:
     published = SelectParameters.model_validate(PUBLISHED)
     if equal_lengths:
@@ -230,7 +194,7 @@ def test_selection_with_the_section_shown_keeps_the_same(
     read = load_parameters(root / "params.yaml").select
     assert read == chosen
     report = select(read, [root / "translated", root / "scored"], root / "again", resources(root))
-    kept, reasons = counted(corpus, chosen)
+    kept, reasons = counted(browser, chosen)
     rejected = Multiset(report.counts.rejected)
     for at_ingest in ("duplicate", "blank_source"):
         del rejected[at_ingest]

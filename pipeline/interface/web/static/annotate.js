@@ -1,4 +1,4 @@
-// Keys, and saving as one goes. Without this script the page is a plain form that does the same with its buttons.
+// Keys, and saving as one goes.
 "use strict";
 (() => {
   const form = document.getElementById("grading");
@@ -36,9 +36,7 @@
 
   async function post(number, values, action) {
     const body = new URLSearchParams({ ...values, action, token: form.elements.token.value });
-    const reply = await fetch(addressOf(number), {
-      method: "POST", body, headers: { Accept: "application/json" }, keepalive: true,
-    });
+    const reply = await fetch(addressOf(number), { method: "POST", body, keepalive: true });
     // 4xx: trying the same again cannot help. A 403 means that the cookie is gone: a new page has a new one.
     if (reply.status === 403) { location.reload(); return pause(60_000); }
     if (reply.status >= 500) throw new Error(String(reply.status));
@@ -168,7 +166,6 @@
 
   shortcuts.checked = memory.get("paraforge:shortcuts") !== "off";
   shortcuts.addEventListener("change", () => memory.set("paraforge:shortcuts", shortcuts.checked ? "on" : "off"));
-  document.getElementById("keys").hidden = false;
   mark();
   document.getElementById("pair").focus({ preventScroll: true });
   recover();
