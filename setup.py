@@ -16,7 +16,7 @@ LINKS = {"pipeline/stages": "../stages", ".mypy/paraforge": "../pipeline"}
 
 
 class Build(build_py):
-    """Adds the files of a project."""
+    """Add the files of a project, and the pages of the documentation."""
 
     def run(self):
         super().run()
@@ -24,6 +24,10 @@ class Build(build_py):
             target = Path(self.build_lib, "paraforge", name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, target)
+        for page in () if self.editable_mode else Path("docs").glob("*.md"):
+            target = Path(self.build_lib, "paraforge", page)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(page, target)
 
 
 class SourceDistribution(sdist):

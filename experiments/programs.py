@@ -172,7 +172,7 @@ def evaluate(
     device: str = "auto",
     force: Annotated[bool, typer.Option("--force", help="not needed: OUTPUT is replaced")] = False,
 ) -> None:
-    """Evaluate a model on STS, word similarity and transfer tasks; docs/evaluation.md lists their files.
+    """Evaluate a model on STS, word similarity and transfer tasks. README.md lists the files.
 
     With --fine-tune a copy of the encoder is trained end to end for each task (Wieting et al. 2016, 4.4).
     """

@@ -48,7 +48,7 @@ def parameters_of(stage: str) -> Parameters:
 
 
 def run_stage(name: str, main: Callable[[], None]) -> None:
-    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/errors.md).
+    """Run a stage and exit: 0 when done, otherwise the error's exit code (see docs/installation.md).
 
     A stage whose parameters or input files change while it runs fails: DVC would note the new ones beside
     output that was made with the old ones.

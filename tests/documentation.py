@@ -5,13 +5,14 @@ import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from paraforge.intake.sample_bitext import generate
 from tests.project import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "README.md"] + [
     ROOT / "docs" / name
     for section in yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     for entry in section.values()
@@ -106,3 +107,10 @@ def write_readers_files(project: Path) -> None:
     for part in ("train", "dev", "test"):
         rows = [f"{number % 2}\t{text}" for number, text in enumerate(english[:120])]
         lines(f"transfer/SST_binary.{part}.tsv", rows)
+
+
+def merged(first: Any, second: Any) -> Any:
+    """Return nested parameters with those of ``second`` in place of the first's."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**first, **{key: merged(first.get(key), value) for key, value in second.items()}}
+    return second

@@ -11,11 +11,16 @@ import pytest
 import yaml
 
 from paraforge import versions
-from paraforge.interface.configuration import Parameters
+from paraforge.base.documentation import page
+from paraforge.base.errors import ConfigurationError
+from paraforge.interface.configuration import Parameters, check_parameters
 from tests import documentation
 from tests.project import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "experiments/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def test_the_generated_reference_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +45,41 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
     folders = "pipeline|tests|benchmarks|experiments|scripts|stages|results"
     for name in re.findall(rf"`((?:{folders})/[\w/.]*)`", text):
         assert (ROOT / name).exists(), name
+
+
+def test_a_page_is_found_where_errors_say_it_is() -> None:
+    assert Path(page("models")) == ROOT / "docs" / "models.md"
+    named_page = re.compile(r"""page\(["']([\w-]+)["']\)|\b(?:docs/|[Ss]ee )([\w-]+)\.md""")
+    named = {
+        name
+        for folder in ("pipeline", "stages", "configs")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".yaml")
+        for found in named_page.findall(path.read_text(encoding="utf-8"))
+        for name in found
+        if name
+    }
+    assert {"models", "scaling", "query"} <= named
+    assert {name for name in named if not (ROOT / "docs" / f"{name}.md").is_file()} == set()
+
+
+def test_keys_of_the_configuration_page_exist() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| `[a-z]+\.", line)]
+    keys = [key for row in rows for key in re.findall(r"`([\w.]+)`", row[1])]
+    assert 25 <= len(keys) <= 40
+    unknown = []
+    for key in keys:
+        nested: object = None
+        for part in reversed(key.split(".")):
+            nested = {part: nested}
+        try:
+            check_parameters(
+                documentation.merged(yaml.safe_load((ROOT / "params.yaml").read_text()), nested), "page"
+            )
+        except ConfigurationError as error:
+            unknown += [key] if "no such parameter" in str(error) else []
+    assert unknown == []
 
 
 def test_every_page_is_in_the_site() -> None:

@@ -3,13 +3,12 @@
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from paraforge.interface.configuration import Parameters
-from tests.documentation import LANGUAGES, PAGES, Block, blocks, write_readers_files
+from tests.documentation import LANGUAGES, PAGES, Block, blocks, merged, write_readers_files
 from tests.project import ROOT, copy_code, environment, made_once, run
 
 # The sample corpus with fewer pairs, translated by the engine that needs no model, so that enough are kept
@@ -121,10 +120,4 @@ def test_what_is_not_run_has_a_reason() -> None:
 )
 def test_excerpts_of_params_are_accepted(block: Block, tmp_path: Path) -> None:
     parameters = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-    Parameters.model_validate(_merged(parameters, yaml.safe_load(block.text)))
-
-
-def _merged(first: Any, second: Any) -> Any:
-    if isinstance(first, dict) and isinstance(second, dict):
-        return {**first, **{key: _merged(first.get(key), value) for key, value in second.items()}}
-    return second
+    Parameters.model_validate(merged(parameters, yaml.safe_load(block.text)))

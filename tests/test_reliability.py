@@ -117,7 +117,7 @@ def test_killed_at_random_times_the_corpus_has_the_same_bytes(finished_project: 
                 assert "removed" in run("paraforge", "doctor", "--repair", cwd=project).stdout, words
                 continue
             if process.returncode != 0 and "dvc.lock" in words:
-                (project / "dvc.lock").unlink()  # as docs/errors.md says; the stages find their finished work
+                (project / "dvc.lock").unlink()  # as docs/installation.md says
                 continue
             assert process.returncode == 0, words[-3000:]
             break

@@ -125,7 +125,9 @@ def evaluate_for_papers(
     tasks, missing = find_tasks(directories, task_names)
     if transfer and not tasks:
         raise InputError(
-            "no transfer task here", transfer[0], remedy="docs/evaluation.md lists the names of their files."
+            "no transfer task here",
+            transfer[0],
+            remedy="experiments/README.md lists the file names.",
         )
     opened: list[OpenedModel] = []
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paraforge.base.documentation import page
 from paraforge.base.errors import IncompleteError, first_line
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, available_cores
@@ -138,17 +139,19 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         if not resources.scheduler.startswith(("tls://", "wss://")) and resources.scheduler not in _warned:
             _warned.add(resources.scheduler)
             logger.warning(
-                "%s has no TLS, so whoever can connect to it runs code as you: use tls:// (docs/scaling.md) "
-                "unless everyone on that network may",
+                "%s has no TLS: anyone who can connect to it can run code as you. Use tls:// unless you "
+                "trust everyone on that network (see %s)",
                 resources.scheduler,
+                page("scaling"),
             )
         try:
             client = Client(resources.scheduler, timeout=_CONNECTING, set_as_default=False)
         except (OSError, ImportError, RuntimeError, TypeError, ValueError) as error:
             raise IncompleteError(
                 f"cannot connect to the scheduler {resources.scheduler}: {first_line(error)}. Set "
-                "resources.scheduler to what 'dask scheduler' prints, such as tcp://10.0.0.1:8786, or null, "
-                "and name the certificates for tls:// in Dask's settings (docs/scaling.md)"
+                "resources.scheduler to the address that 'dask scheduler' prints, such as "
+                f"tcp://10.0.0.1:8786, or null. For tls://, set the certificates in "
+                f"Dask's settings (see {page('scaling')})"
             ) from error
         with client:
             yield client

@@ -136,9 +136,7 @@ class PairFileParameters(Section):
 class ModelParameters(Section):
     """One model: its architecture, what it starts from, and how it is trained."""
 
-    encoder: EncoderParameters = Field(
-        default_factory=AverageParameters, description="the architecture, see docs/embeddings.md"
-    )
+    encoder: EncoderParameters = Field(default_factory=AverageParameters, description="the architecture")
     vocabulary: VocabularyParameters = Field(
         default_factory=VocabularyParameters, description="of words and of character trigrams"
     )

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, ParaforgeError, describe_os_error, names_in_utf8
 from paraforge.base.interrupts import last_words
 from paraforge.interface.cli.settings import name_values
@@ -63,9 +64,9 @@ MODULES = {
 # Commands of 0.1.0, and what does their work now. To go in 0.3.0.
 REMOVED = {
     "export-corpus": "use 'paraforge query CORPUS SQL -o FILE'",
-    "merge": "list the corpora as sources of kind 'paraphrases' in one project (own-bitext.md)",
+    "merge": "list the corpora as sources of kind 'paraphrases' in one project (see own-bitext.md)",
     "diff": "use 'dvc exp diff', 'dvc params diff' and 'dvc metrics diff'; query.md compares pairs in SQL",
-    "workers": "start them with 'srun dask worker' or dask-jobqueue (scaling.md)",
+    "workers": "start them with 'srun dask worker' or dask-jobqueue (see scaling.md)",
     "work": "use 'du -sh work/*' to see what is kept, and 'rm -r work/STEP' while nothing runs",
     "sif": "use 'python -m experiments.programs sif' in a clone",
     "fit-words": "use 'python -m experiments.programs fit-words' in a clone",
@@ -183,6 +184,12 @@ class LazyGroup(TyperGroup):
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Say where the documentation of this version is."""
+        formatter.write_paragraph()
+        formatter.write_text("Documentation:")
+        formatter.write(f"  {page('index')}\n")
 
 
 app = typer.Typer(

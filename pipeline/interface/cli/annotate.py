@@ -35,7 +35,7 @@ class ServeByDefault(TyperGroup):
 
 
 app = group(
-    "Manual evaluation (ParaNMT-50M, Table 3); see docs/annotation.md.\n\n"
+    "Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.\n\n"
     "'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.",
     cls=ServeByDefault,
 )

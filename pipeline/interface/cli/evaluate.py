@@ -40,8 +40,8 @@ def evaluate(
     STS.gs.X.txt, STS Benchmark, SICK, 'phrase ||| phrase ||| score'. Rows without a score are skipped; a
     malformed row stops with its file and line.
 
-    Words: Spearman, a pair with a word that has no vector counting as 0. See docs/evaluation.md, also for
-    transfer tasks and lexical baselines.
+    Words: Spearman; a pair with a word that has no vector counts as 0.
+    See embeddings.md.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ from paraforge.products.lexicon.parameters import LexiconParameters
 if TYPE_CHECKING:
     import pyarrow as pa
 
-app = group("A paraphrase lexicon by adjusted PMI (ParaNMT-50M, appendix A.1); see docs/lexicon.md.")
+app = group("Extract a paraphrase lexicon (ParaNMT-50M, appendix A.1), and look words up. See lexicon.md.")
 
 LEXICON = Path("data/lexicon")
 

@@ -10,7 +10,7 @@ from paraforge.base.errors import IncompleteError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.interface.cli.settings import FORCE, THREADS, check_output, checked, column_pair, group
 
-app = group("Ready translation models: import and check; any model: show. See docs/models.md.")
+app = group("Import and check ready translation models, and show any model. See models.md.")
 
 
 @app.command("import")

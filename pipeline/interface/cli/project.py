@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,7 @@ def configure(
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print instead of writing"),
     groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
+    schema: bool = typer.Option(False, "--schema", help="print the JSON schema of params.yaml, for editors"),
     reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
     check_files: bool = typer.Option(
         True, "--files/--no-files", help="look for your files and at their first rows, or not"
@@ -120,6 +122,7 @@ def configure(
       paraforge configure --reset                              back to the embedded sample
       paraforge configure --groups                             what there is to choose from
     """
+    from paraforge.interface.configuration import Parameters
     from paraforge.interface.configuration.checks import check_files as check
     from paraforge.interface.configuration.choices import reconfigure
     from paraforge.interface.configuration.composition import choices, configs_directory
@@ -127,6 +130,9 @@ def configure(
     from paraforge.interface.project.files import check_versions
     from paraforge.interface.project.upgrade import stages_to_run
 
+    if schema:
+        typer.echo(json.dumps(Parameters.model_json_schema(), indent=2, ensure_ascii=False))
+        return
     configs = configs_directory(configs)
     if groups:
         for group, names in choices(configs).items():

@@ -42,7 +42,7 @@ def query(
     count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows shown on the terminal"),
     memory: str = typer.Option("600MB", help="memory for DuckDB; the rest goes to temporary files"),
 ) -> None:
-    """Query a published corpus in SQL (DuckDB). See docs/query.md.
+    """Query a published corpus in SQL (DuckDB). See query.md.
 
     Views: corpus (the named pairs), rejected (rejected and failed pairs) and lexicon, where they are next to
     it. DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl, texts also as .gz.
@@ -221,7 +221,7 @@ def browse(
     """Serve a page with histograms of all scores, whose handles show what other thresholds would keep.
 
     The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for what is
-    on screen. An open page survives 'dvc repro'. See docs/query.md.
+    on screen. An open page survives 'dvc repro'. See query.md.
 
     \b
     Examples:

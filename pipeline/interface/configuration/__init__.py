@@ -27,7 +27,7 @@ _REMOVED = {
     "statistics.background.counted_sentences": "remove it: the file has one sentence per line",
     "statistics.parses": "use statistics.parser with a file of sentences and trees",
     "resources.tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others "
-    "(docs/scaling.md)",
+    "(see scaling.md)",
     "resources.other_versions": "remove it: shards of other library versions are used, with a warning; to "
     "make them anew, remove work/STEP",
     "translate.server.patience_seconds": "use translate.server.max_retries",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.base.documentation import page
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import holds_text
@@ -130,8 +131,8 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     raise InputError(
         "not a corpus, and not a Parquet file",
         path,
-        remedy="Turn text into Parquet with columns reference, translation and paraphrase_score, "
-        "or make a project of kind 'paraphrases' (docs/lexicon.md).",
+        remedy="Convert text to Parquet with columns reference, translation and paraphrase_score, "
+        f"or make a project of kind 'paraphrases' (see {page('lexicon')}).",
     )
 
 

@@ -33,7 +33,7 @@ class LexiconParameters(Section):
     filters: LexiconFilters = Field(default_factory=LexiconFilters)
     minimum_pairs: int = Field(10, ge=1, description="least number of pairs of an entry")
     pseudo_count: float = Field(
-        1.0, gt=0, description="strength of the shrinkage of ordinary PMI, in sentences (docs/lexicon.md)"
+        1.0, gt=0, description="strength of the shrinkage of ordinary PMI, in sentences"
     )
     smooth_all: bool = Field(
         False, description="smooth the ordinary PMI of words that do share a sentence as well"

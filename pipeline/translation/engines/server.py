@@ -1,7 +1,7 @@
 """Translate with a language model behind an OpenAI-compatible server (vLLM, llama.cpp and others).
 
 The ``openai`` client repeats requests where the server is busy or away, and waits as long as the server asks;
-see docs/engines.md.
+see docs/models.md.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ LIBRARIES: Final = ("torch",)
 SETTINGS = VarietySettings
 # The form in which every model of the project is there.
 _FOLDER = "ctranslate2"
-# Measured (docs/engines.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
-# arithmetic of docs/engines.md a step wants 512 to 1,024 sentences.
+# Measured (docs/models.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
+# arithmetic of docs/models.md a step wants 512 to 1,024 sentences.
 _CPU_BATCH_TOKENS = 512
 _CUDA_BATCH_TOKENS = 16_384
 _CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)

@@ -16,7 +16,7 @@ from paraforge.translation.training.parameters import NmtParameters
 
 
 class QuantisationParameters(Section):
-    """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/engines.md."""
+    """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/models.md."""
 
     check: Literal["fallback", "error", "skip"] = Field(
         "fallback",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
+from paraforge.base.documentation import page
 from paraforge.base.files import write_json
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state, write_checkpoint
 from paraforge.translation.models.conversion import write_description, write_fairseq_model
@@ -42,10 +43,11 @@ def finish_model(
     state, chosen, scores = _choose_weights(directory, parameters, result.history, threads)
     if scores.bleu < _HARDLY:
         logger.warning(
-            "BLEU %.1f on %d held-out rows: the model has hardly learnt anything. Train it longer or "
-            "on more pairs, or take a ready one (docs/models.md)",
+            "BLEU %.1f on %d held-out rows: the model has learned almost nothing. Train it longer or on more "
+            "pairs, or use a ready model (see %s)",
             scores.bleu,
             result.prepared.held_out,
+            page("models"),
         )
     entries = write_fairseq_model(
         state,

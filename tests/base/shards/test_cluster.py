@@ -161,8 +161,8 @@ def test_a_scheduler_without_tls_is_warned_of_once(
     for _ in range(2):
         with caplog.at_level(logging.WARNING), pytest.raises(IncompleteError), connect(resources, 1):
             pass
-    warnings = [one.getMessage() for one in caplog.records if "runs code as you" in one.getMessage()]
-    assert len(warnings) == 1 and "use tls://" in warnings[0]
+    warnings = [one.getMessage() for one in caplog.records if "can run code as you" in one.getMessage()]
+    assert len(warnings) == 1 and "Use tls://" in warnings[0]
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """``paraforge configure``: choices and edits stay until they are changed, everything is checked, changes are
 told."""
 
+import json
 import os
 import re
 import shutil
@@ -350,3 +351,11 @@ def test_what_changed_is_shown_however_long_the_value_is(project: Path) -> None:
     assert re.search(
         r"publish\.name: …[^>]*one -> …[^>]*two$", configure("publish.name=" + "corpus " * 25 + "two"), re.M
     )
+
+
+def test_the_schema_for_editors_knows_every_section_and_what_is_wrong(project: Path) -> None:
+    schema = json.loads(configure("--schema"))
+    assert set(schema["properties"]) >= set(written())
+    beam = schema["$defs"]["TranslateParameters"]["properties"]["beam"]
+    assert (beam["type"], beam["default"], beam["minimum"]) == ("integer", 12, 1)
+    assert beam["description"]

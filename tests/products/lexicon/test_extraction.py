@@ -168,7 +168,7 @@ def test_a_published_corpus_and_a_single_file(tmp_path: Path) -> None:
 def test_text_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\t0.5\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"not a corpus, and not a Parquet file.*Turn text into Parquet"):
+    with pytest.raises(InputError, match=r"not a corpus, and not a Parquet file.*Convert text to Parquet"):
         extract(tmp_path, path)
 
 
