@@ -29,6 +29,7 @@ _LEVEL = 1
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
 _MORE_COLUMNS = "more_columns"
+_MORE_FILES = "files"
 # Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
 DICTIONARY_COLUMNS = ("source", "pivot", "rejected", "failed", "reference_language", "translation_language")
 
@@ -144,6 +145,24 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 def aligned_with(names: Iterable[str]) -> dict[str, Any]:
     """What an index says of the directories in its own that have more columns of the same rows."""
     return {_MORE_COLUMNS: listed} if (listed := list(names)) else {}
+
+
+def accompanied_by(names: Iterable[str]) -> dict[str, Any]:
+    """What an index says of the files beside the shards, so that a missing one is noticed."""
+    return {_MORE_FILES: listed} if (listed := list(names)) else {}
+
+
+def file_beside(directory: Path, name: str) -> Path | None:
+    """Return the path of a file beside the shards of a directory, or None where it never had one.
+    Raises InputError: the index names the file, and it is missing."""
+    if (path := directory / name).is_file():
+        return path
+    index = directory / INDEX_NAME
+    if index.is_file():
+        with describing(index, "damaged index"):
+            if name in read_json(index).get(_MORE_FILES, []):
+                raise InputError("the file is missing", path, remedy="Run 'dvc repro' to make it again.")
+    return None
 
 
 class ShardDirectory:

@@ -38,8 +38,6 @@ UNKNOWN_WORD: Final = "UUUNKKK"
 TABLE_NAME: Final = "table.json"
 VECTORS_NAME: Final = "vectors.npy"
 VOCABULARY_NAME: Final = "vocabulary.txt"
-TRAINED_ON_NAME: Final = "trained_on.json"
-"""Beside a table: which shards it was trained on."""
 TABLE_FORMAT: Final = 1
 _BLOCK_ROWS: Final = 1 << 14
 
@@ -153,9 +151,12 @@ class WordVectors:
         _write_table(Path(directory), words, vectors(), notes)
         return cls.open(directory)
 
-    def save(self, directory: str | Path) -> None:
-        """Write the table's directory; whatever table stood there is replaced."""
-        _write_table(Path(directory), self._words, _blocks(self.vectors))
+    def save(self, directory: str | Path, trained_on: str | None = None) -> None:
+        """Write the table's directory; whatever table stood there is replaced.
+
+        trained_on: digest of the shards that the vectors were trained on, see :func:`shards_trained_on`.
+        """
+        _write_table(Path(directory), self._words, _blocks(self.vectors), trained_on=trained_on)
 
     def write_text(self, path: str | Path, header: bool = False) -> None:
         """Write a word and its numbers a line; reading that back gives the same float32 numbers.
@@ -219,7 +220,11 @@ def _fingerprint(words: Any, vectors: hashlib._Hash, shape: tuple[int, ...]) -> 
 
 
 def _write_table(
-    directory: Path, words: Any, blocks: Iterator[FloatArray], notes: Sequence[str] = ()
+    directory: Path,
+    words: Any,
+    blocks: Iterator[FloatArray],
+    notes: Sequence[str] = (),
+    trained_on: str | None = None,
 ) -> None:
     """Write a table; `words` and `notes` may be lists that grow while `blocks` is consumed."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -250,9 +255,24 @@ def _write_table(
             "unknown": UNKNOWN_WORD if pc.index(strings, UNKNOWN_WORD).as_py() >= 0 else None,
             "fingerprint": _fingerprint(strings, digest, (count, dimension)),
             **({"notes": list(notes)} if notes else {}),
+            **({"trained_on": trained_on} if trained_on else {}),
         },
     )
     logger.info("%d word vectors of %d numbers in %s", count, dimension, directory)
+
+
+def shards_trained_on(directory: Path) -> str | None:
+    """Return the digest of the shards that a table was trained on.
+
+    None: it was trained on something else, or the directory holds no table.
+    Raises InputError: `table.json` is damaged.
+    """
+    path = directory / TABLE_NAME
+    if not path.is_file():
+        return None
+    with describing(path):
+        trained_on = read_json(path).get("trained_on")
+    return None if trained_on is None else str(trained_on)
 
 
 def npy_header(shape: tuple[int, int]) -> bytes:

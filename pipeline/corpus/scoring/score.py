@@ -19,16 +19,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.errors import describing, install_command
-from paraforge.base.files import read_json, sha256_directory
+from paraforge.base.errors import install_command
+from paraforge.base.files import sha256_directory
 from paraforge.base.shards.cluster import worker_number
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory, ShardView, aligned_with
+from paraforge.base.shards.store import ShardDirectory, ShardView, accompanied_by, aligned_with
 from paraforge.base.text.tokens import TOKENIZER_NAME
-from paraforge.base.word_vectors.vectors import TABLE_NAME, TRAINED_ON_NAME, WordVectors
+from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
@@ -40,7 +40,12 @@ from paraforge.corpus.scoring.scorers import language
 from paraforge.corpus.scoring.scorers.models import Kind, check_directory
 from paraforge.corpus.scoring.verdict import bands, judge
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.corpus.scoring.wrong_pairs import judged_scores, other_rows, write_wrong_pairs
+from paraforge.corpus.scoring.wrong_pairs import (
+    WRONG_PAIRS_NAME,
+    judged_scores,
+    other_rows,
+    write_wrong_pairs,
+)
 from paraforge.versions import SCORE
 
 logger = logging.getLogger(__name__)
@@ -333,14 +338,16 @@ def score(
     present = ShardView(translated).column_names
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
     steps = [replace(one, columns=[name for name in one.columns or () if name in present]) for one in steps]
-    steps[0] = replace(steps[0], columns=columns, notes=aligned_with(_column_of(one) for one in steps[1:]))
+    lineage = [name for name in LINEAGE[:2] if name in present]
+    judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # shards of other makers may have no lineage
+    notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
+    steps[0] = replace(steps[0], columns=columns, notes=notes)
     report = run_step(steps[0], [translated], output, resources)
     for one in steps[1:]:
         run_step(one, [translated], output / _column_of(one), resources)
     counts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     view = ShardView(translated, output)
-    lineage = [name for name in LINEAGE[:2] if name in view.column_names]
     for table in view.tables([*lineage[:1], *_COUNTED]):
         counts["scored"] += pc.count(table["reference_tokens"]).as_py()
         counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
@@ -349,12 +356,8 @@ def score(
         if "source" in table.column_names:
             sources.update(scored_sources(table))
     wrong = None
-    if len(lineage) == 2:  # shards of other makers may have none
-        trained_on = vectors / TRAINED_ON_NAME  # vectors of other makers have none
-        trained = False
-        if trained_on.is_file():
-            with describing(trained_on):
-                trained = read_json(trained_on)["shards"] == ShardDirectory(translated).digest
+    if judged_by:
+        trained = shards_trained_on(vectors) == ShardDirectory(translated).digest
         wrong = write_wrong_pairs(steps, translated, output, sources, resources, trained)
     others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]

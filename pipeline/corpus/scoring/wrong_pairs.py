@@ -25,7 +25,7 @@ from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import TEXT_COLUMNS, column
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
+from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, file_beside
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import scorer_types
@@ -184,10 +184,10 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
-    """The wrong pairs that are stored in one of the directories; None where there are none. Raises
-    InputError: the file is damaged."""
+    """Read the mismatched pairs that are stored in one of the directories; None where none has any.
+    Raises InputError: the file is damaged, or was removed."""
     for directory in directories:
-        if (path := directory / WRONG_PAIRS_NAME).is_file():
+        if path := file_beside(directory, WRONG_PAIRS_NAME):
             try:
                 return feather.read_table(path, memory_map=False)
             except (pa.ArrowInvalid, OSError) as error:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paraforge.base.files import hash_json, sha256_directory, write_json
+from paraforge.base.files import hash_json, sha256_directory
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import link_or_copy, replaced_directory
 from paraforge.base.text.paths import expand
 from paraforge.base.text.units import Words
 from paraforge.base.text.vocabulary import UNKNOWN, WORD, Vocabulary
-from paraforge.base.word_vectors.vectors import TRAINED_ON_NAME, WordVectors
+from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
@@ -87,12 +87,10 @@ def build_paragram(
         _key(parameters, data),
         resources.work,
         output,
-        train=lambda place: _train(parameters, data, place, resources),
+        train=lambda place: _train(parameters, data, translated, place, resources),
         open_model=lambda table: WordVectors.open(table, verify=True),
         scratch=("pairs", "checkpoints"),
     )
-    if parameters.corpus_pairs:
-        write_json(output / TRAINED_ON_NAME, {"shards": ShardDirectory(translated).digest})
     return _report(WordVectors.open(output), True, begin, **details)
 
 
@@ -161,7 +159,11 @@ def _key(parameters: ParagramParameters, data: TrainingData) -> str:
 
 
 def _train(
-    parameters: ParagramParameters, data: TrainingData, directory: Path, resources: Resources
+    parameters: ParagramParameters,
+    data: TrainingData,
+    translated: Path,
+    directory: Path,
+    resources: Resources,
 ) -> dict[str, Any]:
     """Train the table in `directory / MODEL`; returns what the report says about it."""
     from paraforge.embeddings.encoders.averages import Average
@@ -190,7 +192,8 @@ def _train(
     record = trainer.run()
     trained = encoder.table.detach().numpy()
     settle_unknown(vocabulary, trained, store.counts(WORD))
-    WordVectors(vocabulary.units, trained).save(directory / MODEL)
+    shards = ShardDirectory(translated).digest if parameters.corpus_pairs else None
+    WordVectors(vocabulary.units, trained).save(directory / MODEL, trained_on=shards)
     return {
         "pairs": store.pairs,
         "skipped": store.skipped,
