@@ -33,8 +33,9 @@ Rows = NDArray[np.int64]
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
     """Write the rows that a query selects to a Parquet file; DuckDB's limit of memory is 1 GB.
 
-    sql: of this program, never a user's. tables: datasets of Arrow by name. directory: for the file and what
-    exceeds the memory; what is in it is removed. what: what cannot be done if the query fails.
+    sql: of this program, never a user's. tables: datasets or readers of Arrow by name.
+    directory: for the file and what exceeds the memory; what is in it is removed.
+    what: what cannot be done if the query fails.
 
     Raises InputError: the disk is full. Interrupted: SIGTERM or Ctrl-C.
     """
@@ -58,6 +59,7 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
                 wait([running], timeout=0.2)
             running.result()
         except duckdb.Error as error:
+            check_interrupt()  # what reads a table may have been told to stop
             raise InputError(f"{what}: {first_line(error)}", directory.parent) from error
         except BaseException:
             connection.interrupt()

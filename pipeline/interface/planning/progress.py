@@ -55,7 +55,7 @@ def progress_of(corpus: ShardDirectory, choice: EngineChoice, resources: Resourc
     place = resources.work.resolve() / "plan"
     distinct = written_distinct(corpus, resources.work.resolve() / "translation" / "distinct")
     distinct = distinct or find_distinct(corpus, place / "distinct", resources.worker_count())
-    recalled = recall(distinct.keys, segments, [], place / "recall", resources)
+    recalled = recall(distinct.keys, segments, [], place / "recall")
     rows = rows_known = 0
     for table in ShardDirectory(distinct.places).tables(["sentence"]):
         check_interrupt()
@@ -73,7 +73,7 @@ def unknown_among(texts: Sequence[str], choice: EngineChoice, resources: Resourc
     place.mkdir(parents=True, exist_ok=True)
     given = list(dict.fromkeys(texts))
     text_keys(pa.array(given, pa.string())).astype("<u8").tofile(place / "keys.bin")
-    recalled = recall(place / "keys.bin", known_segments(choice, resources), [], place / "recall", resources)
+    recalled = recall(place / "keys.bin", known_segments(choice, resources), [], place / "recall")
     unknown = {given[number] for number in recalled.unknown.tolist()}
     remove_directory(place / "recall")
     (place / "keys.bin").unlink()

@@ -119,7 +119,7 @@ def translate_unknown(
     if tasks is None or tasks.key != key or tasks.finished:
         _adopt(results, memory.path.parent, key)
         segments = usable_segments(memory, choice) if parameters.memory else []
-        recalled = recall(distinct.keys, segments, [], work / "recall", resources)
+        recalled = recall(distinct.keys, segments, [], work / "recall")
         warn_of_versions(recalled, choice)
         if parameters.memory and not len(recalled.unknown):
             # Whatever another run has left here is void, and is not continued.
@@ -157,7 +157,7 @@ def translate_unknown(
         segments = usable_segments(memory, choice)
         if not parameters.memory:
             segments = [segment for segment in segments if segment.sha256 in tasks.segments]
-        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall", resources)
+        recalled = recall(distinct.keys, segments, tasks.segments, work / "recall")
         if not len(recalled.unknown):
             return _remembered(recalled, tasks, now, report)
         if not tasks.more:

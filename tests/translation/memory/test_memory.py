@@ -15,7 +15,6 @@ from paraforge.base import interrupts
 from paraforge.base.errors import Interrupted
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
-from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
@@ -223,11 +222,8 @@ def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: p
     # Twice as many keys, the unknown ones between the others; places are rows of the segments.
     wanted = [text for some in texts for known in some for text in (known, f"new {known}")]
     text_keys(pa.array(wanted)).astype("<u8").tofile(tmp_path / "keys.bin")
-    places = [
-        recall(tmp_path / "keys.bin", given.segments(), [], tmp_path / "recall", Resources(workers=workers))
-        for given, workers in ((one, 1), (many, 4))
-    ]
-    for found_here in places:
+    for memory_set in (one, many):
+        found_here = recall(tmp_path / "keys.bin", memory_set.segments(), [], tmp_path / "recall")
         assert found_here.places.tolist() == [row for known in range(54) for row in (known, -1)]
         assert found_here.unknown.tolist() == list(range(1, 108, 2))
     before = sorted(many.path.iterdir())

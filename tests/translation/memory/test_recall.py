@@ -1,6 +1,5 @@
-"""Looking sentences up by partition of their keys, beside a dictionary that does it one by one."""
+"""Looking sentences up by their keys, beside a dictionary that does it one by one."""
 
-import itertools
 import multiprocessing
 import os
 import signal
@@ -11,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraforge.base.shards.resources import Resources
 from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 from paraforge.translation.memory import recall as looking_up
 from paraforge.translation.memory.memory import HypothesisRows, open_set
@@ -19,21 +17,18 @@ from paraforge.translation.memory.recall import recall
 
 
 def _killed_look_up(*arguments: Any) -> None:
-    save, saved = looking_up._save, itertools.count(1)
+    query = looking_up.run_query
 
-    def counted(*content: Any) -> None:
-        save(*content)
-        if next(saved) == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def killed(*content: Any) -> Path:
+        query(*content)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
 
-    looking_up._save = counted
+    looking_up.run_query = killed
     recall(*arguments)
 
 
-@pytest.mark.parametrize("resources", [Resources(workers=1), Resources(workers=2, in_process_rows=0)])
-def test_sentences_are_looked_up_by_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: Resources
-) -> None:
+def test_sentences_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = np.random.default_rng(7)
     pool = dice.integers(0, 2**64, (90, 2), np.uint64)
     pool[:30, 0] = pool[0, 0]  # other keys with the same first half
@@ -58,13 +53,11 @@ def test_sentences_are_looked_up_by_partition(
     places = [known.get(number, -1) for number in wanted]
     segments = given.segments()
     monkeypatch.setattr(looking_up, "_BLOCK", 16)
-    monkeypatch.setattr(looking_up, "job_memory", lambda _: 4096)
     arguments = (
         tmp_path / "keys.bin",
         segments,
         [one.sha256 for one in segments],
         tmp_path / "recall",
-        resources,
     )
     killed = multiprocessing.get_context("forkserver").Process(target=_killed_look_up, args=arguments)
     killed.start()
