@@ -29,7 +29,7 @@ def check(project: Path, stage: str, damaged: Path, wanted: dict[str, dict[str, 
             assert run_stage(stage)
     except ParaforgeError as error:
         assert damaged.name in str(error) or damaged.parent.name in str(error), error
-    assert result(project, stage) == wanted
+    assert result(project, stage) == wanted, damaged
 
 
 def last_of_each_kind(directory: Path) -> list[Path]:

@@ -23,6 +23,7 @@ from tests.here import inside, run_stage
 from tests.project import made_once
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+# The bytes of these depend on the number of threads: gradients are summed in another order.
 TRAINED = ("nmt", "paraphraser")
 
 # Values that change a stage's result, for each stage; of the first, nothing else than that stage's output.
@@ -41,7 +42,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         {"translate.maximum_source_tokens": 6},
     ],
     "paragram": [{"paragram.training.margin": 0.1}, {"paragram.dimension": 8}, {"paragram.training.seed": 2}],
-    "score": [{"score.identify_language": False}],
+    "score": [{"score.identify_language": False}, {"score.languages": ["en", "de"]}],
     "select": [
         {"select.filters.length.maximum": 6},
         {"select.filters.paraphrase_score.minimum": 0.9},
@@ -100,7 +101,9 @@ def test_parameters_that_dvc_does_not_know_change_nothing(finished: Path, tmp_pa
             for key, value in changed.items():
                 if not any(f"{key}.".startswith(f"{name}.") for name in own):
                     change(project, {key: value})
-    change(project, {"resources.threads": 2, "resources.batch_tokens": 100})
+    change(project, {"resources.batch_tokens": 100})
+    if stage not in TRAINED:
+        change(project, {"resources.threads": 2})
     with inside(project):
         assert run_stage(stage)
     assert result(project, stage) == result(finished, stage)
@@ -139,13 +142,18 @@ def other_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "other-shards", lambda path: make_finished(path, sizes))
 
 
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "report"])
+@pytest.mark.parametrize(
+    "stage", [stage for stage in STAGES if stage not in (*TRAINED, "paragram", "report")]
+)
 def test_other_shards_hold_the_same_rows(finished: Path, other_shards: Path, stage: str) -> None:
+    compared = 0
     for name in outputs(stage):
         one, other = (_rows(project / name) for project in (finished, other_shards))
-        assert one.keys() == other.keys() and one
+        assert one.keys() == other.keys()
         for stem in one:
             assert one[stem].equals(other[stem]), stem
+            compared += one[stem].num_rows
+    assert compared
 
 
 def _rows(directory: Path) -> dict[str, pa.Table]:

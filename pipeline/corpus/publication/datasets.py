@@ -175,9 +175,12 @@ def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:
     return open_parquet(path, PUBLISH_AGAIN)
 
 
-def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """The datasets next to a corpus, including itself. Returns those that can be read, by name; and of those
-    that cannot, why."""
+def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset], dict[str, str]]:
+    """Open the datasets next to a corpus, including itself. Returns those that can be read, by name; and of
+    those that cannot, why.
+
+    damaged: whether one that exists and cannot be read is among these; otherwise it raises InputError.
+    """
     found = {corpus.name: corpus}
     missing: dict[str, str] = {}
     for name in (KEPT, REJECTED, LEXICON):
@@ -190,6 +193,8 @@ def neighbours(corpus: Dataset) -> tuple[dict[str, Dataset], dict[str, str]]:
         try:
             found[name] = open_lexicon(directory) if name == LEXICON else open_published(directory)
         except InputError as error:
+            if not damaged:
+                raise
             missing[name] = str(error)
     return found, missing
 

@@ -27,6 +27,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardView, accompanied_by, aligned_with
+from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.columns import COLUMNS, schema_of
@@ -342,23 +343,24 @@ def score(
     judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # shards of other makers may have no lineage
     notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
     steps[0] = replace(steps[0], columns=columns, notes=notes)
-    report = run_step(steps[0], [translated], output, resources)
-    for one in steps[1:]:
-        run_step(one, [translated], output / _column_of(one), resources)
     counts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
-    view = ShardView(translated, output)
-    for table in view.tables([*lineage[:1], *_COUNTED]):
-        counts["scored"] += pc.count(table["reference_tokens"]).as_py()
-        counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
-        for name in _COUNTED[1:]:
-            counts[name] += pc.sum(table[name]).as_py() or 0
-        if "source" in table.column_names:
-            sources.update(scored_sources(table))
     wrong = None
-    if judged_by:
-        trained = shards_trained_on(vectors) == ShardDirectory(translated).digest
-        wrong = write_wrong_pairs(steps, translated, output, sources, resources, trained)
+    # Nothing is at `output` before all of it is there: scores, columns of models, and mismatched pairs.
+    with replaced_directory(output) as scored:
+        report = run_step(steps[0], [translated], scored, resources)
+        for one in steps[1:]:
+            run_step(one, [translated], scored / _column_of(one), resources)
+        for table in ShardView(translated, scored).tables([*lineage[:1], *_COUNTED]):
+            counts["scored"] += pc.count(table["reference_tokens"]).as_py()
+            counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
+            for name in _COUNTED[1:]:
+                counts[name] += pc.sum(table[name]).as_py() or 0
+            if "source" in table.column_names:
+                sources.update(scored_sources(table))
+        if judged_by:
+            trained = shards_trained_on(vectors) == ShardDirectory(translated).digest
+            wrong = write_wrong_pairs(steps, translated, scored, sources, resources, trained)
     others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(

@@ -81,6 +81,10 @@ def open_database(
                 for name, dataset in views.items():
                     _create_view(connection, name, dataset)
             yield connection
+        except _DamagedError as error:
+            # DuckDB does not always name the file.
+            place = datasets[0].directory if len(datasets) == 1 else None
+            raise InputError(error.message, place, remedy=error.remedy) from error
         finally:
             # DuckDB 1.5 may wait for ever for the tasks of a statement that was interrupted.
             closing = threading.Thread(target=connection.close, daemon=True)
@@ -128,6 +132,10 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, dataset: Data
     connection.unregister("__empty")
 
 
+class _DamagedError(InputError):
+    """A file that a statement reads is damaged."""
+
+
 @contextmanager
 def explained(remedy: str | None = None) -> Iterator[None]:
     """Turn what DuckDB raises into an error for the user.
@@ -149,18 +157,23 @@ def explained(remedy: str | None = None) -> Iterator[None]:
             f"the query needs more memory: {first_line(error)}", remedy="Raise --memory."
         ) from error
     except (duckdb.IOException, duckdb.InvalidInputException, duckdb.InternalException) as error:
-        damaged = "parquet" in str(error).lower() or "decompress" in str(error).lower()
-        raise InputError(
-            str(error).strip() if not damaged else f"a file cannot be read: {first_line(error)}",
-            remedy="'paraforge verify' says which files are damaged." if damaged else remedy,
-        ) from error
+        if any(word in str(error).lower() for word in ("parquet", "decompress")):
+            raise _damaged(error) from error
+        raise InputError(str(error).strip(), remedy=remedy) from error
     except duckdb.Error as error:
+        if type(error) is duckdb.Error:  # what Thrift says of a page's header
+            raise _damaged(error) from error
         # DuckDB's message may point into the statement with lines of its own.
         lines = [line.rstrip() for line in str(error).strip().splitlines() if line.strip()]
         if isinstance(error, duckdb.ParserException) and (bare := _BARE_WORD.search(str(error))):
             name = bare[1].lower()
             remedy = f'{name.upper()} is a word of SQL: the column is "{name}", in quotation marks.'
         raise InputError("\n".join([*lines, *([remedy] if remedy else [])])) from error
+
+
+def _damaged(error: Exception) -> _DamagedError:
+    remedy = "'paraforge verify' says which files are damaged."
+    return _DamagedError(f"a file cannot be read: {first_line(error)}", remedy=remedy)
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:

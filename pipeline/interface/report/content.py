@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paraforge.base.errors import InputError
-from paraforge.corpus.publication.datasets import Dataset, neighbours, open_published
+from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, neighbours, open_published
 from paraforge.corpus.publication.manifest import KEPT, Manifest
 from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.reasons import explain_reasons
@@ -121,8 +121,10 @@ def gather(
         raise InputError(
             "these are rejected pairs", corpus, remedy="Name the directory of the corpus next to them."
         )
-    views, _ = neighbours(dataset)
+    views, _ = neighbours(dataset, damaged=False)
     manifest = dataset.manifest
+    if manifest.wrong_pairs and not (path := corpus / manifest.wrong_pairs.path).is_file():
+        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN)
     sources = sorted(manifest.sources, key=lambda name: (-manifest.sources[name].rows_in, name))
     # A single other source is shown by its own name.
     shown = sources if len(sources) == parameters.sources + 1 else sources[: parameters.sources]
