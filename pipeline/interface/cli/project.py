@@ -49,8 +49,10 @@ def init(
       paraforge init my --table pairs.tsv                the same of one file: its columns are found
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
+    from paraforge.interface.configuration import PARAMETERS, load_parameters
     from paraforge.interface.project.bitext import look_at, look_at_table
     from paraforge.interface.project.creation import make_project
+    from paraforge.translation.training.parameters import READY_MODEL
 
     given = sum(map(bool, (sample, bitext, table)))
     if upgrade:
@@ -78,6 +80,10 @@ def init(
         typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Now: cd {directory} && dvc repro")
+    nmt = load_parameters(directory / PARAMETERS).nmt
+    if nmt.model == "train":
+        typer.echo(f"  It first trains a translation model: about {nmt.training_time} on two CPU cores.")
+        typer.echo(f"  With a ready model, first: {READY_MODEL}")
     typer.echo("Before 'dvc exp run': git add . && git commit -m 'A corpus'")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paraforge import versions
+from paraforge.base.documentation import page
 from paraforge.base.errors import InputError
 from paraforge.base.files import (
     DIGESTS,
@@ -19,6 +20,7 @@ from paraforge.base.files import (
     write_digests,
     write_json,
 )
+from paraforge.base.logs import say_result
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directory
@@ -28,7 +30,7 @@ from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE, check_files
 from paraforge.translation.training.finishing import finish_model
-from paraforge.translation.training.parameters import NmtParameters, languages_of
+from paraforge.translation.training.parameters import READY_MODEL, NmtParameters, languages_of
 from paraforge.translation.training.training import train_model, with_precision, write_history
 
 logger = logging.getLogger(__name__)
@@ -131,6 +133,11 @@ def _train(
         settings = read_json_or_none(earlier / "settings.json") or {}
         if not directory.exists() and settings.get("precision") == chosen.training.precision:
             directory = earlier
+        if not _is_whole(directory / "model"):
+            say_result(
+                f"training a translation model takes about {parameters.training_time} on two CPU cores. "
+                f"To use a ready model instead: {READY_MODEL} (see {page('models')})"
+            )
         history = trained_model(bitext, directory, parameters, resources)
         publish(directory / "model", output)
         return read_json(output / MODEL_FILE), history

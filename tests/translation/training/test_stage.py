@@ -113,6 +113,36 @@ def test_the_key_has_the_precision_that_auto_means(
 
 
 @pytest.mark.full
+def test_the_time_of_a_training_is_told_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stop(*_: object) -> None:
+        raise InputError("training begins")
+
+    monkeypatch.setattr(nmt, "train_model", stop)
+    write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(10)])
+    # 12,000 updates of 2 x 2,000 tokens; 4 x 250,000 + 1,250,000 weights and 1,000,000 of the vocabulary.
+    trained = NmtParameters.model_validate(
+        {
+            "architecture": {
+                "encoder_layers": 1, "decoder_layers": 1, "width": 250, "feed_forward": 500, "heads": 2
+            },
+            "vocabulary": {"size": 4000},
+            "training": {"batch_tokens": 2000, "accumulate": 2, "maximum_updates": 12_000},
+        }
+    )  # fmt: skip
+    assert trained.training_time == f"{round(48e6 * (63 + 11 * 2.25) / 1e6 / 60)} minutes"
+    resources = Resources(threads=1, devices=["cpu"], work=tmp_path / "work")
+    with caplog.at_level("INFO"), pytest.raises(InputError, match="training begins"):
+        build_nmt(trained, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "nmt.csv", resources)
+    assert "takes about 70 minutes on two CPU cores" in caplog.text
+    assert "translation=opus-mt nmt.model=NAME" in caplog.text
+    short = trained.model_copy(
+        update={"training": trained.training.model_copy(update={"maximum_minutes": 5})}
+    )
+    assert short.training_time == "5 minutes"
+
+
 def test_a_bitext_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
     source = {
