@@ -121,7 +121,7 @@ def test_the_time_of_a_training_is_told_before_it_begins(
 
     monkeypatch.setattr(nmt, "train_model", stop)
     write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(10)])
-    # 12,000 updates of 2 x 2,000 tokens; 4 x 250,000 + 1,250,000 weights and 1,000,000 of the vocabulary.
+    # 12,000 updates with 2 x 2,000 tokens; weights: 500,000, 750,000, and 1,000,000 for the vocabulary.
     trained = NmtParameters.model_validate(
         {
             "architecture": {
