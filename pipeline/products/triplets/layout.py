@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 from paraforge.base.markdown import code, escape, table
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
 from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
-from paraforge.corpus.publication.datasets import Dataset
+from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
 from paraforge.corpus.publication.manifest import TRAIN, describe_columns
 
 FORMAT = 1
@@ -86,11 +87,16 @@ triplets = load_dataset("parquet", data_files="triplets-*.parquet", split="train
 
 
 def write_card(
-    directory: Path, manifest: Mapping[str, Any], corpus: Dataset, schemas: Mapping[str, pa.Schema]
+    directory: Path,
+    manifest: Mapping[str, Any],
+    corpus: Dataset,
+    metadata: Mapping[str, Any],
+    schemas: Mapping[str, pa.Schema],
 ) -> None:
     """Write `_README.md` and `.huggingface.yaml`.
 
-    manifest: what `_triplets.json` says. corpus: that the triplets were mined in. schemas: of the files.
+    manifest: what `_triplets.json` says. corpus: that the triplets were mined in.
+    metadata: what the corpus' card says of license and languages. schemas: of the files.
     """
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     files = {
@@ -101,31 +107,34 @@ def write_card(
     title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
     front = {
         "pretty_name": title,
-        **_of_corpus(corpus.directory),
+        **metadata,
         "size_categories": [size_category(manifest["triplets"])],
         "task_categories": ["sentence-similarity", "feature-extraction"],
         "tags": ["triplets", "hard-negatives", "sentence-transformers"],
         **of_files,
     }
-    metadata = yaml_text(front)
     parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
     for name, (patterns, columns) in files.items():
         rows = [[c["name"], c["type"], c["description"]] for c in columns]
         heading = "Columns" if name == "default" else f"Columns of {name}"
         parts.append(f"## {heading}\n\n`{patterns[TRAIN]}`\n\n{table(['column', 'type', 'meaning'], rows)}")
     body = "\n\n".join(parts)
-    write_whole(directory / CARD_NAME, f"---\n{metadata}---\n\n{body}\n")
+    write_whole(directory / CARD_NAME, f"---\n{yaml_text(front)}---\n\n{body}\n")
     write_whole(directory / CONFIGS_NAME, yaml_text(of_files))
 
 
-def _of_corpus(directory: Path) -> dict[str, Any]:
-    """Licence and languages that the corpus' own card names; nothing where it has none that can be read."""
+def card_metadata(corpus: Path) -> dict[str, Any]:
+    """Return the license and the languages that a corpus' card names.
+    Raises InputError: the corpus has no card, or the card cannot be read."""
+    path = next((corpus / name for name in (CARD_NAME, "README.md") if (corpus / name).is_file()), None)
+    if path is None:
+        problem = "the card is missing, which names license and languages"
+        raise InputError(problem, corpus / CARD_NAME, remedy=PUBLISH_AGAIN)
     try:
-        text = (directory / CARD_NAME).read_text(encoding="utf-8")
-        found = read_yaml_text(text.split("---\n")[1])
+        found = read_yaml_text(path.read_text(encoding="utf-8").split("---\n")[1])
         return {name: found[name] for name in ("license", "language") if name in found}
-    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError):
-        return {}
+    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError) as error:
+        raise InputError(f"the metadata of the card cannot be read: {error}", path) from error
 
 
 def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:

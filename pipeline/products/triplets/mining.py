@@ -24,11 +24,19 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import open_jobs, report_rows
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.corpus.publication.datasets import Dataset, open_published
+from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
 from paraforge.corpus.publication.manifest import KEPT as KEPT_PAIRS
 from paraforge.corpus.scoring import general
 from paraforge.products.triplets.encoder import expanded, fingerprint
-from paraforge.products.triplets.layout import FORMAT, MANIFEST, PARTS, file_name, schemas, write_card
+from paraforge.products.triplets.layout import (
+    FORMAT,
+    MANIFEST,
+    PARTS,
+    card_metadata,
+    file_name,
+    schemas,
+    write_card,
+)
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
 from paraforge.products.triplets.pieces import LINKS, SIDES, Piece, cut_corpus, load, part
 from paraforge.products.triplets.search import (
@@ -103,10 +111,11 @@ def mine_triplets(
     dataset = open_published(corpus).training
     if dataset.name != KEPT_PAIRS:
         raise InputError("this directory holds rejected pairs", corpus, remedy="Use the corpus, data/corpus.")
+    metadata = card_metadata(corpus)
     encoder = expanded(parameters.encoder)
     made_of = {
         "version": versions.TRIPLETS,
-        "corpus": [sha256_file(path) for path in dataset.files],
+        "corpus": _digests(dataset),
         "encoder_sha256": fingerprint(encoder),
         "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
     }
@@ -130,7 +139,7 @@ def mine_triplets(
             anchors_per_job=ANCHORS_PER_JOB,
         )
         with replaced_directory(output.resolve()) as temporary:
-            report = _mine(search, dataset, temporary, resources, made_of, allow_empty)
+            report = _mine(search, dataset, metadata, temporary, resources, made_of, allow_empty)
         remove_directory(directory)
     return TripletsReport(**{**report, "seconds": round(time.monotonic() - started, 3)})
 
@@ -138,6 +147,7 @@ def mine_triplets(
 def _mine(
     search: Search,
     dataset: Dataset,
+    metadata: Mapping[str, Any],
     output: Path,
     resources: Resources,
     made_of: Mapping[str, Any],
@@ -201,8 +211,19 @@ def _mine(
     content = {"format": FORMAT, "paraforge": versions.__version__, **report, **made_of, "files": files}
     write_json(output / MANIFEST, content)
     lineage = [name for name in LINEAGE if name in dataset.schema.names]
-    write_card(output, content, dataset, schemas(search.parameters.negatives, lineage))
+    write_card(output, content, dataset, metadata, schemas(search.parameters.negatives, lineage))
     return report
+
+
+def _digests(dataset: Dataset) -> list[str]:
+    """SHA-256 of each file. Raises InputError: a file has other bytes than the manifest says."""
+    listed = {} if dataset.manifest is None else {file.path: file.sha256 for file in dataset.manifest.files}
+    digests = []
+    for path in dataset.files:
+        digests.append(sha256_file(path))
+        if digests[-1] != listed.get(path.name, digests[-1]):
+            raise InputError("damaged: its bytes are not those in the manifest", path, remedy=PUBLISH_AGAIN)
+    return digests
 
 
 def _clusters(search: Search) -> tuple[int, int]:
