@@ -15,7 +15,6 @@ def main() -> None:
         Path("reports/report.html"),
         parameters.report,
         metrics=Path("metrics"),
-        plots=Path("plots"),
     )
     say_result("reports/report.html; the corpus is data/corpus, the rejected pairs are data/rejected")
 

@@ -61,7 +61,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "paraphraser": [{"paraphraser.training.learning_rate": 0.02}, {"paraphraser.controls.drop": 0.1}],
     "triplets": [{"triplets.margin": 0.2}, {"triplets.negatives": 2}],
     "statistics": [{"statistics.sample": 50}],
-    "report": [{"report.title": "Another title"}, {"report.examples": 1}],
+    "report": [{"report.title": "Another title"}, {"report.entries": 1}],
 }
 CASES = [
     pytest.param(stage, changed, id=f"{stage}-{next(iter(changed))}")

@@ -1,227 +1,203 @@
-"""The report as one HTML file that needs no network, no script and no other file."""
+"""The report: a corpus' description, histograms of its scores and the lexicon in one HTML file that needs no
+network, no script and no other file."""
 
+# ruff: noqa: S608 - the number of entries is our own
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from string import Template
+from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from paraforge.base.files import write_whole
+from paraforge.base.errors import InputError
+from paraforge.base.files import read_json, write_whole
+from paraforge.base.markdown import table
 from paraforge.base.yaml_text import yaml_text
-from paraforge.corpus.publication.card import lineage_words
-from paraforge.corpus.publication.verdict_words import separations, verdict_words
-from paraforge.interface.query.pairs import fixed, marked_words
-from paraforge.interface.report.content import Content, gather
-from paraforge.interface.report.curves import Curves
-from paraforge.interface.report.flow import flow_picture, share
-from paraforge.interface.report.histograms import HEAT_STEP, LONGEST
+from paraforge.corpus.publication.card import describe
+from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, neighbours, open_published
+from paraforge.corpus.publication.manifest import KEPT, Manifest
+from paraforge.corpus.publication.verdict_words import separations
+from paraforge.interface.query.database import fetch, open_database
+from paraforge.interface.report.charts import pictures
 from paraforge.interface.report.parameters import ReportParameters
-from paraforge.interface.report.svg import Bar, heat_map, histogram, lines
 from paraforge.versions import __version__
 
-if TYPE_CHECKING:
-    import jinja2
+_ENTRY_PAIRS = 3
+"""Pairs that an entry needs to be shown as best or worst: one of one or two may be a misspelling."""
+_SOURCE_FIGURES = ("length", "idf", "paraphrase_score", "vocabulary_entropy", "parse_entropy")
 
 
 def write_report(
-    corpus: Path,
-    output: Path,
-    parameters: ReportParameters,
-    metrics: Path | None = None,
-    plots: Path | None = None,
-) -> Content:
+    corpus: Path, output: Path, parameters: ReportParameters, metrics: Path | None = None
+) -> None:
     """Write the report of a published corpus; the same corpus always gives the same bytes.
 
-    corpus: directory of a published corpus. output: the HTML file. parameters: how much to show.
-    metrics, plots: directories of metrics (JSON) and training curves (CSV), if there are any.
+    corpus: directory of a published corpus; rejected pairs and lexicon are next to it.
+    metrics: directory with metrics of stages (``NAME.json``), if there is one.
 
-    Raises InputError: the corpus, a metric or a plot cannot be read.
+    Raises InputError if the corpus or a metric cannot be read.
     """
-    environment = _environment()
-    content = gather(corpus, parameters, metrics, plots)
-    write_whole(output, render(content, environment))
-    return content
-
-
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("paraforge.interface.report", "templates"),
-        # The text of the corpus is anybody's: everything is escaped unless it is markup of our own.
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    dataset = open_published(corpus)
+    if dataset.manifest is None or dataset.name != KEPT:
+        remedy = "Name the directory of the corpus next to them."
+        raise InputError("these are rejected pairs", corpus, remedy=remedy)
+    views, _ = neighbours(dataset, damaged=False)
+    wrong_pairs = dataset.manifest.wrong_pairs
+    if wrong_pairs and not (path := corpus / wrong_pairs.path).is_file():
+        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN)
+    title, _, description = describe(corpus).removeprefix("# ").partition("\n")
+    begin, _, rest = description.partition("\n## ")
+    figures = {name: _metrics(metrics, name) for name in ("translate", "nmt", "statistics")}
+    charts = Markup("").join(
+        Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(name, picture)
+        for name, picture in pictures(corpus, views)
     )
-    environment.filters |= {
-        "count": _count,
-        "score": _score,
-        "share": share,
-        "words": _words,
-        "isolated": _isolated,
-    }
-    return environment
-
-
-def render(content: Content, environment: jinja2.Environment | None = None) -> str:
-    """The report's HTML."""
-    environment = environment or _environment()
-    style = (
-        resources.files("paraforge.interface.report").joinpath("templates", "report.css").read_text("utf-8")
+    more = [*_separations(dataset.manifest), *_sources(figures["statistics"]), *_lexicon(views, parameters)]
+    style, page = (
+        resources.files(__package__).joinpath("templates", name).read_text("utf-8")
+        for name in ("report.css", "report.html")
     )
-    sources, pivots = content.manifest.sources, content.manifest.pivots
-    return environment.get_template("report.html").render(
-        content=content,
-        style=Markup(style),  # noqa: S704 - a file of this package
+    heading = (
+        _html(f"# {title}") if parameters.title is None else Markup("<h1>{}</h1>").format(parameters.title)
+    )
+    text = Template(page).substitute(
+        title=escape(parameters.title or dataset.manifest.name),
+        style=style,
         version=__version__,
-        flow=flow_picture(content.flow_sources, content.flow_fates, content.flow_links),
-        scores=[(name, bars, histogram(bars, name, "paraphrase score")) for name, bars in content.scores],
-        heat=_heat(content),
-        lengths=[
-            (name, bars, histogram(_broad(bars), f"Length: {name}", f"tokens ({LONGEST} and more together)"))
-            for name, bars in content.lengths
-        ],
-        others=[(name, histogram(bars, name, name)) for name, bars in content.others],
-        curves=[
-            (curve, lines(curve.series, f"{curve.name}: {curve.quantity}", curve.over))
-            for curve in content.curves
-        ],
-        paraphraser=None if content.paraphraser is None else _paraphraser(content.paraphraser),
-        tiles=_tiles(content),
-        counted=[(kind, named) for kind, named in (("source", sources), ("pivot", pivots)) if named],
-        lineage=lineage_words(content.manifest),
-        verdict=verdict_words(content.manifest),
-        separations=separations(content.manifest),
-        sources=_sources(content),
-        marked=marked_words,
-        highest=max((abs(fate.rows) for fate in content.fates), default=1) or 1,
-        fingerprints=_fingerprints(content),
-        parameters=_parameters(content),
+        heading=heading,
+        begin=_html("\n\n".join([*_notes(dataset.manifest, figures), begin])),
+        charts=charts,
+        rest=_html("\n\n".join([f"## {rest}", *more])),
+        parameters=_parameters(dataset.manifest),
+    )
+    write_whole(output, text)
+
+
+def _html(markdown: str) -> str:
+    """Render Markdown; markup in it stays text. Tables scroll by themselves on narrow screens."""
+    from markdown_it import MarkdownIt
+
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    return html.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace(
+        "</table>", "</table></div>"
     )
 
 
-def _heat(content: Content) -> Markup | None:
-    title, units = "Trigram overlap against paraphrase score", ("paraphrase score", "trigram overlap")
-    return heat_map(content.heat, HEAT_STEP, title, units) if content.heat else None
+def _metrics(directory: Path | None, stage: str) -> Mapping[str, Any]:
+    path = None if directory is None else directory / f"{stage}.json"
+    found = read_json(path) if path is not None and path.is_file() else {}
+    return found if isinstance(found, dict) else {}
 
 
-def _paraphraser(curve: Curves) -> Markup:
-    return lines(curve.series, "Similarity against overlap", curve.over, width=520, height=260)
-
-
-def _broad(bars: Sequence[Bar]) -> list[Bar]:
-    """Two tokens a bar where there are many."""
-    if len(bars) <= 40:
-        return list(bars)
-    pairs = [bars[start : start + 2] for start in range(0, len(bars), 2)]
-    return [
-        Bar(two[0].low, two[0].low + 2, sum(bar.kept for bar in two), sum(bar.refused for bar in two))
-        for two in pairs
-    ]
-
-
-def _tiles(content: Content) -> list[tuple[str, str, str]]:
-    """The figures to begin with: number, name, remark."""
-    counts = content.counts
-    means = {name: kept for name, kept, _ in content.means}
-    tiles = [
-        ("pairs kept", f"{counts.kept:,}", f"{share(counts.kept, counts.rows_in)} of {counts.rows_in:,} rows")
-    ]
-    if (score := means.get("paraphrase score")) is not None:
-        tiles.append(("paraphrase score", f"{score:.2f}", "mean of kept pairs"))
-    if (overlap := means.get("trigram overlap")) is not None:
-        tiles.append(("trigram overlap", f"{overlap:.2f}", "mean; lower is a freer paraphrase"))
-    tokens = [means.get(f"tokens of the {side}") for side in ("reference", "translation")]
-    if None not in tokens:
-        tiles.append(
-            ("tokens", " / ".join(f"{value:.1f}" for value in tokens), "mean of reference / translation")
+def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what a reader must know before the rest."""
+    if figures["translate"].get("engine") == "fake":
+        yield (
+            "**A dry run.** The engine “fake” does not translate: the translations below are made-up words, "
+            "and their scores say nothing."
         )
-    bleu = content.metrics.get("nmt", {}).get("bleu")
+    if not manifest.counts.kept:
+        yield "**The corpus is empty.** No pair passed all filters; see the reasons below."
+    bleu, chrf = figures["nmt"].get("bleu"), figures["nmt"].get("chrf")
     if isinstance(bleu, int | float):
-        chrf = content.metrics["nmt"].get("chrf")
-        remark = f"chrF {chrf:.1f}, " if isinstance(chrf, int | float) else ""
-        tiles.append(("BLEU", f"{bleu:.1f}", f"{remark}on held-out pairs"))
-    if content.lexicon is not None:
-        tiles.append(("lexicon", f"{content.lexicon.entries:,}", "entries"))
-    return tiles
+        second = f", chrF {chrf:.1f}" if isinstance(chrf, int | float) else ""
+        yield f"The translation model reaches BLEU {bleu:.1f}{second} on held-out pairs."
 
 
-_SOURCE_FIGURES = (
-    ("length", "length"),
-    ("idf", "IDF"),
-    ("paraphrase_score", "paraphrase score"),
-    ("vocabulary_entropy", "vocabulary entropy"),
-    ("parse_entropy", "parse entropy"),
-)
-
-
-def _sources(content: Content) -> tuple[list[str], list[tuple[str, list[str]]]] | None:
-    """ParaNMT's Table 1 from the metrics of stage statistics: column names, and a row a source."""
-    sources = content.metrics.get("statistics", {}).get("sources")
-    if not isinstance(sources, dict) or not sources:
-        return None
-    figures = {name: row for name, row in sources.items() if isinstance(row, dict)}
-    present = [
-        (key, name)
-        for key, name in _SOURCE_FIGURES
-        if any(isinstance(row.get(key), int | float) for row in figures.values())
-    ]
+def _separations(manifest: Manifest) -> Iterator[str]:
     rows = [
-        (source, [_count(int(row.get("pairs") or 0)), *(_with_deviation(row, key) for key, _ in present)])
-        for source, row in figures.items()
+        [row.score, row.source, f"{row.pairs:,}", row.separation, row.passing, row.suggested, row.kept]
+        for row in separations(manifest)
     ]
-    return ["pairs", *(name for _, name in present)], rows
+    if rows:
+        head = [
+            "score",
+            "source",
+            "mismatched pairs",
+            "AUC",
+            "pass your threshold",
+            "threshold for 1%",
+            "it keeps",
+        ]
+        yield (
+            "## What the scores are worth\n\nHow well they separate the corpus' pairs from mismatched ones: "
+            "references with translations of other rows."
+        )
+        yield table(head, rows, right=range(2, 7))
 
 
-def _with_deviation(row: dict[str, Any], key: str) -> str:
-    value, deviation = row.get(key), row.get(f"{key}_sd")
-    if not isinstance(value, int | float):
-        return "–"
-    digits = 2 if abs(value) < 2 else 1
-    return f"{value:.{digits}f}" + (
-        f" ± {deviation:.{digits}f}" if isinstance(deviation, int | float) else ""
+def _sources(statistics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield ParaNMT-50M's Table 1 from the metrics of stage statistics."""
+    sources = statistics.get("sources")
+    if not isinstance(sources, dict) or not sources:
+        return
+    shown = [name for name in _SOURCE_FIGURES if any(_number(row, name) for row in sources.values())]
+    rows = [
+        [source, f"{int(row.get('pairs') or 0):,}", *(_with_deviation(row, name) for name in shown)]
+        for source, row in sources.items()
+    ]
+    yield (
+        "## Sources\n\nMean ± standard deviation over a sample of each source, as in ParaNMT-50M's Table 1; "
+        "entropies in nats."
+    )
+    yield table(
+        ["source", "pairs", *(name.replace("_", " ") for name in shown)], rows, range(1, len(shown) + 2)
     )
 
 
-def _fingerprints(content: Content) -> list[tuple[str, str, str]]:
-    return [
-        (step, name, str(digest))
-        for step, made in content.manifest.steps.items()
-        for name, digest in sorted((made.get("fingerprints") or {}).items())
-        if digest
-    ]
+def _number(row: Mapping[str, Any], name: str) -> bool:
+    return isinstance(row.get(name), int | float)
 
 
-def _parameters(content: Content) -> list[tuple[str, str]]:
-    """Parameters of every step as readable text."""
-    return [
-        (step, yaml_text(made["parameters"]).strip())
-        for step, made in content.manifest.steps.items()
+def _with_deviation(row: Mapping[str, Any], name: str) -> str:
+    if not _number(row, name):
+        return "–"
+    digits = 2 if abs(row[name]) < 2 else 1
+    deviation = f" ± {row[f'{name}_sd']:.{digits}f}" if _number(row, f"{name}_sd") else ""
+    return f"{row[name]:.{digits}f}{deviation}"
+
+
+def _lexicon(views: dict[str, Dataset], parameters: ReportParameters) -> Iterator[str]:
+    """Yield the best and the worst entries of enough pairs; each is shown in one of its two directions."""
+    if "lexicon" not in views:
+        return
+    yield f"## Lexicon\n\n{views['lexicon'].rows:,} entries, by adjusted pointwise mutual information."
+    with open_database([views["lexicon"]]) as connection:
+        for title, order in (("Best", "DESC"), ("Worst", "ASC")):
+            found = fetch(
+                connection,
+                "SELECT word, paraphrase, adjusted_pmi, cross_pmi, ordinary_pmi, pairs FROM lexicon "
+                f"WHERE word < paraphrase AND adjusted_pmi IS NOT NULL AND pairs >= {_ENTRY_PAIRS} "
+                f"ORDER BY adjusted_pmi {order}, pairs DESC, word, paraphrase LIMIT {parameters.entries}",
+            )
+            rows = [
+                [
+                    one["word"],
+                    one["paraphrase"],
+                    *(_score(one[name]) for name in found.column_names[2:5]),
+                    f"{one['pairs']:,}",
+                ]
+                for one in found.to_pylist()
+            ]
+            if rows:
+                head = ["word", "paraphrase", "adjusted", "cross", "ordinary", "pairs"]
+                yield f"### {title} entries"
+                yield table(head, rows, right=range(2, 6))
+
+
+def _score(number: float | None) -> str:
+    return "–" if number is None else f"{number:.2f}"
+
+
+def _parameters(manifest: Manifest) -> Markup:
+    """Render the parameters of every step, folded."""
+    return Markup("").join(
+        Markup("<details><summary>Parameters of {}</summary><pre>{}</pre></details>").format(
+            step, yaml_text(made["parameters"]).strip()
+        )
+        for step, made in manifest.steps.items()
         if made.get("parameters")
-    ]
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _score(number: float | None, digits: int = 2) -> str:
-    return "–" if number is None else fixed(number, digits)
-
-
-def _isolated(text: str) -> Markup:
-    """Text of others: its direction, and what overrides it, ends where the text does."""
-    return Markup("<bdi>{}</bdi>").format(text)
-
-
-def _words(pieces: Sequence[tuple[str, bool]]) -> Markup:
-    """Pieces of a sentence; words that the other side lacks are marked."""
-    joined: list[Any] = [
-        Markup("<mark>{}</mark>").format(piece) if differs else Markup("{}").format(piece)
-        for piece, differs in pieces
-    ]
-    return Markup("").join(joined)
+    )

@@ -109,10 +109,10 @@ def test_a_changed_group_is_no_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
     file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
-    edit("  examples: 4", "  examples: 3")
+    edit("  entries: 14", "  entries: 3")
     told = configure()
     assert "publish.licence: other -> cc-by-4.0" in told
-    assert "kept as edited: report.examples: 4 -> 3" in told
+    assert "kept as edited: report.entries: 14 -> 3" in told
 
 
 def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -178,7 +178,7 @@ def test_what_will_run(project: Path) -> None:
     assert "runs publish, then what reads their output: lexicon, embeddings@word" in splits
     assert "runs select, then" in configure("publish.splits={}", "select=wieting2021")
     # Compared with what ran last, not with the file that was there.
-    assert "runs select, report, then" in configure("report.seed=2")
+    assert "runs select, report, then" in configure("report.entries=2")
     assert "has nothing to run" in configure("select=sample", "report=default")
     assert "runs embeddings@other, then" in configure(
         "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"

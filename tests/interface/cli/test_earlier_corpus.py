@@ -13,8 +13,7 @@ from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse.browser import Browser
 from paraforge.interface.browse.pairs import open_pairs
-from paraforge.interface.report.content import gather
-from paraforge.interface.report.html import render
+from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.parameters import LexiconParameters
@@ -66,7 +65,8 @@ def test_browse_report_and_lexicon_open_it(root: Path, tmp_path: Path) -> None:
         assert browser.count(browser.default).came > 0
     parameters = LexiconParameters(minimum_pairs=3)
     extract_lexicon([root / "corpus"], tmp_path / "lexicon", parameters, resources(tmp_path, 1))
-    assert "contradiction" not in render(gather(root / "corpus", ReportParameters()))
+    write_report(root / "corpus", tmp_path / "report.html", ReportParameters())
+    assert "contradiction" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

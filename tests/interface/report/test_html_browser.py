@@ -7,7 +7,6 @@ import pytest
 
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
-from tests.corpus.publication.test_verdict_words import NUMBER, drawn, published
 from tests.corpus.selection.published import publish_pairs
 
 pytestmark = pytest.mark.full
@@ -53,46 +52,3 @@ def test_it_asks_nothing_of_the_network(chrome: Any, report: Path) -> None:
     ]
     assert not [message for message in requests if '"url":"http' in message]
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
-
-
-def test_the_flow_gives_way_to_the_table_on_a_phone(chrome: Any, report: Path) -> None:
-    visible = "return document.querySelector('.flow').getBoundingClientRect().width > 0"
-    assert shown(chrome, report, 1200, "light").execute_script(visible)
-    assert not shown(chrome, report, 390, "light").execute_script(visible)
-
-
-def test_histograms_of_sources_are_folded_on_a_phone(chrome: Any, report: Path) -> None:
-    height = "return document.querySelector('.folded figure').getBoundingClientRect().height"
-    assert shown(chrome, report, 1200, "light").execute_script(height) > 100
-    page = shown(chrome, report, 390, "light")
-    assert page.execute_script(height) == 0
-    fold = page.find_element("css selector", "#each-source")
-    fold.send_keys(" ")  # by the keyboard
-    assert page.execute_script(height) > 100
-    assert page.execute_script("return document.documentElement.scrollWidth") <= 390
-    label = page.find_element("css selector", "label[for=each-source]")
-    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", label)
-    label.click()
-    assert page.execute_script(height) == 0
-
-
-def test_the_key_of_wrong_pairs_fits_a_phone(chrome: Any, tmp_path: Path) -> None:
-    published(tmp_path, drawn(200, {"news": 0.7, "tatoeba": 0.7}), NUMBER)
-    write_report(tmp_path / "corpus", tmp_path / "report.html", ReportParameters())
-    page = shown(chrome, tmp_path / "report.html", 320, "light")
-    assert "wrong pairs" in page.find_element("css selector", ".key.wrong").text
-    assert page.execute_script("return document.documentElement.scrollWidth") <= 320
-
-
-def test_no_table_of_scores_is_cut_off_on_a_phone(chrome: Any, tmp_path: Path) -> None:
-    published(tmp_path, drawn(200, {"news": 0.7, "tatoeba": 0.7}), NUMBER)
-    write_report(tmp_path / "corpus", tmp_path / "report.html", ReportParameters())
-    page = shown(chrome, tmp_path / "report.html", 390, "light")
-    hidden = page.execute_script(
-        "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
-        ".map((one) => one.getAttribute('aria-label'))"
-    )
-    assert hidden == []
-    cell = page.find_element("css selector", ".stacked td[data-label=separation]")
-    named = "return getComputedStyle(arguments[0], '::before').content"
-    assert page.execute_script(named, cell) == '"separation"'
