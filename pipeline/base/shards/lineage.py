@@ -60,18 +60,18 @@ def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
 class Smallest:
     """Collects the rows with the smallest keys from a stream of tables: a random sample in bounded memory.
 
-    Memory holds at most twice ``size`` rows and one more table.
+    Memory holds at most twice ``size`` rows and one more table. limit: the largest key that is looked at.
     """
 
     def __init__(self, size: int) -> None:
         """size: rows to keep, at least 1; rows whose key equals the last one are kept as well."""
         self.size = size
         self._parts: list[pa.Table] = []
-        self._limit = int(np.iinfo(np.uint64).max)
+        self.limit = int(np.iinfo(np.uint64).max)
 
     def add(self, rows: pa.Table) -> None:
         """Look at further rows, which have a column ``key`` (uint64)."""
-        self._parts.append(rows.filter(pc.less_equal(rows["key"], pa.scalar(self._limit, pa.uint64()))))
+        self._parts.append(rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64()))))
         if sum(part.num_rows for part in self._parts) > 2 * self.size:
             self._parts = [self.rows()]
 
@@ -80,8 +80,8 @@ class Smallest:
         rows = pa.concat_tables(self._parts)
         if rows.num_rows > self.size:
             keys = rows["key"].to_numpy()
-            self._limit = int(np.partition(keys, self.size - 1)[self.size - 1])
-            rows = rows.filter(pa.array(keys <= np.uint64(self._limit)))
+            self.limit = int(np.partition(keys, self.size - 1)[self.size - 1])
+            rows = rows.filter(pa.array(keys <= np.uint64(self.limit)))
         return rows
 
 

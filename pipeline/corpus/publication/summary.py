@@ -159,6 +159,11 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
                     f"grep {reason} logs/ingest.log",
                 )
             )
+    for source, stretches in (summary.get("score", "out_of_step") or {}).items():
+        first = stretches[0]["first"]
+        what = f"see where {source} falls out of step, from line {first:,} on: a file may lack a line"
+        found = f"WHERE source = '{source}' AND line >= {first} ORDER BY line"
+        advice.append((what, _query("corpus", found)))
     advice += [
         ("query the pairs, here those that share fewest words", _query("corpus", "ORDER BY overlap_1")),
         ("look at pairs of one score band", "paraforge sample data/corpus --band 0.6-0.8 -n 20"),

@@ -18,7 +18,7 @@ from paraforge.base.compiled import compiled
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.libraries import installed
-from paraforge.base.shards.lineage import mix
+from paraforge.base.shards.lineage import Smallest, mix
 from paraforge.base.shards.pool import in_order, threads_for
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
@@ -62,26 +62,24 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
     tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
         rank 0 counts), ``rejected``, ``failed``. most: rows.
 
-    Returns ``key``, ``source``, ``source_text``, ``reference``. A key depends on the row's number alone.
+    Returns ``key``, ``source``, ``line``, ``source_text``, ``reference``. A key depends on the row's number
+    alone.
     """
-    limit = np.iinfo(np.uint64).max
-    pool = [_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), limit)]
+    drawn = Smallest(most)
+    drawn.add(_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), drawn.limit))
     first = 0
     for table in tables:
         check_interrupt()
-        pool.append(_usable(first, table, limit))
+        drawn.add(_usable(first, table, drawn.limit))
         first += table.num_rows
-        if sum(part.num_rows for part in pool) > 2 * most:
-            pool = [_smallest(pool, most)]
-            limit = pool[0]["key"][-1].as_py()
-    return _smallest(pool, most)
+    return drawn.rows().sort_by("key")
 
 
 def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
     """The rows with both sides whose keys are below a limit; in a long corpus few are, so that the others
     are not looked at."""
     keys = mix(np.arange(first, first + table.num_rows).astype(np.uint64))
-    below = np.flatnonzero(keys < np.uint64(limit))
+    below = np.flatnonzero(keys <= np.uint64(limit))
     if len(below) < len(keys):
         table, keys = table.take(pa.array(below)), keys[below]
     usable = alive_rows(table)
@@ -92,14 +90,11 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
         usable = pc.and_(usable, pc.is_null(table["translation_line"]))
     if "rank" in table.column_names:
         usable = pc.and_(usable, pc.equal(pc.fill_null(table["rank"], 0), 0))
-    nothing = pa.nulls(table.num_rows, pa.string())
-    sources = table["source"].cast(pa.string()) if "source" in table.column_names else nothing
-    columns = {"key": pa.array(keys), "source": sources, **{name: table[name] for name in SIDES}}
-    return pa.table(columns).filter(usable)
-
-
-def _smallest(pool: list[pa.Table], most: int) -> pa.Table:
-    return pa.concat_tables(pool).sort_by("key").slice(0, most)
+    columns = {"key": pa.array(keys)}
+    for name, kind in (("source", pa.string()), ("line", pa.int64())):
+        nothing = pa.nulls(table.num_rows, kind)
+        columns[name] = table[name].cast(kind) if name in table.column_names else nothing
+    return pa.table({**columns, **{name: table[name] for name in SIDES}}).filter(usable)
 
 
 def learn(rows: pa.Table) -> LexicalTable:
@@ -158,7 +153,7 @@ def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
     """The tables of a corpus for :func:`drawn_rows`."""
     columns = [
         name
-        for name in (*SIDES, *FATE_COLUMNS, "source", "rank", "translation_line")
+        for name in (*SIDES, *FATE_COLUMNS, "source", "line", "rank", "translation_line")
         if name in view.column_names
     ]
     shards = len(view) if {*SIDES} <= {*columns} else 0

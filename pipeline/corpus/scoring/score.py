@@ -35,6 +35,7 @@ from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, score
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_corpus
 from paraforge.corpus.scoring.lexical_learning import learn_corpus
 from paraforge.corpus.scoring.lexical_table import LexicalTable
+from paraforge.corpus.scoring.out_of_step import Blocks, Stretch, warn_of
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.scorers import language
@@ -68,6 +69,7 @@ class ScoreReport:
 
     rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
     scored rows that have the score. verdicts: what each score is worth on the wrong pairs, and its bands.
+    out_of_step: lines of each source where reference and foreign side do not translate each other.
     """
 
     rows: int
@@ -83,6 +85,7 @@ class ScoreReport:
     wrong_pairs: int = 0
     changed_pairs: int = 0
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    out_of_step: dict[str, list[Stretch]] = field(default_factory=dict)
 
 
 OpenModel = Callable[[Path], SentenceEncoder]
@@ -345,22 +348,27 @@ def score(
     steps[0] = replace(steps[0], columns=columns, notes=notes)
     counts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
+    blocks = Blocks()
     wrong = None
     # Nothing is at `output` before all of it is there: scores, columns of models, and mismatched pairs.
     with replaced_directory(output) as scored:
         report = run_step(steps[0], [translated], scored, resources)
         for one in steps[1:]:
             run_step(one, [translated], scored / _column_of(one), resources)
-        for table in ShardView(translated, scored).tables([*lineage[:1], *_COUNTED]):
+        for table in ShardView(translated, scored).tables([*lineage, *_COUNTED, "source_similarity"]):
             counts["scored"] += pc.count(table["reference_tokens"]).as_py()
             counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
             for name in _COUNTED[1:]:
                 counts[name] += pc.sum(table[name]).as_py() or 0
             if "source" in table.column_names:
                 sources.update(scored_sources(table))
+            if judged_by:
+                blocks.add(table)
         if judged_by:
             trained = shards_trained_on(vectors) == ShardDirectory(translated).digest
             wrong = write_wrong_pairs(steps, translated, scored, sources, resources, trained)
+    out_of_step = blocks.out_of_step()
+    warn_of(out_of_step)
     others = 0 if wrong is None else other_rows(wrong).num_rows
     judged = [name for name in judged_scores() if wrong is not None and name in wrong.column_names]
     return ScoreReport(
@@ -377,6 +385,7 @@ def score(
         wrong_pairs=others,
         changed_pairs=0 if wrong is None else wrong.num_rows - others,
         verdicts={name: {**asdict(judge(wrong, name)), "bands": bands(wrong, name)} for name in judged},
+        out_of_step=out_of_step,
     )
 
 

@@ -156,7 +156,8 @@ class NearVectors:
         with pq.ParquetFile(pairs) as file:
             for batch in file.iter_batches():
                 check_interrupt()
-                settle(*(column.to_numpy() for column in batch.columns), found)
+                worse, better = (column.to_numpy() for column in batch.columns)
+                settle(worse, better, found)
         return np.asarray(found)
 
 

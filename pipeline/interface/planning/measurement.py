@@ -22,7 +22,8 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, write_shard
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.scoring.lexical_learning import corpus_tables, drawn_rows, learn
-from paraforge.corpus.scoring.lexical_table import foreign_units, units_of
+from paraforge.corpus.scoring.lexical_table import LexicalTable, foreign_units, units_of
+from paraforge.corpus.scoring.out_of_step import LINES, Blocks, warn_of
 from paraforge.corpus.scoring.pairs import by_source
 from paraforge.corpus.scoring.verdict import area, interval
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
@@ -274,8 +275,10 @@ def warn_of_misaligned_sources(ingested: Path, resources: Resources) -> dict[str
     Returns by source the area under the ROC curve of its rows against rows with other references, 0 to 1,
     where that is below `LEAST_AREA` with 95 % confidence.
     """
-    rows = drawn_rows(corpus_tables(ShardView(ingested), resources), MOST_ROWS)
+    view = ShardView(ingested)
+    rows = drawn_rows(corpus_tables(view, resources), MOST_ROWS)
     lexical = learn(rows)
+    _warn_of_stretches(rows, lexical, view.total_rows)
     rows = rows.slice(0, JUDGED)
     foreign = rows["source_text"]
     found = {}
@@ -303,3 +306,15 @@ def warn_of_misaligned_sources(ingested: Path, resources: Resources) -> dict[str
             value,
         )
     return found
+
+
+def _warn_of_stretches(rows: pa.Table, lexical: LexicalTable, of_rows: int) -> None:
+    """Warn of the lines of each source that are out of step, in blocks that have enough of the drawn rows."""
+    rows = rows.filter(rows["line"].is_valid())
+    if not rows.num_rows:
+        return
+    blocks = Blocks(LINES * math.ceil(2 * FEWEST * of_rows / (LINES * rows.num_rows)))
+    foreign, reference = foreign_units(rows["source_text"]), units_of(tokenize_column(rows["reference"]))
+    similarities = lexical.similarities(foreign, reference)
+    blocks.add(rows.append_column("source_similarity", pa.array(similarities)))
+    warn_of(blocks.out_of_step())

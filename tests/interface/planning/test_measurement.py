@@ -151,6 +151,21 @@ def test_a_source_with_a_missing_line_is_named(tmp_path: Path, caplog: pytest.Lo
     assert "source shifted looks misaligned" in caplog.text and "good" not in caplog.text
 
 
+def test_lines_that_are_out_of_step_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = bitext(4000)
+    rows[1000:2000] = shifted(rows[1000:2000])
+    schema = schema_of(["source", "line", "source_text", "reference"])
+    columns = {"source": ["news"] * len(rows), "line": range(1, len(rows) + 1)}
+    foreign, reference = zip(*rows, strict=True)
+    writer = ShardWriter(tmp_path / "ingested", schema, 700)
+    writer.write(pa.table({**columns, "source_text": foreign, "reference": reference}).cast(schema))
+    writer.close({"step": "ingest"})
+    assert (
+        warn_of_misaligned_sources(tmp_path / "ingested", Resources(work=tmp_path / "work", workers=1)) == {}
+    )
+    assert "source news is out of step in lines 1,001 to 2,000;" in caplog.text
+
+
 def test_a_corpus_that_is_all_shifted(tmp_path: Path) -> None:
     assert list(warned(tmp_path, {"all": shifted(bitext(3000))})) == ["all"]
 

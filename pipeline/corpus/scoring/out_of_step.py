@@ -1,0 +1,114 @@
+"""Finds the lines of a source where the foreign side and the reference fall out of step.
+
+A line that is missing from one file shifts all lines behind it. Their similarity to the source is then below
+zero on average, as they translate each other less than words drawn at random; aligned text has 0.1 to 0.5.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paraforge.corpus.scoring.pairs import by_source
+
+logger = logging.getLogger(__name__)
+
+LINES: Final = 500
+"""Lines of a block that is judged as a whole."""
+FEWEST: Final = 100
+"""Lines with a similarity that a block needs."""
+SHIFTED: Final = 0.0
+"""Mean similarity below which a block is out of step."""
+ALIGNED: Final = 0.1
+"""Mean similarity that a quarter of a source's blocks must reach: the words of the others are then known."""
+MOST_BLOCKS: Final = 1 << 20
+"""Blocks that memory holds; of a longer corpus they become twice as long, again and again."""
+_UNIT: Final = 10_000  # similarities have four digits, and whole numbers add up to the same in any order
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Lines of a source that are out of step: the first and the last one, whole blocks; and the mean
+    similarity in them and in the best quarter of the source's blocks."""
+
+    first: int
+    last: int
+    similarity: float
+    usual: float
+
+
+class Blocks:
+    """Adds up similarities by blocks of lines."""
+
+    def __init__(self, lines: int = LINES) -> None:
+        """lines: of a block."""
+        self.lines = lines
+        self._sums: dict[str, npt.NDArray[np.float64]] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Look at rows with ``source``, ``line`` (from 1) and ``source_similarity``."""
+        similarity = rows["source_similarity"].to_numpy()
+        lines = rows["line"].to_numpy()
+        for source, places in by_source(rows["source"]):
+            known = places[~np.isnan(similarity[places])]
+            if not len(known):
+                continue
+            block = ((lines[known] - 1) // self.lines).astype(np.int64)
+            units = np.rint(similarity[known].astype(np.float64) * _UNIT)
+            found = np.stack([np.bincount(block, units), np.bincount(block)])
+            before = self._sums.get(source, found[:, :0])
+            longest = max(found.shape[1], before.shape[1])
+            self._sums[source] = _longer(found, longest) + _longer(before, longest)
+        while sum(one.shape[1] for one in self._sums.values()) > max(MOST_BLOCKS, len(self._sums)):
+            self.lines *= 2
+            for source, one in self._sums.items():
+                self._sums[source] = np.add.reduceat(one, np.arange(0, one.shape[1], 2), axis=1)
+
+    def out_of_step(self) -> dict[str, list[Stretch]]:
+        """Return the stretches of each source that has some, in order."""
+        found = {}
+        for source, (units, counts) in sorted(self._sums.items()):
+            judged = np.flatnonzero(counts >= FEWEST)
+            means = units[judged] / counts[judged] / _UNIT
+            usual = float(np.quantile(means, 0.75)) if len(means) else 0.0
+            shifted = judged[means < SHIFTED]
+            if usual < ALIGNED or not len(shifted):
+                continue
+            ends = np.flatnonzero(np.diff(shifted, append=np.iinfo(np.int64).max) > 1)
+            found[source] = [
+                Stretch(
+                    int(run[0]) * self.lines + 1,
+                    int(run[-1] + 1) * self.lines,
+                    round(float(units[run].sum() / counts[run].sum() / _UNIT), 4),
+                    round(usual, 4),
+                )
+                for run in np.split(shifted, ends[:-1] + 1)
+            ]
+        return found
+
+
+def warn_of(found: dict[str, list[Stretch]]) -> None:
+    """Log the stretches of each source, and what to do."""
+    for source, stretches in found.items():
+        listed = ", ".join(f"{one.first:,} to {one.last:,}" for one in stretches[:5])
+        more = f" and {len(stretches) - 5:,} more" if len(stretches) > 5 else ""
+        first = stretches[0]
+        logger.warning(
+            "%s is out of step in lines %s%s; reference and foreign side do not translate each other "
+            "there (similarity %.2f, elsewhere %.2f). Compare the sides from line %s on: one may lack a line",
+            f"source {source}" if source else "the file",
+            listed,
+            more,
+            first.similarity,
+            first.usual,
+            f"{max(1, first.first - LINES):,}",
+        )
+
+
+def _longer(sums: npt.NDArray[Any], blocks: int) -> npt.NDArray[np.float64]:
+    return np.pad(sums.astype(np.float64), ((0, 0), (0, blocks - sums.shape[1])))
