@@ -4,7 +4,7 @@ Counted are `#(u,v)` across the two sides of a pair and within each side, over b
 once a sentence; ParaNMT appendix A.1). Five passes, each a batch of independent jobs:
 
 1. *encode*: each piece of the corpus is tokenised, its words' sentences are counted;
-2. the vocabularies are added up, in groups and then all, and words ranked by frequency;
+2. the vocabularies are added up, and words ranked by frequency;
 3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
 4. *count*: each block of rows reads all pieces and counts its rows
 (:mod:`paraforge.products.lexicon.pair_table`); 5. *cells* with enough pairs come out, block by block.
@@ -33,8 +33,6 @@ from paraforge.products.lexicon.encoding import (
     CountedWords,
     encode_piece,
     file_of,
-    group_of,
-    merge_group,
     merge_vocabulary,
     rank_piece,
     read_ids,
@@ -119,9 +117,6 @@ def count_pairs(
         raise InputError(f"{pairs:,} pairs; one lexicon can count {MOST_PAIRS:,}", remedy="Take a sample.")
 
     logger.info("%d pairs counted of %d", pairs, source.rows)
-    groups = range(group_of(len(sizes) - 1) + 1)
-    merge_arguments = [(directory, group, len(sizes)) for group in groups]
-    jobs.results(merge_group, merge_arguments, description="lexicon: vocabulary")
     vocabulary = merge_vocabulary(directory, len(sizes), minimum_pairs)
     increments = np.zeros(len(vocabulary), np.int64)
     for _, rows in jobs.run(

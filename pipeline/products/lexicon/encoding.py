@@ -15,12 +15,11 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.idf import sentence_counts
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon import pair_table
-from paraforge.products.lexicon.classes import build_classifier
-from paraforge.products.lexicon.pair_sources import Piece, select_pairs
+from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 
 SIDES = ("reference", "translation")
-PIECES_PER_GROUP = 32
+_RANKS = "ranks.npy"
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,8 @@ def read_arrow(path: Path) -> pa.Table:
 
 
 def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
-    """A file of a piece: `tokens` until they have been numbered, `words` with their sentence counts, `ids`
-    (sentences as ranks), `report`, `numbers`; or of a group: `group` (its words), `ranks`."""
+    """Name a file of a piece: `tokens` until they have been numbered, `words` with their sentence counts,
+    `ids` (sentences as ranks), `report`, `numbers`."""
     return directory / f"{what}-{number:06d}.{ending}"
 
 
@@ -95,8 +94,8 @@ def encode_piece(
     if done := read_json_or_none(report_path):
         return done
     selected = select_pairs(piece.read(columns), parameters.filters, held_out)
-    classify = build_classifier(parameters.classes, parameters.language)
-    sides = classify(selected.references, selected.translations)
+    both = (selected.references, selected.translations)
+    sides = classify(both, parameters.classes, parameters.language)
     vocabulary = sides[0].vocabulary
     counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
     write_arrow(
@@ -111,37 +110,18 @@ def encode_piece(
     return report
 
 
-def group_of(piece: int) -> int:
-    """The group that a piece's words are merged in before all groups' are."""
-    return piece // PIECES_PER_GROUP
-
-
-def merge_group(directory: Path, group: int, pieces: int) -> None:
-    """Add up the words of a group of pieces; a first step that runs for many groups at once."""
-    if file_of(directory, "group", group).is_file():
-        return
-    first = group * PIECES_PER_GROUP
-    members = range(first, min(first + PIECES_PER_GROUP, pieces))
-    merged = _Merged()
-    for piece in members:
-        numbers = merged.add(read_arrow(file_of(directory, "words", piece)))
-        write_npy(numbers, file_of(directory, "numbers", piece, "npy"))
-    table = {"word": list(merged.numbers), "reference": merged.counts[0], "translation": merged.counts[1]}
-    write_arrow(pa.table(table), file_of(directory, "group", group))
-
-
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
-    """Add up the words of all groups, rank them by frequency, and write the ranks next to the groups.
+    """Add up the words of all pieces, rank them by frequency, and write the numbers of each piece's words and
+    the ranks of all numbers.
 
-    A word in fewer than ``minimum`` sentences is left out: no pair of words that it is in can reach
-    ``minimum``, so every count that is asked for stays exact.
+    A word in fewer than ``minimum`` sentences is left out: no pair of words with it can reach ``minimum``, so
+    every count that is asked for stays exact.
     """
     merged = _Merged()
-    groups = range(group_of(pieces - 1) + 1)
-    numbers = []
-    for group in groups:
+    for piece in range(pieces):
         check_interrupt()
-        numbers.append(merged.add(read_arrow(file_of(directory, "group", group))))
+        numbers = merged.add(read_arrow(file_of(directory, "words", piece)))
+        write_npy(numbers, file_of(directory, "numbers", piece, "npy"))
     words = list(merged.numbers)
     counts = merged.counts
     total = counts.sum(axis=0)
@@ -150,8 +130,7 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords
     kept.sort(key=lambda number: (-total[number], words[number]))
     ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
     ranks[kept] = np.arange(len(kept), dtype=np.uint32)
-    for group in groups:
-        write_npy(ranks[numbers[group]], file_of(directory, "ranks", group, "npy"))
+    write_npy(ranks, directory / _RANKS)
     return CountedWords([words[number] for number in kept], counts[0, kept], counts[1, kept])
 
 
@@ -186,9 +165,8 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
     """
     ids_path = file_of(directory, "ids", index)
     if not ids_path.is_file():
-        ranks = np.load(file_of(directory, "ranks", group_of(index), "npy"))[
-            np.load(file_of(directory, "numbers", index, "npy"))
-        ]
+        all_ranks = np.load(directory / _RANKS, mmap_mode="r", allow_pickle=False)
+        ranks = all_ranks[np.load(file_of(directory, "numbers", index, "npy"), allow_pickle=False)]
         table = read_arrow(file_of(directory, "tokens", index))
         sides = []
         for name in SIDES:

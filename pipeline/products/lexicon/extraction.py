@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory, write_json
 from paraforge.base.shards.resources import Resources, job_memory
@@ -17,7 +13,7 @@ from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.corpus.publication.lexicon_layout import FORMAT, MANIFEST, WORDS
-from paraforge.products.lexicon.counting import PairCounts, count_pairs
+from paraforge.products.lexicon.counting import count_pairs
 from paraforge.products.lexicon.entries import assemble, write_words
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
@@ -77,40 +73,26 @@ def extract_lexicon(
             if left.is_dir() and left != directory:
                 remove_directory(left)
         with open_jobs(resources, source.rows) as jobs:
-
-            def extract() -> tuple[PairCounts, npt.NDArray[np.int64], int]:
-                memory = job_memory(resources)
-                counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
-                with replaced_directory(output.resolve()) as temporary:
-                    files, degrees = assemble(counts, parameters, directory, temporary, jobs)
-                    write_words(counts.vocabulary, degrees, temporary / WORDS)
-                    entries = sum(int(file["rows"]) for file in files)
-                    manifest = {
-                        "format": FORMAT,
-                        "paraforge": versions.__version__,
-                        "parameters": parameters.model_dump(
-                            mode="json", exclude={"word_lists", "reference_lexicons"}
-                        ),
-                        "input": source.fingerprint,
-                        "rows": source.rows,
-                        "pairs": counts.pairs,
-                        "dropped": counts.dropped,
-                        "words": len(counts.vocabulary),
-                        "entries": entries,
-                        "files": files,
-                    }
-                    write_json(temporary / MANIFEST, manifest)
-                return counts, degrees, entries
-
-            resumed = directory.is_dir()
-            try:
-                counts, degrees, entries = extract()
-            except (pa.ArrowException, ValueError, FileNotFoundError) as error:
-                if not resumed:
-                    raise
-                logger.warning("%s is damaged (%s): counting anew", directory, error)
-                remove_directory(directory)
-                counts, degrees, entries = extract()
+            memory = job_memory(resources)
+            counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
+            with replaced_directory(output.resolve()) as temporary:
+                files, degrees = assemble(counts, parameters, directory, temporary, jobs)
+                write_words(counts.vocabulary, degrees, temporary / WORDS)
+                entries = sum(int(file["rows"]) for file in files)
+                settings = parameters.model_dump(mode="json", exclude={"word_lists", "reference_lexicons"})
+                manifest = {
+                    "format": FORMAT,
+                    "paraforge": versions.__version__,
+                    "parameters": settings,
+                    "input": source.fingerprint,
+                    "rows": source.rows,
+                    "pairs": counts.pairs,
+                    "dropped": counts.dropped,
+                    "words": len(counts.vocabulary),
+                    "entries": entries,
+                    "files": files,
+                }
+                write_json(temporary / MANIFEST, manifest)
         for finished in work.path.iterdir():
             if finished.is_dir():
                 remove_directory(finished)

@@ -108,7 +108,7 @@ class Lexicon:
         word = word.strip().lower()
         classes = self.manifest["parameters"]["classes"]
         if classes == "lemmas":
-            from paraforge.products.lexicon.classes import lemma_of
+            from paraforge.products.lexicon.pair_sources import lemma_of
 
             return [lemma_of(self.manifest["parameters"]["language"])(word)]
         return [word]

@@ -1,10 +1,10 @@
-"""Where the pairs to be counted come from, in pieces that can be read on their own.
+"""Find the pairs to count, in pieces that can be read on their own, and select and tokenise them.
 
-Row-aligned shard directories of the pipeline, a published corpus (its split for training), a directory of
-Parquet files, or one Parquet file.
+An input is row-aligned shard directories of the pipeline, a published corpus (its split for training), or one
+Parquet file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.documentation import page
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, require
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.shards.schema import holds_text
 from paraforge.base.shards.store import (
@@ -27,8 +27,7 @@ from paraforge.base.shards.store import (
 from paraforge.base.text.tokens import TokenColumn, tokenize_columns
 from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
-from paraforge.corpus.publication.manifest import MANIFEST_NAME
-from paraforge.products.lexicon.parameters import LexiconFilters
+from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
 TEXT_COLUMNS = ("reference", "translation")
 # Columns that decide whether a pair is counted; those that an input does not have are not asked.
@@ -41,8 +40,10 @@ DECIDING_COLUMNS = (
     "rank",
 )
 _NUMBERS = ("paraphrase_score", "reference_tokens", "translation_tokens", "rank")
-_NO_SCORE = "no paraphrase scores, and pairs below a score are to be left out"
-_SCORE_REMEDY = "Score the pairs, or count all of them (minimum_score: null, or --all-scores)."
+_TEXT_REMEDY = (
+    "Convert text to Parquet with columns reference, translation and paraphrase_score, "
+    f"or make a project of kind 'paraphrases' (see {page('lexicon')})."
+)
 
 REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
 """Why a pair is not counted, in the order of asking; `reasons` has another where sentences are held out."""
@@ -98,77 +99,55 @@ class Selected:
 def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     """Find out what an input is and cut it into pieces.
 
-    inputs: row-aligned shard directories, or one directory or file of another kind.
+    inputs: row-aligned shard directories, or one published corpus or Parquet file.
     filters: what will be asked of the pairs.
 
-    Raises InputError: no such input, an unknown kind, or missing columns.
+    Raises InputError if there is no such input, its kind is unknown, or columns are missing.
     """
     if not inputs:
         raise InputError("no input is named")
     # Workers on other hosts need paths that mean the same there.
     inputs = [path.absolute() for path in inputs]
-    missing = [path for path in inputs if not path.exists()]
-    if missing:
-        raise InputError("no such file or directory", missing[0])
+    for path in inputs:
+        if not path.exists():
+            raise InputError("no such file or directory", path)
     if all((path / INDEX_NAME).is_file() for path in inputs):
-        return _shards(inputs, filters)
+        view = ShardView(*inputs)
+        schema = pa.schema([field for directory in view.directories for field in directory.schema])
+        columns = _columns(schema, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
+        shards = tuple(Piece(tuple(view.shard_paths(index)), rows) for index, rows in enumerate(view.rows))
+        digests = [[record.sha256 for record in directory.records] for directory in view.directories]
+        return PairSource(shards, columns, hash_json(digests))
     if len(inputs) > 1:
-        raise InputError(
-            "only shard directories can be read side by side",
-            next(p for p in inputs if not (p / INDEX_NAME).is_file()),
-        )
+        single = next(path for path in inputs if not (path / INDEX_NAME).is_file())
+        raise InputError("only shard directories can be read side by side", single)
     path = inputs[0]
-    if path.is_dir():
-        if (path / MANIFEST_NAME).is_file():
-            return _parquet_files(open_published(path).training.files, filters)
-        files = sorted(path.glob("*.parquet")) or sorted(path.glob("*/*.parquet"))
-        if not files:
-            raise InputError("no Parquet files in this directory", path)
-        return _parquet_files(files, filters)
-    with path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return _parquet_files([path], filters)
-    raise InputError(
-        "not a corpus, and not a Parquet file",
-        path,
-        remedy="Convert text to Parquet with columns reference, translation and paraphrase_score, "
-        f"or make a project of kind 'paraphrases' (see {page('lexicon')}).",
-    )
-
-
-def _shards(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
-    view = ShardView(*inputs)
-    columns = _columns(view.column_names, filters, inputs[-1]) if len(view) else TEXT_COLUMNS
-    pieces = tuple(Piece(tuple(view.shard_paths(index)), rows) for index, rows in enumerate(view.rows))
-    fingerprint = hash_json(
-        [[record.sha256 for record in directory.records] for directory in view.directories]
-    )
-    return PairSource(pieces, columns, fingerprint)
-
-
-def _parquet_files(files: Sequence[Path], filters: LexiconFilters) -> PairSource:
+    files = open_published(path).training.files if path.is_dir() else [path]
     pieces = []
-    columns: tuple[str, ...] = ()
-    for path in files:
-        with open_parquet(path) as file:
-            schema = file.schema_arrow
-            columns = _columns(schema.names, filters, path)
-            _check_types(schema, columns, path)
-            pieces += [Piece((path,), rows, groups) for groups, rows in row_groups(file)]
-    return PairSource(tuple(pieces), columns, hash_json([sha256_file(path) for path in files]))
+    columns = TEXT_COLUMNS
+    for one in files:
+        with one.open("rb") as start:
+            magic = start.read(4)
+        if magic != b"PAR1":
+            raise InputError("not a corpus, and not a Parquet file", one, remedy=_TEXT_REMEDY)
+        with open_parquet(one) as file:
+            columns = _columns(file.schema_arrow, filters, one)
+            pieces += [Piece((one,), rows, groups) for groups, rows in row_groups(file)]
+    return PairSource(tuple(pieces), columns, hash_json([sha256_file(one) for one in files]))
 
 
-def _columns(names: Sequence[str], filters: LexiconFilters, path: Path) -> tuple[str, ...]:
+def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[str, ...]:
+    """Return the columns to read. Raises InputError if one is missing or of another type."""
     for name in TEXT_COLUMNS:
-        if name not in names:
-            raise InputError(f"no column {name}; there are {', '.join(names)}", path)
-    if filters.minimum_score is not None and "paraphrase_score" not in names:
-        raise InputError(_NO_SCORE, path, remedy=_SCORE_REMEDY)
-    deciding = [name for name in DECIDING_COLUMNS if name in names]
-    return (*TEXT_COLUMNS, *deciding)
-
-
-def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
+        if name not in schema.names:
+            raise InputError(f"no column {name}; there are {', '.join(schema.names)}", path)
+    if filters.minimum_score is not None and "paraphrase_score" not in schema.names:
+        raise InputError(
+            "no paraphrase scores, and pairs below a score are to be left out",
+            path,
+            remedy="Score the pairs, or count all of them (minimum_score: null, or --all-scores).",
+        )
+    columns = (*TEXT_COLUMNS, *(name for name in DECIDING_COLUMNS if name in schema.names))
     for name in columns:
         if schema.names.count(name) > 1:
             raise InputError(f"more than one column {name!r}", path)
@@ -177,6 +156,7 @@ def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
         wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
         if not right and not pa.types.is_null(kind):
             raise InputError(f"column {name!r} is {kind}, not {wanted}", path)
+    return columns
 
 
 def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:
@@ -225,3 +205,35 @@ def _take(column: TokenColumn, rows: Any) -> TokenColumn:
     ids = column.ids[np.repeat(rows, lengths)]
     offsets = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(np.int64)
     return TokenColumn(ids, offsets, column.vocabulary)
+
+
+def lemma_of(language: str) -> Callable[[str], str]:
+    """Return the function from word to lemma, lower-cased.
+
+    Raises:
+        MissingPackageError: simplemma is not installed.
+        InputError: it has no lemmas of the language.
+    """
+    simplemma: Any = require("simplemma", "classes")
+    try:
+        simplemma.lemmatize("a", lang=language)
+    except ValueError as error:
+        raise InputError(f"lexicon.language: simplemma has no lemmas of {language!r}") from error
+    return lambda word: str(simplemma.lemmatize(word, lang=language)).lower()
+
+
+def classify(
+    sides: tuple[TokenColumn, TokenColumn], kind: ClassKind, language: str
+) -> tuple[TokenColumn, TokenColumn]:
+    """Replace the words of both sides by their classes: ``words`` are unchanged, ``lemmas`` are dictionary
+    forms by simplemma, a function of the word alone ("laughed": "laugh"). Raises as `lemma_of`.
+
+    sides: over one vocabulary, and so is the result.
+    """
+    if kind == "words":
+        return sides
+    lemma, vocabulary = lemma_of(language), dict[str, int]()
+    classes = [vocabulary.setdefault(lemma(word), len(vocabulary)) for word in sides[0].vocabulary]
+    ids, names = np.array(classes, np.int32), list(vocabulary)
+    first, second = (TokenColumn(ids[side.ids], side.offsets, names) for side in sides)
+    return first, second

@@ -8,7 +8,6 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs
-from paraforge.products.lexicon import encoding
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
 from paraforge.products.lexicon.encoding import read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
@@ -58,12 +57,10 @@ def expected(corpus: Corpus, minimum: int) -> dict[tuple[str, str], tuple[int, .
     }
 
 
-@pytest.mark.parametrize("minimum", [1, 2, 10])
-@pytest.mark.parametrize(("memory", "rows"), [(1 << 24, 50_000), (4_000, 70)])
-def test_counts_are_those_of_the_oracle(
-    tmp_path: Path, minimum: int, memory: int, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoding, "PIECES_PER_GROUP", 2)
+@pytest.mark.parametrize(
+    ("minimum", "memory", "rows"), [(1, 4_000, 70), (2, 1 << 24, 50_000), (10, 4_000, 70)]
+)
+def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: int, rows: int) -> None:
     corpus = zipf_corpus(400)
     counts = count(corpus, tmp_path, minimum, memory, rows)
     assert as_dictionary(counts) == expected(corpus, minimum)

@@ -1,6 +1,7 @@
 """From pairs to a lexicon on disk, checked against the definitions."""
 
 import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.files import sha256_file
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter, write_parquet
+from paraforge.base.shards.store import ShardWriter
+from paraforge.base.text.tokens import tokenize_columns
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
 from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
@@ -19,6 +21,7 @@ from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, agreeme
 from paraforge.products.lexicon import entries as module
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
+from paraforge.products.lexicon.pair_sources import classify
 from paraforge.products.lexicon.parameters import LexiconParameters
 from tests.products.lexicon.corpora import write_corpus, zipf_corpus
 from tests.products.lexicon.oracle import Oracle
@@ -55,7 +58,7 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
         assert row["adjusted_pmi"] == pytest.approx(row["cross_pmi"] - row["ordinary_pmi"], abs=1e-5)
 
 
-def test_entries_are_sorted_by_word_and_ranked_by_adjusted_pmi(tmp_path: Path) -> None:
+def test_entries_are_sorted_and_the_same_in_both_directions(tmp_path: Path) -> None:
     extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300)))
     rows = entries(tmp_path).to_pylist()
     assert [(row["word"], row["rank"]) for row in rows] == sorted((row["word"], row["rank"]) for row in rows)
@@ -65,15 +68,8 @@ def test_entries_are_sorted_by_word_and_ranked_by_adjusted_pmi(tmp_path: Path) -
             assert before["adjusted_pmi"] >= after["adjusted_pmi"]
         else:
             assert after["rank"] == 1
-    assert len({(row["word"], row["paraphrase"]) for row in rows}) == len(rows)
-
-
-def test_every_entry_is_there_in_both_directions_with_the_same_scores(tmp_path: Path) -> None:
-    extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(200)))
-    scores = {
-        (r["word"], r["paraphrase"]): (r["cross_pmi"], r["adjusted_pmi"])
-        for r in entries(tmp_path).to_pylist()
-    }
+    scores = {(row["word"], row["paraphrase"]): (row["cross_pmi"], row["adjusted_pmi"]) for row in rows}
+    assert len(scores) == len(rows)
     assert all(scores[v, u] == score for (u, v), score in scores.items())
 
 
@@ -152,17 +148,13 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
     assert {row["paraphrase"] for row in entries(tmp_path).to_pylist() if row["word"] == "a"} == {"b", "!"}
 
 
-def test_a_published_corpus_and_a_single_file(tmp_path: Path) -> None:
-    corpus = zipf_corpus(300)
-    table = pq.read_table(write_corpus(tmp_path / "shards", corpus) / "shard-00000.parquet")
-    (tmp_path / "corpus").mkdir()
-    pq.write_table(table.slice(0, 100), tmp_path / "corpus" / "a.parquet", row_group_size=40)
-    write_parquet(table.slice(100), tmp_path / "corpus" / "b.parquet")
-    write_parquet(table, tmp_path / "one.parquet")
-    extract(tmp_path, tmp_path / "shards", output="first")
-    for number, source in enumerate([tmp_path / "corpus", tmp_path / "one.parquet"]):
-        extract(tmp_path, source, output=f"other{number}")
-        assert entries(tmp_path, f"other{number}").equals(entries(tmp_path, "first"))
+def test_a_single_file_of_several_row_groups(tmp_path: Path) -> None:
+    shards = write_corpus(tmp_path / "shards", zipf_corpus(300))
+    table = pq.read_table(shards / "shard-00000.parquet")
+    pq.write_table(table, tmp_path / "one.parquet", row_group_size=40)
+    extract(tmp_path, shards, output="first")
+    extract(tmp_path, tmp_path / "one.parquet", output="other")
+    assert entries(tmp_path, "other").equals(entries(tmp_path, "first"))
 
 
 def test_text_is_not_read(tmp_path: Path) -> None:
@@ -179,7 +171,7 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file or directory"):
         extract(tmp_path, tmp_path / "loop")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no Parquet files"):
+    with pytest.raises(InputError, match="not a published corpus"):
         extract(tmp_path, tmp_path / "empty")
     with pytest.raises(InputError, match="no column translation"):
         extract(tmp_path, _shards(tmp_path / "half", {"reference": ["a"]}))
@@ -187,7 +179,7 @@ def test_inputs_that_are_not_there_or_lack_columns(tmp_path: Path) -> None:
         extract(tmp_path, _shards(tmp_path / "bare", {"reference": ["a"], "translation": ["b"]}))
 
 
-LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
+LAYOUTS = [pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
 
 
 @pytest.mark.parametrize("kind", LAYOUTS, ids=str)
@@ -260,3 +252,23 @@ def test_too_few_pairs_give_an_empty_lexicon(tmp_path: Path, caplog: pytest.LogC
     assert report.entries == 0
     assert "the lexicon is empty" in caplog.text
     assert Lexicon(tmp_path / "lexicon").lookup(["a"])["a"].num_rows == 0
+
+
+def test_lemmas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("simplemma")
+    sides = tokenize_columns(pa.array(["the dogs laughed .", ""]), pa.array(["a dog laughs .", "better"]))
+    assert classify(sides, "words", "en") == sides
+    references, translations = classify(sides, "lemmas", "en")
+    assert references.rows() == [["the", "dog", "laugh", "."], []]
+    assert translations.rows()[0] == ["a", "dog", "laugh", "."]
+    assert references.vocabulary is translations.vocabulary
+    with pytest.raises(InputError, match=r"lexicon.language.*'xx'"):
+        classify(sides, "lemmas", "xx")
+    corpus = [("the dogs", "a hound"), ("a dog", "the hounds")] * 2
+    extract(tmp_path, write_corpus(tmp_path / "corpus", corpus), minimum_pairs=4, classes="lemmas")
+    found = Lexicon(tmp_path / "lexicon").lookup(["Dogs", "dog"])
+    assert found["Dogs"].equals(found["dog"])
+    assert "hound" in found["dog"]["paraphrase"].to_pylist()
+    monkeypatch.setitem(sys.modules, "simplemma", None)
+    with pytest.raises(MissingPackageError, match=r"\[classes\]'"):
+        classify(sides, "lemmas", "en")
