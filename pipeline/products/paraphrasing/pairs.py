@@ -1,13 +1,14 @@
-"""A published corpus to what a paraphraser is trained on: its pairs in both directions, with tags."""
+"""Turn a published corpus into what a paraphraser is trained on: its pairs in both directions, with tags."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge import versions
-from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, read_json, sha256_file, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import template_of
@@ -26,10 +27,9 @@ from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.selection.held_out import read_test_sentences
-from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.products.paraphrasing.controls import (
     BUCKETED,
     Controls,
@@ -41,44 +41,56 @@ from paraforge.products.paraphrasing.controls import (
     tree_tags,
     untagged,
 )
-from paraforge.products.paraphrasing.parameters import ControlParameters, ParaphraserParameters
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters, TemplateParameters
 
+if TYPE_CHECKING:
+    import duckdb
+
+BUCKETS = 3
+"""Buckets of each control, with equally many pairs: low, medium, high."""
+DROPPED = 0.4
+"""Share of the sources that lack a tag, drawn for each tag, so that any subset of tags can be asked for."""
 _SIDES = ("reference", "translation")
 _COLUMNS = (*_SIDES, "paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
 _RECORD = "prepared.json"
 _PARSES = "parses"
+_MEMORY = "1GB"
 # Pairs that the edges of buckets are computed from.
 _SAMPLED = 1_000_000
+FATES = ("unusable", "leaked", "held_out", "set_aside", "used")
+"""What becomes of a pair: a side is blank, or both are the same; a side is a test sentence; it is for
+validation; a side is a held-out sentence, in another pair; it is trained on, in both directions."""
 
 
-@dataclass
-class PairCounts:
-    """What became of the corpus' pairs; the others add up to ``pairs``.
-
-    unusable: a side is blank, or both are the same. leaked: a side is a test sentence.
-    held_out: for validation. set_aside: a side is a held-out sentence, in another pair.
-    used: trained on, in both directions.
-    """
-
-    pairs: int = 0
-    unusable: int = 0
-    leaked: int = 0
-    held_out: int = 0
-    set_aside: int = 0
-    used: int = 0
-
-    def check(self) -> None:
-        """Raise IncompleteError unless the counts add up."""
-        parts = self.unusable + self.leaked + self.held_out + self.set_aside + self.used
-        if parts != self.pairs:
-            raise IncompleteError(f"{self.pairs} pairs in, {parts} accounted for: {asdict(self)}")
+_CREATE = "CREATE TABLE pairs AS SELECT * FROM rows"
+_INSERT = "INSERT INTO pairs SELECT * FROM rows"
+_LEAKED = """
+    WITH held AS (SELECT text FROM tests WHERE text <> '')
+    UPDATE pairs SET fate = 'leaked'
+    WHERE fate = 'used' AND (plain_reference IN (FROM held) OR plain_translation IN (FROM held))
+"""
+_HELD_OUT = """
+    UPDATE pairs SET fate = 'held_out'
+    WHERE fate = 'used' AND key <= (
+        SELECT max(key) FROM (SELECT key FROM pairs WHERE fate = 'used' ORDER BY key LIMIT ?)
+    )
+"""
+_SET_ASIDE = """
+    WITH sides AS (
+        SELECT plain_reference AS text FROM pairs WHERE fate = 'held_out'
+        UNION SELECT plain_translation FROM pairs WHERE fate = 'held_out'
+    ), held AS (SELECT text FROM sides WHERE text <> '')
+    UPDATE pairs SET fate = 'set_aside'
+    WHERE fate = 'used' AND (plain_reference IN (FROM held) OR plain_translation IN (FROM held))
+"""
 
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Shards to train on, what can be asked of the model, counts, and what a parse generator is trained on:
-    texts with templates, and parses; None where sources have no full parses."""
+    """Shards to train on, what can be asked of the model, counts (`pairs` and each of `FATES`), and what a
+    parse generator is trained on: texts with templates, and parses; None where sources have no full
+    parses."""
 
     shards: ShardDirectory
     controls: Controls
@@ -86,7 +98,7 @@ class PreparedPairs:
     parses: ShardDirectory | None = None
 
     def held_out_sources(self, count: int) -> list[str]:
-        """The first ``count`` held-out sources, without tags."""
+        """Return the first ``count`` held-out sources, without tags."""
         tables = self.shards.tables(["source_text", "held_out"])
         sources = (
             text for table in tables for text in table.filter(table["held_out"])["source_text"].to_pylist()
@@ -104,37 +116,41 @@ def prepare_pairs(
     corpus: a published corpus (``data/corpus``). root: where the directory is made.
     parameters: what the tags are, what is held out and kept out. resources: where sentences are parsed.
 
-    Raises InputError: no published corpus, no usable pair in it, or a test file or parser is missing.
+    Raises InputError if it is not a published corpus, has no usable pair, or a test file or parser is
+    missing.
     """
     dataset = open_published(corpus).training
-    tests = {
-        file.path: list(read_test_sentences(file.location(), file.format, file.columns, file.header))
+    tests = [
+        list(read_test_sentences(file.location(), file.format, file.columns, file.header))
         for file in parameters.test_files
-    }
+    ]
     parser = parameters.templates.parser
     key = hash_json(
         {
             "version": versions.PARAPHRASER,
             "corpus": [sha256_file(path) for path in dataset.files],
-            "controls": parameters.controls.model_dump(),
             "templates": parameters.templates.model_dump(exclude={"parser"}),
             "parser": None if parser is None else [versions.PARSES, open_parser(parser).fingerprint],
-            "tests": list(tests.values()),
+            "tests": tests,
             "held_out": parameters.validation.held_out,
         }
     )[:32]
     directory = root / f"pairs-{key}"
     if not directory.is_dir():
-        first = _FirstPass(dataset, parameters, LeakageFilter(tests))
-        parses = None if parser is None else parse_sentences(first.to_parse(), parser, resources)
-        controls = first.controls(parses)
-        with replaced_directory(directory) as temporary:
-            folders = [temporary, *([temporary / _PARSES] if controls.labels else [])]
-            writers = [ShardWriter(folder, _SCHEMA) for folder in folders]
-            counts = first.write(controls, parses, writers)
-            for writer in writers:
-                writer.close({"step": "paraphraser"})
-            report = asdict(counts)
+        import duckdb
+
+        with replaced_directory(directory) as temporary, TemporaryDirectory(dir=root) as scratch:
+            settings: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": scratch}
+            with duckdb.connect(f"{scratch}/pairs.duckdb", config=settings) as connection:
+                table = _PairTable(connection, dataset, parameters, itertools.chain.from_iterable(tests))
+                parses = None if parser is None else parse_sentences(table.to_parse(), parser, resources)
+                controls = _controls(table.sampled_values(), parses, parameters.templates)
+                folders = [temporary, *([temporary / _PARSES] if controls.labels else [])]
+                writers = [ShardWriter(folder, _SCHEMA) for folder in folders]
+                table.write(controls, parses, writers)
+                for writer in writers:
+                    writer.close({"step": "paraphraser"})
+            report = table.counts
             if parses is not None:
                 report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
             write_json(temporary / _RECORD, {"controls": controls.as_json(), "report": report})
@@ -148,176 +164,157 @@ def prepare_pairs(
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Usable pairs of a block, with their keys (n x 2, uint64)."""
+class _PairTable:
+    """All pairs in a DuckDB table, with the fate of each.
 
-    table: pa.Table
-    keys: NDArray[np.uint64]
+    counts: pairs, and how many have each of `FATES`.
+    """
 
-    def __len__(self) -> int:
-        return self.table.num_rows
-
-    def filter(self, kept: NDArray[np.bool_]) -> _Rows:
-        return _Rows(self.table.filter(pa.array(kept)), self.keys[kept])
-
-    def sides(self) -> PairBlock:
-        first, second = (self.table[name].combine_chunks() for name in _SIDES)
-        return PairBlock(first, second)
-
-    def values(self) -> dict[str, NDArray[np.float64]]:
-        """What decides the buckets of reference -> translation; NaN where there is none."""
-        numbers = {
-            name: pc.cast(self.table[name], pa.float64()).to_numpy() for name in _COLUMNS[len(_SIDES) :]
-        }
-        with np.errstate(divide="ignore", invalid="ignore"):
-            length = numbers["translation_tokens"] / numbers["reference_tokens"]
-        return {
-            "similarity": numbers["paraphrase_score"],
-            "overlap": numbers["overlap_1"],
-            "length": np.where(length > 0, length, np.nan),
-        }
-
-
-def _blocks(dataset: Dataset, counts: PairCounts) -> Iterator[_Rows]:
-    for table in published_tables(dataset, _COLUMNS):
-        check_interrupt()
-        counts.pairs += table.num_rows
-        blank = [
-            pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(table[n], ""))), 0) for n in _SIDES
-        ]
-        unusable = pc.or_(pc.or_(*blank), pc.fill_null(pc.equal(*(table[n] for n in _SIDES)), False))
-        rows = table.filter(pc.invert(unusable))
-        counts.unusable += table.num_rows - rows.num_rows
-        yield _Rows(rows, text_keys(*(rows[name] for name in _SIDES)))
-
-
-class _FirstPass:
-    """What has to be known of all pairs before the first is written: what is held out, edges, sentences."""
-
-    def __init__(self, dataset: Dataset, parameters: ParaphraserParameters, leakage: LeakageFilter) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        dataset: Dataset,
+        parameters: ParaphraserParameters,
+        tests: Iterator[str],
+    ) -> None:
+        """Read the pairs and settle their fates. tests: sentences of pairs that are not trained on."""
+        self._connection = connection
         self._dataset = dataset
-        self._parameters = parameters
-        self._leakage = leakage
-        wanted = max(1, parameters.validation.held_out // 2)  # a pair is two rows
-        held = pa.table({name: pa.array([], pa.string()) for name in _SIDES})
-        draws = np.zeros(0, np.uint64)
-        sampled: dict[str, list[NDArray[np.float64]]] = {name: [] for name in BUCKETED}
-        self.usable = 0
-        for rows in self.rows(PairCounts()):
-            self.usable += len(rows)
-            chosen = rows.filter(self._drawn(rows, "edges", _SAMPLED)).values()
-            for name, values in chosen.items():
-                sampled[name].append(values)
-            draws = np.concatenate([draws, rows.keys[:, 0]])
-            held = pa.concat_tables([held, rows.table.select(_SIDES).cast(held.schema)])
-            least = np.sort(np.argsort(draws, kind="stable")[:wanted])
-            draws, held = draws[least], held.take(pa.array(least)).combine_chunks()
-        if self.usable < 2:
+        self._fill(parameters)
+        execute = connection.execute
+        connection.register("tests", pa.table({"text": normalise(pa.array(tests, pa.string()))}))
+        execute(_LEAKED)
+        (usable,) = execute("SELECT count(*) FROM pairs WHERE fate = 'used'").fetchall()[0]
+        if usable < 2:
             raise InputError(
                 "no pairs to train a paraphraser on", dataset.directory, remedy="See metrics/publish.json."
             )
-        # At most a tenth, as for translation models.
-        least = np.argsort(draws, kind="stable")[: max(1, min(wanted, self.usable // 10))]
-        self.last_held_out = draws[least].max()
-        texts = held.take(pa.array(least))
-        self.held_out = LeakageFilter({"held out": [t for name in _SIDES for t in texts[name].to_pylist()]})
-        self._values = {name: np.concatenate(parts) for name, parts in sampled.items()}
+        # A pair is two rows, and at most a tenth of the pairs is held out, as for translation models.
+        wanted = max(1, min(parameters.validation.held_out // 2, usable // 10))
+        execute(_HELD_OUT, [wanted])
+        execute(_SET_ASIDE)
+        found = dict(execute("SELECT fate, count(*) FROM pairs GROUP BY fate").fetchall())
+        self.counts: dict[str, int] = {"pairs": sum(found.values())}
+        self.counts |= {fate: found.get(fate, 0) for fate in FATES}
+        if not self.counts["used"]:
+            raise InputError("no pair is left to train a paraphraser on", dataset.directory)
 
-    def rows(self, counts: PairCounts) -> Iterator[_Rows]:
-        """Usable pairs that are in no test file, block by block; the others are counted."""
-        for rows in _blocks(self._dataset, counts):
-            leaked = self._leakage.look_at(rows.sides())
-            counts.leaked += int(leaked.sum())
-            yield rows.filter(~leaked)
+    def _fill(self, parameters: ParaphraserParameters) -> None:
+        self.blocks = 0
+        kinds = {name: pa.string() if name in _SIDES else pa.float64() for name in _COLUMNS}
+        nothing = pa.schema(kinds).empty_table()
+        for table in itertools.chain([nothing], published_tables(self._dataset, _COLUMNS)):
+            check_interrupt()
+            texts = [pc.fill_null(table[name], "").cast(pa.string()) for name in _SIDES]
+            blank = [pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(side)), 0) for side in texts]
+            unusable = pc.or_(pc.or_(*blank), pc.equal(*texts))
+            keys = text_keys(*texts)
+            rows = {
+                **dict(zip(_SIDES, texts, strict=True)),
+                **{name: pc.cast(table[name], pa.float64()) for name in _COLUMNS[len(_SIDES) :]},
+                **{f"plain_{name}": normalise(side) for name, side in zip(_SIDES, texts, strict=True)},
+                "key": keys[:, 0],
+                "draw": keys[:, 1],
+                "for_edges": self._drawn(keys, "edges", _SAMPLED),
+                "for_parses": self._drawn(keys, "parses", parameters.templates.pairs),
+                "fate": pc.if_else(unusable, FATES[0], FATES[-1]),
+                "block": np.full(table.num_rows, self.blocks, np.int32),
+            }
+            self._connection.register("rows", pa.table(rows))
+            self._connection.execute(_INSERT if self.blocks else _CREATE)
+            self.blocks += 1
 
-    def _drawn(self, rows: _Rows, purpose: str, wanted: int) -> NDArray[np.bool_]:
+    def _drawn(self, keys: NDArray[np.uint64], purpose: str, wanted: int) -> NDArray[np.bool_]:
         share = min(1.0, wanted / max(1, self._dataset.rows))
-        return mixed(rows.keys[:, 1], purpose).astype(np.float64) / 2.0**64 < share
+        return mixed(keys[:, 1], purpose).astype(np.float64) / 2.0**64 < share
+
+    def _blocks(self, columns: str, where: str) -> Iterator[pa.Table]:
+        """Yield chosen rows in the order of the corpus, a block of it at a time."""
+        for block in range(self.blocks):
+            check_interrupt()
+            chosen = self._connection.table("pairs").filter(f"block = {block} AND {where}")
+            yield chosen.project(columns).to_arrow_table()
 
     def to_parse(self) -> Iterator[pa.ChunkedArray]:
-        """Both sides of the pairs that are parsed, all held-out ones among them."""
-        for rows in self.rows(PairCounts()):
-            held = rows.keys[:, 0] <= self.last_held_out
-            chosen = rows.filter(held | self._drawn(rows, "parses", self._parameters.templates.pairs))
-            yield from (chosen.table[name] for name in _SIDES)
+        """Yield both sides of the pairs that are parsed, all held-out ones among them."""
+        chosen = "fate <> 'unusable' AND fate <> 'leaked' AND (fate = 'held_out' OR for_parses)"
+        for table in self._blocks(", ".join(_SIDES), chosen):
+            yield from (table[name] for name in _SIDES)
 
-    def controls(self, parses: Parses | None) -> Controls:
-        """Edges by the quantiles of the corpus, and the templates that occur often enough."""
-        buckets = self._parameters.controls.buckets
-        length = self._values["length"]
-        values = {**self._values, "length": np.concatenate([length, 1.0 / length])}  # of both directions
-        edges = {name: bucket_edges(values[name], buckets) for name in BUCKETED}
-        counts: Counter[str] = Counter()
-        if parses is not None:
-            for tree in parses.trees.to_pylist():
-                if tree is not None:
-                    counts[template_of(tree)] += 1
-        settings = self._parameters.templates
-        learnt = learnt_templates(counts, settings.minimum, settings.most)
-        labels: set[str] = set()
-        if parses is not None and settings.parses == "full":
-            trees = (tree for tree in parses.trees.to_pylist() if tree and template_of(tree) in learnt)
-            labels = labels.union(*map(labels_of, trees))
-        return Controls(
-            {name: found for name, found in edges.items() if found},
-            learnt,
-            settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
-            sorted(labels),
-        )
+    def sampled_values(self) -> dict[str, NDArray[np.float64]]:
+        """Return the values of a sample that decide the edges of buckets."""
+        chosen = "for_edges AND fate <> 'unusable' AND fate <> 'leaked'"
+        values = [_values(table) for table in self._blocks("*", chosen)]
+        return {name: np.concatenate([one[name] for one in values]) for name in BUCKETED}
 
-    def write(self, controls: Controls, parses: Parses | None, writers: Sequence[ShardWriter]) -> PairCounts:
+    def write(self, controls: Controls, parses: Parses | None, writers: Sequence[ShardWriter]) -> None:
         """Write tagged pairs to the first writer, and to the second, if there is one, parses."""
-        counts = PairCounts()
-        with progress(total=self._dataset.rows, unit="pairs", description="tag") as bar:
-            for rows in self.rows(counts):
-                before = len(rows)
-                held = rows.keys[:, 0] <= self.last_held_out
-                touched = self.held_out.look_at(rows.sides()) & ~held
-                counts.held_out += int(held.sum())
-                counts.set_aside += int(touched.sum())
-                rows, held = rows.filter(~touched), held[~touched]
-                counts.used += int((~held).sum())
+        with progress(total=self.counts["pairs"], unit="pairs", description="tag") as bar:
+            for rows in self._blocks("*", "fate IN ('used', 'held_out')"):
                 for backwards in (False, True):
-                    tables = _tagged(rows, backwards, held, controls, parses, self._parameters.controls)
+                    tables = _tagged(rows, backwards, controls, parses)
                     for writer, table in zip(writers, tables, strict=False):
                         writer.write(table)
-                bar.update(before)
-        counts.check()
-        if counts.used == 0:
-            raise InputError("no pair is left to train a paraphraser on", self._dataset.directory)
-        return counts
+                bar.update(rows.num_rows)
+
+
+def _values(rows: pa.Table) -> dict[str, NDArray[np.float64]]:
+    """Return what decides the buckets of reference -> translation; NaN where there is none."""
+    numbers = {name: rows[name].to_numpy() for name in _COLUMNS[len(_SIDES) :]}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = numbers["translation_tokens"] / numbers["reference_tokens"]
+    return {
+        "similarity": numbers["paraphrase_score"],
+        "overlap": numbers["overlap_1"],
+        "length": np.where(length > 0, length, np.nan),
+    }
+
+
+def _controls(
+    values: dict[str, NDArray[np.float64]], parses: Parses | None, settings: TemplateParameters
+) -> Controls:
+    """Find edges by the quantiles of the corpus, and the templates that occur often enough."""
+    length = values["length"]
+    values = {**values, "length": np.concatenate([length, 1.0 / length])}  # of both directions
+    edges = {name: bucket_edges(values[name], BUCKETS) for name in BUCKETED}
+    trees = [] if parses is None else [tree for tree in parses.trees.to_pylist() if tree is not None]
+    learnt = learnt_templates(Counter(map(template_of, trees)), settings.minimum, settings.most)
+    labels: set[str] = set()
+    if settings.parses == "full":
+        labels = labels.union(*(labels_of(tree) for tree in trees if template_of(tree) in learnt))
+    return Controls(
+        {name: found for name, found in edges.items() if found},
+        learnt,
+        settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
+        sorted(labels),
+    )
 
 
 def _tagged(
-    rows: _Rows,
-    backwards: bool,
-    held_out: NDArray[np.bool_],
-    controls: Controls,
-    parses: Parses | None,
-    settings: ControlParameters,
+    rows: pa.Table, backwards: bool, controls: Controls, parses: Parses | None
 ) -> tuple[pa.Table, pa.Table]:
-    """Rows of one direction, each with the tags that it is not without; and those that have a template, each
-    with its tags alone, and with the parse as target."""
+    """Return the rows of one direction, each with the tags that are not dropped; and those that have a
+    template, each with its tags alone, and with the parse as target."""
     source, target = _SIDES[::-1] if backwards else _SIDES
-    values = rows.values()
+    held_out = pc.equal(rows["fate"], "held_out").to_numpy()
+    draws = rows["draw"].to_numpy()
+    values = _values(rows)
     if backwards:
         values["length"] = 1.0 / values["length"]
 
     def without(tag: str) -> NDArray[np.bool_]:
-        drawn = mixed(rows.keys[:, 1], f"{settings.seed} {source} {tag}")
-        return drawn.astype(np.float64) / 2.0**64 < settings.drop
+        return mixed(draws, f"1 {source} {tag}").astype(np.float64) / 2.0**64 < DROPPED
 
     buckets = {
         name: np.where(without(name), -1, controls.buckets(name, values[name])).tolist()
         for name in controls.edges
     }
-    texts = rows.table[source].to_pylist()
+    texts = rows[source].to_pylist()
     # By row; those without a template that is learnt are missing.
     templates: dict[int, str] = {}
-    trees: list[str | None] = [None] * len(rows)
+    trees: list[str | None] = [None] * rows.num_rows
     if parses is not None:
-        trees = parses.of(rows.table[target]).to_pylist()
+        trees = parses.of(rows[target]).to_pylist()
         found = {row: template_of(tree) for row, tree in enumerate(trees) if tree is not None}
         templates = {row: template for row, template in found.items() if template in controls.templates}
     shown = dict(enumerate(trees)) if controls.labels else templates
@@ -327,17 +324,11 @@ def _tagged(
         wanted = {name: column[row] for name, column in buckets.items() if column[row] >= 0}
         tree = shown[row] if row in templates and not dropped[row] else None
         sources.append(tagged(controls.prefix(wanted, tree), text))
-    targets = [plain(text) for text in rows.table[target].to_pylist()]
+    targets = [plain(text) for text in rows[target].to_pylist()]
     parsed = [
         (tagged(tree_tags(template), texts[row]), tree_tags(trees[row] or ""))
         for row, template in templates.items()
     ]
-    return _table(sources, targets, held_out), _table(
-        [text for text, _ in parsed], [tree for _, tree in parsed], held_out[list(templates)]
-    )
-
-
-def _table(sources: list[str], targets: list[str], held_out: NDArray[np.bool_]) -> pa.Table:
-    return pa.table(
-        [pa.array(sources, pa.string()), pa.array(targets, pa.string()), held_out], schema=_SCHEMA
-    )
+    columns = (sources, targets, held_out)
+    of_parses = ([text for text, _ in parsed], [tree for _, tree in parsed], held_out[list(templates)])
+    return pa.table(columns, schema=_SCHEMA), pa.table(of_parses, schema=_SCHEMA)

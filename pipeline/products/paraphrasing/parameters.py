@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,16 +23,6 @@ from paraforge.translation.training.parameters import (
 
 NO_MODEL, TRAIN = "none", "train"
 _MODEL = UserFile(words=(TRAIN, NO_MODEL), hub=True, neighbours=BESIDE_CHECKPOINTS)
-
-
-class ControlParameters(Section):
-    """Tags before a source that say how similar, overlapping and long its paraphrase is, in buckets."""
-
-    buckets: int = Field(3, ge=2, le=9, description="of each, with equally many pairs; 3: low, medium, high")
-    drop: float = Field(
-        0.4, ge=0, le=1, description="share of the sources that do without a tag, drawn for each tag"
-    )
-    seed: int = Field(1, ge=0, description="of what is dropped")
 
 
 class TemplateParameters(Section):
@@ -61,6 +52,10 @@ class TemplateParameters(Section):
 class ParaphraserParameters(Section):
     """``model: train`` trains on the published corpus, both directions of a pair."""
 
+    removed: ClassVar[Mapping[str, str]] = {
+        "controls": "every control has three buckets, and 40% of the sources lack a tag"
+    }
+
     model: Annotated[str, _MODEL] = Field(
         NO_MODEL,
         min_length=1,
@@ -68,7 +63,6 @@ class ParaphraserParameters(Section):
         "nmt.model can be, from a language to itself",
     )
     language: str = Field("en", pattern=LANGUAGE, description="of both sides")
-    controls: ControlParameters = Field(default_factory=ControlParameters)
     templates: TemplateParameters = Field(default_factory=TemplateParameters)
     test_files: list[TestFileParameters] = Field(
         default_factory=list, description="no pair with one of their sentences is trained on"
