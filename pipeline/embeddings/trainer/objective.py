@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paraforge.base.devices import check_precision, torch_threads
+from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
@@ -158,8 +158,6 @@ class PairObjective:
             else {},
             {name: anchor.to(device) for name, anchor in encoder.anchors().items()},
         )
-        check_precision(parameters.precision, self._device.type)
-        self._autocast = parameters.precision == "bfloat16"
         self._pool: ThreadPoolExecutor | None = None
 
     def identity(self) -> dict[str, Any]:
@@ -284,10 +282,7 @@ class PairObjective:
         leaves = {
             name: optimiser.read_rows(name, rows[unit]).requires_grad_() for name, unit in units.items()
         }
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._autocast):
-            embeddings = self.module(batch.bags, leaves)
-        if self._autocast:
-            embeddings = embeddings.float()
+        embeddings = self.module(batch.bags, leaves)
         loss = self._loss.compute(self._seen(embeddings, batch, mega_batch))
         names = list(self._composition)
         gradients = torch.autograd.grad(loss, [*leaves.values(), *self._composition.values()])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +29,8 @@ class VocabularyParameters(Section):
 class TrainingParameters(Section):
     """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, but that
     M grows to its 40."""
+
+    removed: ClassVar[Mapping[str, str]] = {"precision": "an encoder is trained in float32"}
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")
     batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
@@ -77,9 +80,6 @@ class TrainingParameters(Section):
     )
     patience: int | None = Field(
         None, ge=1, description="evaluations without gain after which training ends; null: never early"
-    )
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of the encoder's products; bfloat16 is for LSTMs on a CPU"
     )
     seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values, order, MIX and scrambling")
 

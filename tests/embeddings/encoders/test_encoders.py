@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic import ValidationError
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 import paraforge
 from paraforge.base.errors import ConfigurationError
@@ -20,7 +18,7 @@ from paraforge.embeddings.encoders.parameters import (
     named_encoder,
 )
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.encoders.recurrent import pack, packed_lstm
+from paraforge.embeddings.encoders.recurrent import pack
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters
 from paraforge.embeddings.trainer.train_model import train_model
@@ -81,15 +79,6 @@ def test_a_sentence_without_tokens_is_zero(name: str) -> None:
     torch.testing.assert_close(mixed[[0, 2]], alone)
     assert (mixed[1] == 0).all()
     assert (encoder(batch([[], []])) == 0).all()
-
-
-@pytest.mark.parametrize("name", ["rnn_tanh", "rnn_relu"])
-def test_autocast_leaves_torchs_recurrent_modules_alone(name: str) -> None:
-    encoder = build(name).float()
-    expected = encoder(batch(SENTENCES))
-    with torch.autocast("cpu", torch.bfloat16):
-        vectors = encoder(batch(SENTENCES))
-    assert torch.equal(vectors, expected)
 
 
 def test_finite_differences_through_an_lstm() -> None:
@@ -241,42 +230,3 @@ def test_an_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     losses = [entry["loss"] for entry in report.history]
     assert losses[-1] < losses[0]
     assert paraforge.load(tmp_path / "model").encode(["left1 left2", ""]).shape == (2, 306)
-
-
-INPUT, STATE = 5, 4
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("sizes", [[1], [4, 4, 2, 1], [3, 1, 1, 1, 1], [6]], ids=str)
-def test_states_and_gradients_are_torchs(sizes: list[int], reverse: bool) -> None:
-    torch.manual_seed(1)
-    cell = nn.LSTM(INPUT, STATE, bidirectional=True, dtype=torch.float64)
-    suffix = "_reverse" if reverse else ""
-    weights = [getattr(cell, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih")]
-    nn.init.zeros_(getattr(cell, f"bias_hh_l0{suffix}"))
-    inputs = torch.randn(sum(sizes), INPUT, dtype=torch.float64, requires_grad=True)
-    wanted = torch.randn(sum(sizes), STATE, dtype=torch.float64)
-
-    def gradients(states: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad((states * wanted).sum(), [inputs, *weights])
-
-    both = cell(PackedSequence(inputs, torch.tensor(sizes)))[0].data
-    expected = both[:, STATE:] if reverse else both[:, :STATE]
-    states = packed_lstm(inputs, sizes, *weights, reverse)
-    torch.testing.assert_close(states, expected)
-    for ours, torchs in zip(gradients(states), gradients(expected), strict=True):
-        torch.testing.assert_close(ours, torchs)
-
-
-def test_products_in_bfloat16_are_close() -> None:
-    torch.manual_seed(1)
-    sizes = [7, 7, 3]
-    inputs = torch.randn(sum(sizes), INPUT, requires_grad=True)
-    weights = [torch.randn(4 * STATE, INPUT), torch.randn(4 * STATE, STATE), torch.randn(4 * STATE)]
-    exact = packed_lstm(inputs, sizes, *weights)
-    rough = packed_lstm(inputs, sizes, *weights, products=torch.bfloat16)
-    assert rough.dtype == torch.float32
-    torch.testing.assert_close(rough, exact, atol=0.05, rtol=0)
-    (gradient,) = torch.autograd.grad(rough.sum(), [inputs])
-    (expected,) = torch.autograd.grad(exact.sum(), [inputs])
-    torch.testing.assert_close(gradient, expected, atol=0.2, rtol=0)
