@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.shards.schema import TEXT_COLUMNS
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.text.normalisation import normalise
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.columns import COLUMNS
 
 HELD_OUT: Final = "held_out"
@@ -34,17 +33,15 @@ class HeldOut:
         return ShardDirectory(self.directory).digest
 
     @cached_property
-    def _sentences(self) -> Any:
+    def _sentences(self) -> SentenceSet:
         tables = ShardDirectory(self.directory).tables(TEXT_COLUMNS)
-        sides = [chunk for table in tables for name in TEXT_COLUMNS for chunk in table[name].chunks]
-        found = pc.unique(normalise(pa.chunked_array(sides, pa.string()).combine_chunks()))
-        return found.filter(pc.not_equal(found, ""))
+        return SentenceSet(
+            {HELD_OUT: (t for table in tables for side in table.columns for t in side.to_pylist())}
+        )
 
     def holds(self, texts: Any) -> NDArray[np.bool_]:
-        """Which of the texts are held out; case, punctuation and spaces do not count."""
-        words = normalise(texts.cast(pa.string()))
-        held = pc.is_in(words, value_set=self._sentences, skip_nulls=True)
-        return np.asarray(held.to_numpy(zero_copy_only=False) if isinstance(held, pa.Array) else held)
+        """Tell which of the texts are held out; case, punctuation and spaces do not count."""
+        return self._sentences.holds(texts)
 
 
 def open_held_out(directory: Path) -> HeldOut | None:

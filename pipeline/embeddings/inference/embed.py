@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from paraforge.base.shards.pool import in_processes
 from paraforge.base.shards.store import parquet_writer
 from paraforge.base.text.lines import LineBlock, whole_lines
 from paraforge.base.word_vectors.vectors import npy_header
-from paraforge.embeddings.evaluation.similarity.comparing import Model
+from paraforge.embeddings.evaluation.comparing import Model
 
 logger = logging.getLogger(__name__)
 
@@ -72,22 +72,20 @@ def embed_file(
     with ExitStack() as stack:
         bar = stack.enter_context(progress(total=None, unit="sentences", description="embed"))
         temporary = stack.enter_context(atomic_path(output))
-        kind = _NpyFile if output.suffix == ".npy" else _ParquetFile
-        file: _NpyFile | _ParquetFile = kind(temporary, model.dimension)
-        stack.enter_context(file)
-        work = file.work
+        writer = _npy_writer if output.suffix == ".npy" else _parquet_writer
+        write = stack.enter_context(writer(temporary, model.dimension))
         if one:
             # Look-ups are small: a second thread costs them more than it gains.
             stack.enter_context(torch_threads(workers if model.uses_threads else 1))
             _start_worker(model_directory, load, model)
-            done: Iterator[Any] = (work(temporary, block) for block in chain(begun, blocks))
+            done: Iterator[tuple[Any, Vectors]] = map(_embedded, chain(begun, blocks))
         else:
-            pieces = ((work, temporary, block) for block in chain(begun, blocks))
-            done = in_processes(_apply, pieces, _start_worker, (model_directory, load), workers)
-        for result in done:
-            count = file.take(result)
-            rows += count
-            bar.update(count)
+            arguments = (model_directory, load)
+            done = in_processes(_embedded, chain(begun, blocks), _start_worker, arguments, workers)
+        for lines, vectors in done:
+            write(lines, vectors)
+            rows += len(vectors)
+            bar.update(len(vectors))
             check_interrupt()
     return rows
 
@@ -103,72 +101,35 @@ def _start_worker(directory: Path, load: Load, model: Model | None = None) -> No
     _model = model
 
 
-def _apply(piece: tuple[Callable[..., Any], Path, LineBlock]) -> Any:
-    function, *arguments = piece
-    return function(*arguments)
-
-
-def _vectors(block: LineBlock) -> Vectors:
+def _embedded(block: LineBlock) -> tuple[Any, Vectors]:
+    """Return the lines of a block and their vectors."""
     assert _model is not None
-    return _model.encode(block.lines)
+    return block.lines, _model.encode(block.lines)
 
 
-# Both kinds of file have `work(path, block)`, which any process does, and `take`, which puts in what
-# `work` gave, in order, and says of how many lines.
+Write = Callable[[Any, Vectors], object]
+"""Takes the next lines and their vectors."""
 
 
-class _NpyFile:
-    """Workers write their rows at their places; the header follows when the number of rows is known."""
-
-    def __init__(self, path: Path, dimension: int) -> None:
-        self._path = path
-        self._dimension = dimension
-        self._rows = 0
-
-    def __enter__(self) -> _NpyFile:
-        self._path.write_bytes(b"\0" * _NPY_HEADER_BYTES)
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            with self._path.open("r+b") as file:
-                file.write(npy_header((self._rows, self._dimension)))
-
-    @staticmethod
-    def work(path: Path, block: LineBlock) -> int:
-        vectors = _vectors(block)
-        place = _NPY_HEADER_BYTES + (block.first - 1) * vectors.shape[1] * vectors.itemsize
-        with path.open("r+b") as file:
-            file.seek(place)
-            file.write(vectors.astype("<f4", copy=False).data)
-        return len(block)
-
-    def take(self, result: int) -> int:
-        self._rows += result
-        return result
+@contextmanager
+def _npy_writer(path: Path, dimension: int) -> Iterator[Write]:
+    """Write vectors one after the other; the header follows when the number of rows is known."""
+    with path.open("wb") as file:
+        file.write(b"\0" * _NPY_HEADER_BYTES)
+        yield lambda lines, vectors: file.write(vectors.astype("<f4", copy=False).data)
+        rows = (file.tell() - _NPY_HEADER_BYTES) // (4 * dimension)
+        file.seek(0)
+        file.write(npy_header((rows, dimension)))
 
 
-class _ParquetFile:
-    """Texts and vectors, a row group a block."""
+@contextmanager
+def _parquet_writer(path: Path, dimension: int) -> Iterator[Write]:
+    """Write texts and vectors, a row group a block."""
+    schema = pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), dimension))])
+    with parquet_writer(path, schema) as writer:
 
-    def __init__(self, path: Path, dimension: int) -> None:
-        self._schema = pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), dimension))])
-        self._dimension = dimension
-        self._writer = parquet_writer(path, self._schema)
+        def write(lines: Any, vectors: Vectors) -> None:
+            column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), dimension)
+            writer.write_table(pa.table([lines, column], schema=schema))
 
-    def __enter__(self) -> _ParquetFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
-
-    @staticmethod
-    def work(path: Path, block: LineBlock) -> tuple[Any, Vectors]:
-        return block.lines, _vectors(block)
-
-    def take(self, result: tuple[Any, Vectors]) -> int:
-        texts, vectors = result
-        flat = pa.array(vectors.reshape(-1))
-        column = pa.FixedSizeListArray.from_arrays(flat, self._dimension)
-        self._writer.write_table(pa.table([texts, column], schema=self._schema))
-        return len(texts)
+        yield write
