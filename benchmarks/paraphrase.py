@@ -25,8 +25,8 @@ from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parser import open_parser
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.tokens import tokenize
+from paraforge.embeddings.evaluation.comparing import Comparable, similarities
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.comparing import Comparable, similarities
 from paraforge.products.loading import open_model
 from paraforge.products.paraphrasing.controls import untagged
 from paraforge.products.paraphrasing.paraphraser import Paraphraser

@@ -23,8 +23,8 @@ from paraforge.base.files import atomic_path, write_json
 from paraforge.base.shards.store import open_parquet, parquet_writer
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.corpus.publication.lexicon_layout import WORDS
-from paraforge.embeddings.evaluation.correlation import spearman
-from paraforge.embeddings.evaluation.similarity.word_lists import Pair, correlate, read_similarity_list
+from paraforge.embeddings.evaluation.comparing import spearman
+from paraforge.embeddings.evaluation.word_lists import Pair, correlate, read_similarity_list
 from paraforge.papers.lexicon_evaluation import SCORES, agreement, lexicon_scores, read_reference_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 

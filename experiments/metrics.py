@@ -14,7 +14,7 @@ from benchmarks.results import sts_figures
 from experiments.pairs import sts_sets
 from paraforge.base.errors import ConfigurationError, require
 from paraforge.base.files import write_json
-from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.lexical import words_and_marks
 
 

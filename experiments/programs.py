@@ -42,7 +42,7 @@ def sif(
     weights: str = "sif",
 ) -> None:
     """Fit averages weighted by smooth inverse frequency, without their common component."""
-    from paraforge.embeddings.evaluation.baselines.sif import describe_average, fit_sif, save_sif
+    from paraforge.embeddings.evaluation.averages import describe_average, fit_sif, save_sif
     from paraforge.products.loading import open_word_vectors
 
     with graceful_interrupts():
@@ -60,7 +60,7 @@ def fit_words(
     without: list[Path] = _NONE,
 ) -> None:
     """Move word vectors so that synonyms are near and antonyms are not, without the pairs of some lists."""
-    from paraforge.embeddings.evaluation.similarity.word_lists import read_similarity_lists
+    from paraforge.embeddings.evaluation.word_lists import read_similarity_lists
     from paraforge.papers.counter_fitting import counter_fit, read_word_pairs
     from paraforge.products.loading import open_word_vectors
 

@@ -12,7 +12,7 @@ import typer
 from benchmarks.hardware import data_directory
 from paraforge.base.files import write_json
 from paraforge.base.text.lines import numbered_lines
-from paraforge.embeddings.evaluation.correlation import pearson
+from paraforge.embeddings.evaluation.comparing import pearson
 from paraforge.papers.transfer.training import pair_features, relatedness
 from paraforge.products.loading import load
 

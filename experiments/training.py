@@ -19,7 +19,7 @@ from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.similarity.sts import by_length, compare, score
+from paraforge.embeddings.evaluation.sts import by_length, compare, score
 from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors, weighted_table
 from paraforge.embeddings.trainer.mega_batches import encode, sentence_identity
 from paraforge.embeddings.trainer.model import SentenceModel

@@ -20,8 +20,8 @@ from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.averages import WEIGHTS
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.word_average import SIF_A, WordAverage, word_counts
-from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.evaluation.averages import SIF_A, WordAverage, word_counts
+from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 

@@ -16,7 +16,7 @@ __all__ = ["__version__", "load"]
 
 def load(name: str | Path, device: str = "cpu") -> Any:
     """Open any model that gives sentences vectors, or paraphrases them, on a device: a
-    :class:`~paraforge.embeddings.evaluation.similarity.comparing.Model`, or a
+    :class:`~paraforge.embeddings.evaluation.comparing.Model`, or a
     :class:`~paraforge.products.paraphrasing.paraphraser.Paraphraser`.
 
     name: a directory of trained embeddings, trained decoders (behind `@` what to read them by, e.g.

@@ -8,8 +8,8 @@ from typing import Any
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.markdown import text_table
+from paraforge.embeddings.evaluation.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
-from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, OpenedModel, SentenceEmbedder
 from paraforge.papers.lexical import BASELINES, make_baseline
 from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
 from paraforge.papers.transfer.tasks import FOLDS, TASKS, Task, find_tasks

@@ -18,9 +18,9 @@ from paraforge.base.shards.store import open_parquet
 from paraforge.base.text import ppdb
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.corpus.publication.lexicon_layout import WORDS
-from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.embeddings.evaluation.comparing import spearman
 from paraforge.embeddings.evaluation.sets import free_name
-from paraforge.embeddings.evaluation.similarity.word_lists import (
+from paraforge.embeddings.evaluation.word_lists import (
     Pair,
     SimilarityList,
     correlate,

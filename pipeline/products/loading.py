@@ -14,10 +14,9 @@ from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, table_d
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore, is_cross_encoder
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
-from paraforge.embeddings.evaluation.baselines.sif import DESCRIPTION as SIF_DESCRIPTION
-from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, describe_average, open_sif
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, CosineModel, Model, OpenedModel
+from paraforge.embeddings.evaluation.averages import DESCRIPTION as SIF_DESCRIPTION
+from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, describe_average, open_sif
+from paraforge.embeddings.evaluation.comparing import Adaptive, CosineModel, Model, OpenedModel
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, is_paraphraser
 
 _TRAINED = "encoder.json"

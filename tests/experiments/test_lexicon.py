@@ -13,7 +13,7 @@ import pytest
 from experiments import lexicon as experiment
 from experiments.pairs import FILES
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.embeddings.evaluation.comparing import spearman
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.pair_sources import open_pairs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paraforge.embeddings.evaluation.sets import read_sets
-from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.lexical import Jaccard, TfIdf, make_baseline, words_and_marks
 
 TEXTS = [

@@ -7,7 +7,7 @@ import pytest
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList, correlate
+from paraforge.embeddings.evaluation.word_lists import SimilarityList, correlate
 from paraforge.papers.lexicon_evaluation import (
     ReferenceLexicon,
     agreement,
@@ -184,8 +184,3 @@ def test_pair_lists_are_read_in_both_orders(tmp_path: Path, separator: str) -> N
 def test_malformed_reference_lexicons(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_reference_lexicon(write(tmp_path / "ppdb", text))
-
-
-def test_no_such_list(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_reference_lexicon(tmp_path / "absent")

@@ -12,14 +12,13 @@ from paraforge.base.text.vocabulary import Vocabulary
 from paraforge.corpus.scoring import general
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.sif import SifOfEachSet, save_sif
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.similarity.comparing import SentenceEmbedder
+from paraforge.embeddings.evaluation.averages import SifOfEachSet, WordAverage, save_sif
+from paraforge.embeddings.evaluation.comparing import SentenceEmbedder
 from paraforge.embeddings.trainer.initial import random_table
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.products.loading import open_model, open_word_vectors
 from tests import here
-from tests.embeddings.evaluation.baselines.test_word_average import TEXTS, WEIGHTING, WORDS, table
+from tests.embeddings.evaluation.test_averages import TEXTS, WEIGHTING, WORDS, table
 
 
 def save_word_model(directory: Path, unit: str = "word") -> SentenceModel:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.markdown import text_table
 from paraforge.base.text.tokens import TOKENIZER_NAME
+from paraforge.embeddings.evaluation.comparing import OpenedModel, SentenceEmbedder
 from paraforge.embeddings.evaluation.sets import read_sets
-from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel, SentenceEmbedder
-from paraforge.embeddings.evaluation.similarity.sts import (
+from paraforge.embeddings.evaluation.sts import (
     Difference,
     LengthScore,
     StsScores,
@@ -20,7 +20,7 @@ from paraforge.embeddings.evaluation.similarity.sts import (
     evaluate_sts,
     score,
 )
-from paraforge.embeddings.evaluation.similarity.word_lists import (
+from paraforge.embeddings.evaluation.word_lists import (
     Correlation,
     SimilarityList,
     evaluate_words,

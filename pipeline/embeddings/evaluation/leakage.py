@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from paraforge.base.files import hash_json
-from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.pair_blocks import PairBlock
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.embeddings.evaluation.sets import read_sets
 
 EXAMPLES = 5
@@ -82,18 +80,7 @@ class LeakageFilter:
         reported."""
         self.drop = drop
         self.report = LeakageReport()
-        self._names = list(test_sets)
-        columns = [normalise(pa.array(list(texts), pa.string())) for texts in test_sets.values()]
-        numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
-        texts = pa.concat_arrays([pa.array([], pa.string()), *columns])
-        full = pc.and_(pc.is_valid(texts), pc.not_equal(texts, "")).to_numpy(zero_copy_only=False)
-        encoded = texts.filter(pa.array(full)).dictionary_encode()
-        self._sentences = encoded.dictionary
-        sentences = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Sorted numbers of (sentence, set): the sets of a sentence are next to each other.
-        owners = np.unique(sentences * max(len(columns), 1) + numbers[full])
-        self._owners = owners % max(len(columns), 1)
-        self._starts = np.searchsorted(owners // max(len(columns), 1), np.arange(len(self._sentences) + 1))
+        self.sentences = SentenceSet(test_sets)
 
     @classmethod
     def of_files(cls, paths: Sequence[str | Path]) -> LeakageFilter:
@@ -116,37 +103,25 @@ class LeakageFilter:
     @property
     def looks(self) -> bool:
         """Whether there is any set or split to look for."""
-        return bool(self._names)
-
-    @property
-    def digest(self) -> str:
-        """Hash of the sentences that are looked for."""
-        return hash_json(sorted(self._sentences.to_pylist()))
-
-    def holds(self, texts: Any) -> npt.NDArray[np.bool_]:
-        """Tell which texts are looked for; case, punctuation and spaces do not count."""
-        return self._found(texts.cast(pa.string())) >= 0
+        return bool(self.sentences.names)
 
     def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
-        """Which pairs are leaked; the report is brought up to date."""
-        found = [self._found(side) for side in (block.left, block.right)]
+        """Find leaked pairs, and bring the report up to date."""
+        found = [self.sentences.find(side) for side in (block.left, block.right)]
         leaked = (found[0] >= 0) | (found[1] >= 0)
         self.report.pairs += len(block)
         self.report.leaked += int(leaked.sum())
+        order = {name: number for number, name in enumerate(self.sentences.names)}
         for row in np.flatnonzero(leaked).tolist():
-            sentences = [int(side[row]) for side in found if side[row] >= 0]
             in_sets = {
-                int(owner): sentence
-                for sentence in sentences
-                for owner in self._owners[self._starts[sentence] : self._starts[sentence + 1]]
+                name: int(side[row])
+                for side in found
+                if side[row] >= 0
+                for name in self.sentences.sets_of(int(side[row]))
             }
-            for owner, sentence in sorted(in_sets.items()):
-                self._count(self._names[owner], block, row, sentence)
+            for name in sorted(in_sets, key=order.__getitem__):
+                self._count(name, block, row, in_sets[name])
         return leaked
-
-    def _found(self, side: Any) -> npt.NDArray[np.int64]:
-        places = pc.index_in(normalise(side), value_set=self._sentences)
-        return pc.fill_null(places, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def _count(self, name: str, block: PairBlock, row: int, sentence: int) -> None:
         report = self.report
@@ -154,4 +129,4 @@ class LeakageFilter:
         examples = report.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
             left, right = block.left[row].as_py(), block.right[row].as_py()
-            examples.append(LeakedPair(left, right, self._sentences[sentence].as_py()))
+            examples.append(LeakedPair(left, right, self.sentences.sentences[sentence].as_py()))

@@ -10,7 +10,7 @@ import torch
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.embeddings.evaluation.similarity.comparing import SentenceEmbedder
+from paraforge.embeddings.evaluation.comparing import SentenceEmbedder
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
 
 

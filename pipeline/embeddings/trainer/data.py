@@ -19,11 +19,11 @@ from paraforge.base.text.pair_blocks import PairBlock, read_pair_file
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, TRAIN
+from paraforge.embeddings.evaluation.comparing import Comparable
 from paraforge.embeddings.evaluation.corpora import SIDES, corpus_blocks, is_published
 from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.evaluation.sets import SentencePairs, read_sets
-from paraforge.embeddings.evaluation.similarity.comparing import Comparable
-from paraforge.embeddings.evaluation.similarity.sts import development_score
+from paraforge.embeddings.evaluation.sts import development_score
 from paraforge.embeddings.trainer.parameters import PairFileParameters
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from paraforge.base.word_vectors.subword_vectors import hashed_vectors
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.similarity.comparing import CosineModel
+from paraforge.embeddings.evaluation.comparing import CosineModel
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
 from paraforge.embeddings.trainer.mega_batches import encoded_parts
@@ -218,7 +218,7 @@ class SentenceModel(CosineModel):
             sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
             parameters = _PARAMETERS.validate_python(content["architecture"])
             about = dict(content["about"])
-            unknown_words = content.get("unknown_words", "shared")  # models of earlier versions
+            unknown_words = content["unknown_words"]
             if unknown_words not in ("own", "shared"):
                 raise ValueError(f"unknown_words {unknown_words!r}")
         vocabularies = {}

@@ -24,8 +24,8 @@ from paraforge.corpus.scoring.scorers.models import check_directory
 from paraforge.embeddings.encoders.build import MakeTable, build_encoder
 from paraforge.embeddings.encoders.parameters import VectorParameters, units_of
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.evaluation.similarity.comparing import Model
-from paraforge.embeddings.evaluation.similarity.sts import GroupScore, SetScore, evaluate_sts
+from paraforge.embeddings.evaluation.comparing import Model
+from paraforge.embeddings.evaluation.sts import GroupScore, SetScore, evaluate_sts
 from paraforge.embeddings.learning.loop import Trainer
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
 from paraforge.embeddings.losses import loss_named

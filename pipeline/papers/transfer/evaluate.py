@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError, require
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.word_vectors.vectors import FloatArray
-from paraforge.embeddings.evaluation.similarity.comparing import Adaptive, Comparable, SentenceEmbedder
+from paraforge.embeddings.evaluation.comparing import Adaptive, Comparable, SentenceEmbedder
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)

@@ -15,9 +15,8 @@ from pydantic import ValidationError
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.base.progress import progress
-from paraforge.embeddings.evaluation.baselines.word_average import WordAverage
-from paraforge.embeddings.evaluation.correlation import mean, pearson, spearman
-from paraforge.embeddings.evaluation.similarity.comparing import OpenedModel
+from paraforge.embeddings.evaluation.averages import WordAverage
+from paraforge.embeddings.evaluation.comparing import OpenedModel, mean, pearson, spearman
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.transfer.evaluate import (
     TransferScore,
@@ -25,9 +24,15 @@ from paraforge.papers.transfer.evaluate import (
     held_out_examples,
     transfer_score,
 )
-from paraforge.papers.transfer.start import FineTuningParameters, average_as_encoder
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
-from paraforge.papers.transfer.training import Fitted, Split, fine_tune, held_out_pairs
+from paraforge.papers.transfer.training import (
+    FineTuningParameters,
+    Fitted,
+    Split,
+    average_as_encoder,
+    fine_tune,
+    held_out_pairs,
+)
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 _VERSION: Final = 3

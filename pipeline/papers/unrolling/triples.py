@@ -93,7 +93,7 @@ def read_sentences(
         after = first
         for texts, numbers in _read(file):
             documents = numbers + first
-            held = np.zeros(len(texts), dtype=bool) if held_out is None else held_out.holds(texts)
+            held = np.zeros(len(texts), dtype=bool) if held_out is None else held_out.sentences.holds(texts)
             documents += np.cumsum(held, dtype=np.int64)
             first += int(held.sum())
             if len(documents):

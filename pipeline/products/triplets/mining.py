@@ -27,7 +27,6 @@ from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
 from paraforge.corpus.publication.manifest import KEPT as KEPT_PAIRS
 from paraforge.corpus.scoring import general
-from paraforge.products.triplets.encoder import expanded, fingerprint
 from paraforge.products.triplets.layout import (
     FORMAT,
     MANIFEST,
@@ -38,7 +37,16 @@ from paraforge.products.triplets.layout import (
     write_card,
 )
 from paraforge.products.triplets.parameters import NO_ENCODER, TripletsParameters
-from paraforge.products.triplets.pieces import LINKS, SIDES, Piece, cut_corpus, load, part
+from paraforge.products.triplets.pieces import (
+    LINKS,
+    SIDES,
+    Piece,
+    cut_corpus,
+    expanded,
+    fingerprint,
+    load,
+    part,
+)
 from paraforge.products.triplets.search import (
     KEPT,
     REASONS,

@@ -22,9 +22,19 @@ from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import mixed
 from paraforge.corpus.selection.filters.near_duplicates import blank
-from paraforge.products.triplets.encoder import Vectors, has_vector, open_encoder, unit_vectors
 from paraforge.products.triplets.parameters import TripletsParameters
-from paraforge.products.triplets.pieces import SIDES, Piece, link_keys, load, part, save
+from paraforge.products.triplets.pieces import (
+    SIDES,
+    Piece,
+    Vectors,
+    has_vector,
+    link_keys,
+    load,
+    open_encoder,
+    part,
+    save,
+    unit_vectors,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor

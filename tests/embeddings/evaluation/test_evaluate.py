@@ -11,9 +11,9 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import evaluate
 from paraforge.embeddings.evaluation.sets import read_sets
-from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.products.loading import open_model
-from tests.embeddings.evaluation.baselines.test_word_average import table
+from tests.embeddings.evaluation.test_averages import table
 from tests.here import run_command
 from tests.products.test_loading import save_word_model
 

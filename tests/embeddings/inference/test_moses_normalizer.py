@@ -66,12 +66,6 @@ def test_character_class() -> None:
     assert re.escape("") == character_class("")
 
 
-def test_text_of_the_sample() -> None:
-    tokenizer = word_tokenizer(["?"], "?")
-    for pair in generate(1_000):
-        assert tokenizer.normalizer.normalize_str(pair.reference).split() == tokenize(pair.reference)
-
-
 def test_real_text(data_directory: Path) -> None:
     tokenizer = word_tokenizer(["?"], "?")
     lines = [

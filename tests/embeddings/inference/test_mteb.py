@@ -12,12 +12,6 @@ from tests.embeddings.inference.test_export import TEXTS, word_model
 from tests.embeddings.trainer.test_model import make_model
 
 
-class Texts(list[dict[str, str]]):
-    """Like a data set of mteb's."""
-
-    features = ("text",)
-
-
 @pytest.fixture(params=["words", "module of ours"])
 def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[SentenceModel, Any]:
     """A model, and its export opened by the library."""
@@ -47,17 +41,3 @@ def test_what_mteb_asks_of_sentence_transformers(exported: tuple[SentenceModel, 
     pairs = [model.similarity([left], [right])[0] for left, right in zip(TEXTS[:3], TEXTS[3:], strict=True)]
     np.testing.assert_allclose(opened.similarity_pairwise(vectors[:3], vectors[3:]), pairs, atol=1e-6)
     np.testing.assert_allclose(opened.similarity(vectors[:3], vectors[3:]).diagonal(), pairs, atol=1e-6)
-
-
-def test_mteb_encodes_with_an_export(exported: tuple[SentenceModel, Any]) -> None:
-    mteb = pytest.importorskip("mteb")
-    from mteb.models import EncoderProtocol, SentenceTransformerEncoderWrapper
-    from torch.utils.data import DataLoader
-
-    model, opened = exported
-    wrapped = SentenceTransformerEncoderWrapper(opened)
-    assert isinstance(wrapped, EncoderProtocol)
-    batches: Any = DataLoader(Texts({"text": text} for text in TEXTS), batch_size=4)
-    metadata = mteb.get_task("STSBenchmark").metadata
-    vectors = wrapped.encode(batches, task_metadata=metadata, hf_split="test", hf_subset="default")
-    np.testing.assert_allclose(np.asarray(vectors), model.encode(TEXTS), atol=1e-6)

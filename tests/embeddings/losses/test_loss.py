@@ -144,7 +144,7 @@ def test_softmax_of_another_number_of_sides_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
-@pytest.mark.parametrize("row", range(4))
+@pytest.mark.parametrize("row", [0, 3])
 def test_vectors_that_are_not_finite_have_no_finite_loss(value: float, row: int) -> None:
     """Also those whose squares overflow in float32, whose cosines would pass for 0."""
     embeddings = torch.randn(8, 5, generator=torch.Generator().manual_seed(1))

@@ -14,7 +14,6 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.parameters import ModelParameters
 from tests.embeddings.trainer.test_train_model import data_of, model_parameters, train
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs
-from tests.here import run_command
 from tests.project import digests
 
 # Further than this no element moves in two epochs.
@@ -106,16 +105,6 @@ def test_another_model_at_the_same_path_is_another_training(tmp_path: Path) -> N
     np.testing.assert_allclose(
         SentenceModel.open(tmp_path / "model").encode("left1 left2"), 2 * once, atol=1e-5
     )
-
-
-def test_the_command_trains_a_model_further(tmp_path: Path) -> None:
-    first = begun(tmp_path, ENCODERS[0])
-    path = write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:])
-    run_command(
-        "train", path, tmp_path / "model", "--start", first,
-        "--set", "training.batch_size=20", "--set", "training.mega_batch=2", "--work", tmp_path / "work",
-    )  # fmt: skip
-    assert SentenceModel.open(tmp_path / "model").words == SentenceModel.open(first).words
 
 
 def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:

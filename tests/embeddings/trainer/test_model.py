@@ -114,18 +114,6 @@ def test_unknown_words_of_their_own_are_rows_that_a_table_might_have(
     np.testing.assert_array_equal(SentenceModel.open(tmp_path / "model").encode(UNSEEN), model.encode(UNSEEN))
 
 
-def test_models_of_earlier_versions_give_what_they_gave(tmp_path: Path) -> None:
-    make_model(unknown_words="own").save(tmp_path / "model")
-    path = tmp_path / "model" / "encoder.json"
-    description = json.loads(path.read_text())
-    assert description.pop("unknown_words") == "own"
-    path.write_text(json.dumps(description))
-    np.testing.assert_array_equal(SentenceModel.open(path.parent).encode(UNSEEN), make_model().encode(UNSEEN))
-    path.write_text(json.dumps({**description, "unknown_words": "none"}))
-    with pytest.raises(InputError, match="unknown_words 'none'"):
-        SentenceModel.open(path.parent)
-
-
 def test_save_and_open_give_the_same_vectors(tmp_path: Path) -> None:
     model = make_model()
     vectors = model.encode(TEXTS)

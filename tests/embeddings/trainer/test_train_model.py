@@ -3,9 +3,6 @@
 import logging
 import os
 import shutil
-import stat
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_mod
 from paraforge.interface.cli.settings import score_lines
 from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
-from tests.project import ROOT, digests, kill, start
+from tests.project import ROOT, digests
 
 SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}
 
@@ -100,34 +97,6 @@ def test_the_composed_choice_of_sets_shares_no_pair_between_roles() -> None:
     data = TrainingData(development=section["development"], test_sets=section["test_sets"])
     assert data.evaluated_sets and data.development_sets
     assert not data.development_pairs
-
-
-def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
-    pairs = sentence_pairs()
-    path = write_pairs(tmp_path / "pairs.tsv", pairs[20:])
-    first, second = (str(write_sts(tmp_path / f"{k}.tsv", pairs[10 * k : 10 * k + 10])) for k in range(2))
-    choices: list[dict[str, Any]] = [
-        {"development": [first], "test_sets": [second]},
-        {"development": [first, second]},
-        {"test_sets": [first, second]},
-        {"development": [first], "foreign": [second]},
-    ]
-    reports = [train(tmp_path, model_parameters(), data_of(path, **choice)) for choice in choices]
-    assert [list(report.sets) for report in reports] == [["1"], [], ["0", "1"], []]
-    assert [report.best_score is None for report in reports] == [False, False, True, False]
-    assert reports[0].best_score != reports[1].best_score
-
-
-@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
-def test_a_model_has_the_mode_that_the_umask_gives(tmp_path: Path, mask: int) -> None:
-    path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs())
-    before = os.umask(mask)
-    try:
-        train(tmp_path, model_parameters(), data_of(path))
-    finally:
-        os.umask(before)
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "model").iterdir()}
-    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
 
 
 def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:
@@ -265,51 +234,6 @@ def test_a_model_of_the_section(tmp_path: Path) -> None:
     assert float(lines[-1].split(",")[2]) == pytest.approx(report.history[-1]["loss"], abs=1e-6)
     with pytest.raises(InputError, match="there is no model 'other'"):
         train_named_model("other", section, *arguments)
-
-
-@pytest.mark.full
-def test_killed_at_any_step_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
-    """SIGKILL, several times, with a checkpoint after every mega-batch."""
-    pairs = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(3000))
-    command = [
-        "paraforge", "train", str(pairs), str(tmp_path / "killed"), "--work", str(tmp_path / "work"),
-        "--checkpoint-seconds", "0", "--threads", "1", "--set", "training.epochs=3",
-        "--set", "encoder.dimension=32", "--set", "training.mega_batch=2",
-    ]  # fmt: skip
-    kills = 0
-    progress = -1
-    while True:
-        process = start(*command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-        while process.poll() is None:
-            reached = _updates(tmp_path / "work")
-            if kills < 3 and reached > progress + 10:
-                assert reached > 0
-                kill(process)
-                kills += 1
-                progress = _updates(tmp_path / "work")
-                assert progress >= reached
-                break
-            time.sleep(0.002)
-        else:
-            assert process.returncode == 0
-            break
-    assert kills == 3
-    settings = {"epochs": 3, "mega_batch": 2}
-    parameters = ModelParameters.model_validate(
-        {"encoder": {"kind": "average", "dimension": 32}, "training": settings}
-    )
-    resources = Resources(threads=1, work=tmp_path / "other")
-    train_model(parameters, data_of(pairs), tmp_path / "whole", resources)
-    assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
-
-
-def _updates(work: Path) -> int:
-    """Updates of the newest checkpoint on disk, 0 where there is none yet."""
-    found = [
-        int(path.parent.name.split("-")[1])
-        for path in work.glob("embeddings/*/checkpoints/updates-*/state.json")
-    ]
-    return max(found, default=0)
 
 
 @pytest.mark.parametrize(("tail", "warned"), [(0, False), (40, True)])

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
@@ -24,7 +23,6 @@ from paraforge.embeddings.trainer.pair_store import PairStore, build_pair_store
 from paraforge.embeddings.trainer.parameters import (
     ModelParameters,
     PairFileParameters,
-    ParagramParameters,
     TrainingParameters,
     VocabularyParameters,
 )
@@ -181,19 +179,3 @@ def test_a_teacher_that_is_killed_does_no_block_again(
 def test_a_teacher_is_given_where_the_loss_has_one(loss: str, teacher: str | None) -> None:
     with pytest.raises(ValueError, match=f"the loss {loss} (needs a|has no) teacher"):
         ModelParameters(training=TrainingParameters(loss=loss), teacher=teacher)
-
-
-def test_words_for_the_paraphrase_score_have_no_teacher() -> None:
-    with pytest.raises(ValueError, match="only models of the section embeddings have a teacher"):
-        ParagramParameters.model_validate({"training": {"loss": "distil"}})
-
-
-def test_scores_of_a_published_corpus_are_its_paraphrase_scores(tmp_path: Path) -> None:
-    from paraforge.base.text.pair_blocks import blocks_of_sources
-
-    table = pa.table(
-        {"reference": ["a", "b"], "translation": ["c", "d"], "source": ["x", "y"], "s": [0.5, None]}
-    )
-    blocks = list(blocks_of_sources(table, ("reference", "translation"), "s"))
-    assert [block.scores.to_pylist() for block in blocks] == [[0.5], [None]]
-    assert blocks[0].filter(pa.array([False])).scores.to_pylist() == []

@@ -4,25 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from paraforge.base.errors import ConfigurationError, InputError, Interrupted
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.evaluation import evaluate_for_papers as evaluate
-from paraforge.papers.evaluation import open_model
 from paraforge.papers.transfer import fine_tuning as end_to_end
 from paraforge.papers.transfer.fine_tuning import (
     Variant,
     fine_tune_transfer,
-    fine_tuner,
     make_variants,
     task_splits,
 )
-from paraforge.papers.transfer.start import FineTuningParameters
 from paraforge.papers.transfer.tasks import Examples, Task
-from paraforge.papers.transfer.training import Fitted, Split, fine_tune
+from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split, fine_tune
 from tests.papers.test_commands import run
 from tests.papers.transfer.models import WORDS, make_model, related, sentiment
 
@@ -260,18 +255,3 @@ def test_smooth_inverse_frequency_with_a_learned_projection(place: Path) -> None
     )
     assert fixed[0] == trained[0]  # logistic regression and the like, on the vectors as they are
     assert fixed[1] != trained[1]
-
-
-def test_the_models_files_stay(place: Path) -> None:
-    before = {path.name: path.read_bytes() for path in (place / "model").iterdir()}
-    result = evaluate(
-        str(place / "model"),
-        open_model,
-        transfer=[place / "transfer"],
-        task_names=["SICK-R"],
-        fine_tuner=fine_tuner(make_variants(["trained"], [], {"epochs": ["1"]})),
-    )
-    assert [score.training for score in result.transfer] == ["fixed", "fine-tuned"]
-    assert {path.name: path.read_bytes() for path in (place / "model").iterdir()} == before
-    figures = [score.pearson for score in result.transfer]
-    assert np.isfinite(np.array(figures, dtype=np.float64)).all()

@@ -8,12 +8,12 @@ from paraforge.base.text.idf import Background
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.evaluation.baselines.word_average import (
+from paraforge.embeddings.evaluation.averages import (
     SmoothInverseFrequency,
     Weighting,
     WordAverage,
 )
-from paraforge.papers.transfer.start import average_as_encoder, start_model
+from paraforge.papers.transfer.training import average_as_encoder, start_model
 from tests.embeddings.trainer.equations import PARAMETERS
 from tests.papers.transfer.models import make_model, snapshot
 

@@ -13,10 +13,10 @@ from paraforge.base.errors import ParaforgeError
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.transfer.evaluate import do_task
-from paraforge.papers.transfer.start import FineTuningParameters
 from paraforge.papers.transfer.tasks import Examples, Task
 from paraforge.papers.transfer.training import (
     ClassifierTraining,
+    FineTuningParameters,
     SigmoidSoftmax,
     Split,
     TaskNetwork,

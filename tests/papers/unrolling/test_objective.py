@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from paraforge.base.errors import InputError
 from paraforge.embeddings.learning.loop import Record
 from paraforge.papers.unrolling.network import SentencePredictor
-from paraforge.papers.unrolling.objective import decoder_trainer
 from paraforge.papers.unrolling.parameters import NetworkParameters, PredictionParameters
+from paraforge.papers.unrolling.train_decoders import decoder_trainer
 from paraforge.papers.unrolling.triples import TripleStore
 from tests.papers.unrolling.corpus import SIZES, make_store, random_documents
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.sts import evaluate_sts
+from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.unrolling.network import (
     SentencePredictor,
     compare,

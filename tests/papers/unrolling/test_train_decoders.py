@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import signal
-import stat
 import sys
 import time
 from pathlib import Path
@@ -90,24 +89,6 @@ def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path, drop: bool) ->
     expected = sum(sentence in held for sentence in lines) if drop else 0
     assert report.held_out == expected
     assert report.sentences + report.skipped + report.held_out == len(lines)
-
-
-def test_another_role_of_the_same_sets_is_another_training(tmp_path: Path) -> None:
-    path = write_documents(tmp_path / "book.txt")
-    pairs = [(f"w{k} w{k + 1}", f"w{k} w{(3 * k) % 11}") for k in range(10)]
-    first, second = (str(write_sts(tmp_path / f"{k}.tsv", pairs[5 * k : 5 * k + 5])) for k in range(2))
-    choices = [
-        TrainingData(development=[first], test_sets=[second]),
-        TrainingData(development=[first, second]),
-        TrainingData(test_sets=[first, second]),
-    ]
-    reports = [train(tmp_path, path, judges) for judges in choices]
-    assert [list(report.sets) for report in reports] == [["1"], [], ["0", "1"]]
-    assert [report.best_score is None for report in reports] == [False, False, True]
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "model").iterdir()}
-    mask = os.umask(0o022)
-    os.umask(mask)
-    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
 
 
 def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from paraforge.base.text.lines import Reading
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
-from paraforge.papers.unrolling import likelihood
+from paraforge.papers.unrolling import network as likelihood
 from paraforge.papers.unrolling import triples as module
-from paraforge.papers.unrolling.likelihood import SampledWords, negative_log_likelihood, sample_words
+from paraforge.papers.unrolling.network import SampledWords, negative_log_likelihood, sample_words
 from paraforge.papers.unrolling.triples import (
     END,
     SentenceBlock,
@@ -137,13 +137,6 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
             TripleStore(tmp_path)
 
 
-def test_the_files_are_mapped_and_not_read(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    sequences = store._sequences
-    mapped = (sequences._ids, sequences._starts, store._centres)
-    assert all(isinstance(value, np.memmap) for value in mapped)
-
-
 TSV = "Emma\t1\tOne.\nEmma\t2\tTwo.\nDracula\t2\tThree.\nDracula\t2\tFour.\nEmma\t1\tFive.\n"
 TEXT = "One.\r\nTwo.\r\n\r\n  \nThree.\nFour."
 
@@ -225,11 +218,6 @@ def test_wrong_files_are_refused(
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read(SentenceFile(path, **file))  # type: ignore[arg-type]
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read(SentenceFile(tmp_path / "missing"))
 
 
 WORDS = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])

@@ -16,9 +16,9 @@ from paraforge.base.shards.store import ShardWriter
 from paraforge.base.text.tokens import tokenize_columns
 from paraforge.corpus.publication.datasets import open_lexicon
 from paraforge.corpus.publication.lexicon_layout import SCHEMA
-from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList
+from paraforge.embeddings.evaluation.word_lists import SimilarityList
 from paraforge.papers.lexicon_evaluation import Lists, ReferenceLexicon, agreement, evaluate_lexicon
-from paraforge.products.lexicon import entries as module
+from paraforge.products.lexicon import extraction as module
 from paraforge.products.lexicon.extraction import LexiconReport, extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.pair_sources import classify

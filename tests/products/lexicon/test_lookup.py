@@ -12,7 +12,7 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json, write_json
 from paraforge.base.shards.resources import Resources
-from paraforge.products.lexicon import entries as module
+from paraforge.products.lexicon import extraction as module
 from paraforge.products.lexicon.extraction import extract_lexicon
 from paraforge.products.lexicon.lookup import Lexicon
 from paraforge.products.lexicon.parameters import LexiconParameters

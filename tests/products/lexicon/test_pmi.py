@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from paraforge.products.lexicon.entries import cross_pmi, ordinary_pmi, pmi
+from paraforge.products.lexicon.extraction import cross_pmi, ordinary_pmi, pmi
 
 
 def array(*values: int) -> np.ndarray:

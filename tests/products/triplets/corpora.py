@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from paraforge.base.shards.resources import Resources
 from paraforge.corpus.selection.filters.near_duplicates import near_duplicate_keys
-from paraforge.products.triplets.encoder import open_encoder, unit_vectors
 from paraforge.products.triplets.mining import TripletsReport, mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
+from paraforge.products.triplets.pieces import open_encoder, unit_vectors
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 

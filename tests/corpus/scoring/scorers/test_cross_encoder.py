@@ -9,8 +9,8 @@ import pytest
 from paraforge.base.errors import InputError
 from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import CrossEncoderScore
+from paraforge.embeddings.evaluation.comparing import similarities
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.comparing import similarities
 from paraforge.products.loading import load, open_model
 
 # Importing the package takes many seconds.

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from paraforge.base.errors import InputError
 from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
-from paraforge.embeddings.evaluation.similarity.word_lists import (
+from paraforge.embeddings.evaluation.word_lists import (
     SimilarityList,
     evaluate_words,
     read_similarity_list,
@@ -43,17 +43,16 @@ def test_similarity_lists(tmp_path: Path, text: str) -> None:
 ROWS = [("old", "New", "1.58"), ("smart", "clever", "9.2"), ("first", "mean", "5.0"), ("7", "seven", "10.0")]
 
 
-@pytest.mark.parametrize("quoted", [False, True], ids=["", "quoted"])
-@pytest.mark.parametrize("separator", ["\t", ",", ";", " "], ids=["tab", "comma", "semicolon", "blank"])
 @pytest.mark.parametrize(
-    ("header", "form", "last"),
+    ("header", "form", "last", "separator", "quoted"),
     [
-        (None, "{0} {1} {2}", ""),
-        (None, "{0} {1} N {2} SYNONYMS", ""),
-        ("word1 word2 similarity", "{0} {1} {2}", None),
-        ("Index Word-2 gold Word-1 SD", "7 {1} {2} {0} 0.5", ""),
+        (None, "{0} {1} {2}", "", " ", False),
+        (None, "{0} {1} N {2} SYNONYMS", "", "\t", True),
+        ("word1 word2 similarity", "{0} {1} {2}", None, ",", True),
+        ("word1 word2 similarity", "{0} {1} {2}", None, "\t", False),
+        ("Index Word-2 gold Word-1 SD", "7 {1} {2} {0} 0.5", "", ";", False),
+        ("Index Word-2 gold Word-1 SD", "7 {1} {2} {0} 0.5", "", " ", True),
     ],
-    ids=["three columns", "SimVerb", "header", "other columns and order"],
 )
 def test_every_form_of_a_table_gives_the_same_list(
     tmp_path: Path,
@@ -107,13 +106,10 @@ def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the file is empty"),
         ("\n\n", "the list is empty"),
         ("word1\tword2\tscore\n", "a header and no words"),
         ("old\tnew\t1.5\nsmart\t9.2\n", "list.txt:2: two words and a score in column 3"),
         ("old\tnew\t1.5\nsmart\tclever\tvery\n", "list.txt:2: the score 'very' is no number"),
-        ("old\tnew\nsmart\tclever\n", "list.txt:1: two words and a score"),
-        ("old\tnew\t1.5\nsmart\tclever\tnan\n", "list.txt:2: the score 'nan'"),
         ("old\tnew\t1.5\nsmart\tclever\t9.2\t3\n", "list.txt:2: 4 fields, 3 are expected"),
         ("old\tnew\t1.5\nsmart\t\t9.2\nbig\tlarge\t9\n", "list.txt:2: a blank word"),
         ("word1\tword2\tscore\na\tb\t\n", "no pair has a judgement"),
@@ -122,17 +118,6 @@ def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_pat
 def test_malformed_similarity_lists(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_similarity_list(write(tmp_path / "list.txt", text))
-
-
-def test_no_such_list(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        read_similarity_list(tmp_path / "absent")
-
-
-def test_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "list.txt").write_bytes(b"old\tnew\t1\ncaf\xe9\tbar\t2\n")
-    with pytest.raises(InputError, match=r"list.txt:2: not UTF-8"):
-        read_similarity_list(tmp_path / "list.txt")
 
 
 PAIRS = [("dog", "cat"), ("dog", "sky"), ("cat", "sky"), ("dog", "zebra"), ("zebra", "gnu")]

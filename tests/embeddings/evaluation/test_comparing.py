@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from paraforge.embeddings.evaluation.comparing import OwnSimilarity, SentenceEmbedder, similarities
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder, similarities
-from paraforge.embeddings.evaluation.similarity.word_lists import SimilarityList, evaluate_words
+from paraforge.embeddings.evaluation.word_lists import SimilarityList, evaluate_words
 
 VECTORS = {"a": [3, 0], "b": [1, 1], "c": [0, 2], "": [0, 0]}
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.tokens import tokenize_columns
-from paraforge.embeddings.evaluation.correlation import mean, pearson, spearman
+from paraforge.embeddings.evaluation.comparing import Comparable, mean, pearson, similarities, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.comparing import Comparable, similarities
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import finite_number, numbered_lines
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring.cosine import cosine_of_rows
-from paraforge.embeddings.evaluation.correlation import spearman
+from paraforge.embeddings.evaluation.comparing import OwnSimilarity, SentenceEmbedder, spearman
 from paraforge.embeddings.evaluation.sets import free_name
-from paraforge.embeddings.evaluation.similarity.comparing import OwnSimilarity, SentenceEmbedder
 
 logger = logging.getLogger(__name__)
 

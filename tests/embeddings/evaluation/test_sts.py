@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import pearsonr
 
-from paraforge.embeddings.evaluation.correlation import pearson, spearman
+from paraforge.embeddings.evaluation.comparing import pearson, similarities, spearman
 from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.similarity.comparing import similarities
-from paraforge.embeddings.evaluation.similarity.sts import (
+from paraforge.embeddings.evaluation.sts import (
     Compared,
     SetScore,
     StsScores,

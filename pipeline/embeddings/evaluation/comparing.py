@@ -1,5 +1,4 @@
-"""What can be evaluated on sentence pairs: something that embeds sentences, or compares them without
-vectors."""
+"""Compare the sentences of a pair, by vectors or without, and correlate what is found with judgements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,3 +114,27 @@ def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.
         return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])
     cosine = cosine_of_rows(vectors[: len(pairs)], vectors[len(pairs) :])
     return np.nan_to_num(cosine.astype(np.float64), nan=0.0)
+
+
+def pearson(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
+    """Pearson's r x 100, -100 to 100; None for fewer than two pairs, or where either side does not differ."""
+    from scipy.stats import pearsonr
+
+    return None if _is_constant(gold, values) else 100 * float(pearsonr(gold, values).statistic)
+
+
+def spearman(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
+    """Spearman's rho x 100, equal values having their mean rank; None as for :func:`pearson`."""
+    from scipy.stats import spearmanr
+
+    return None if _is_constant(gold, values) else 100 * float(spearmanr(gold, values).statistic)
+
+
+def mean(values: list[float | None]) -> float | None:
+    """Unweighted mean; None where one of the values is, or there is none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
+
+
+def _is_constant(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> bool:
+    return len(gold) < 2 or bool(np.ptp(gold) == 0) or bool(np.ptp(values) == 0)

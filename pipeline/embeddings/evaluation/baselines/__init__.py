@@ -1,1 +1,0 @@
-"""Yardsticks that need no training: SIF, word averages, TF-IDF."""
