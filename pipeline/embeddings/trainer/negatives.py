@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from paraforge.base.devices import cpu_has_bfloat16
+from paraforge.base.text.ragged import ranges
 
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
@@ -21,9 +22,6 @@ STRIP = 128
 """Sentences whose cosines with all others are computed at once on a CPU."""
 GPU_ROWS = 1024
 """The same on a GPU."""
-LISTED = 1 << 22
-"""Forbidden candidates of a mega-batch that are listed once; of more the list is made anew for each strip,
-since repeated sentences can make it as long as the square of the mega-batch."""
 
 
 class ForbiddenCandidates:
@@ -39,32 +37,30 @@ class ForbiddenCandidates:
     def __init__(self, pairs: int, identity: npt.NDArray[Any] | None = None) -> None:
         self.pairs = pairs
         own = np.arange(2 * pairs, dtype=np.int64)
-        partner = np.concatenate([own[pairs:], own[:pairs]])
-        rows = [own, own]
-        columns = [own, partner]
-        self._texts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
-        if identity is not None:
-            _, group, counts = np.unique(identity, return_inverse=True, return_counts=True)
-            if int((counts[counts > 1] ** 2).sum()) > LISTED:
-                self._texts = group, group[partner]
-                return
-            repeated_rows, repeated_columns = _identical(group, counts)
-            rows += [repeated_rows, partner[repeated_rows], repeated_rows]
-            columns += [repeated_columns, repeated_columns, partner[repeated_columns]]
-        row = np.concatenate(rows)
-        keys = np.sort(row * (2 * pairs) + np.concatenate(columns))
-        # np.unique would put them in a hash table, which is a hundred times as slow where many are alike.
-        keys = keys[np.diff(keys, prepend=-1) != 0]
-        self._rows, self._columns = np.divmod(keys, 2 * pairs)
-        self._offsets = np.searchsorted(self._rows, np.arange(2 * pairs + 1))
+        self._partner = np.concatenate([own[pairs:], own[:pairs]])
+        # Sentences with the same text are a group: its members are next to each other in `_order`.
+        texts = own if identity is None else identity
+        _, self._group, self._sizes = np.unique(texts, return_inverse=True, return_counts=True)
+        self._order = np.argsort(self._group, kind="stable")
+        self._starts = np.cumsum(self._sizes) - self._sizes
 
     def of_rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
-        """The forbidden (row - first, column) of rows first to last, ascending."""
-        if self._texts is not None:
-            row, column = map(np.ascontiguousarray, self._mask(first, last).nonzero())
-            return torch.from_numpy(row), torch.from_numpy(column)
-        part = slice(self._offsets[first], self._offsets[last])
-        return torch.from_numpy(self._rows[part] - first), torch.from_numpy(self._columns[part])
+        """Return the forbidden (row - first, column) of rows first to last, ascending."""
+        own = self._group[first:last]
+        keys = []
+        for groups, sides in (
+            (own, None),
+            (self._group[self._partner[first:last]], None),
+            (own, self._partner),
+        ):
+            sizes = self._sizes[groups]
+            columns = self._order[ranges(self._starts[groups], sizes)]
+            columns = columns if sides is None else sides[columns]
+            keys.append(np.repeat(np.arange(last - first), sizes) * (2 * self.pairs) + columns)
+        # np.unique would put them in a hash table, which is a hundred times as slow where many are alike.
+        found = np.sort(np.concatenate(keys))
+        row, column = np.divmod(found[np.diff(found, prepend=-1) != 0], 2 * self.pairs)
+        return torch.from_numpy(row), torch.from_numpy(column)
 
     def of_other_sides(self) -> tuple[Tensor, Tensor]:
         """The forbidden (pair of a left side, other pair of a right side)."""
@@ -72,61 +68,21 @@ class ForbiddenCandidates:
         other = (column >= self.pairs) & (column != row + self.pairs)
         return row[other], column[other] - self.pairs
 
-    def _mask(self, first: int, last: int) -> npt.NDArray[np.bool_]:
-        """What is forbidden to rows first to last, (rows, 2n), from the texts' numbers themselves."""
-        assert self._texts is not None
-        text, other = self._texts
-        own, partner = text[first:last, None], other[first:last, None]
-        return np.asarray((text == own) | (text == partner) | (other == own))
-
     def random_candidates(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        """One uniform allowed candidate for every sentence, int64 (2n,); -1 where there is none."""
+        """Draw one uniform allowed candidate for every sentence, int64 (2n,); -1 if there is none."""
         sentences = 2 * self.pairs
         numbers = generator.random(sentences)
-        if self._texts is not None:
-            strips = range(0, sentences, STRIP)
-            return np.concatenate(
-                [
-                    _nth_allowed(self._mask(first, first + STRIP), numbers[first : first + STRIP])
-                    for first in strips
-                ]
-            )
-        counts = np.diff(self._offsets)
-        free = sentences - counts
-        # The k-th allowed column: k plus the number of forbidden columns that come before it.
-        chosen = (numbers * free).astype(np.int64)
-        forbidden = self._columns
-        for rank in range(int(counts.max())):
-            has = counts > rank
-            position = np.minimum(self._offsets[:-1] + rank, len(forbidden) - 1)
-            chosen += has & (forbidden[position] <= chosen)
-        chosen[free == 0] = -1
+        chosen = np.empty(sentences, dtype=np.int64)
+        for first in range(0, sentences, STRIP):
+            last = min(first + STRIP, sentences)
+            allowed = np.ones((last - first, sentences), dtype=bool)
+            row, column = self.of_rows(first, last)
+            allowed[row.numpy(), column.numpy()] = False
+            before = np.cumsum(allowed, axis=1, dtype=np.int32)
+            free = before[:, -1]
+            place = (numbers[first:last] * free).astype(np.int64)
+            chosen[first:last] = np.where(free > 0, (before > place[:, None]).argmax(1), -1)
         return chosen
-
-
-def _nth_allowed(forbidden: npt.NDArray[np.bool_], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Of each row the allowed column at a place, which a number from 0 to 1 says; -1 where there is none."""
-    before = np.cumsum(~forbidden, axis=1, dtype=np.int32)
-    free = before[:, -1]
-    place = (numbers * free).astype(np.int64)
-    chosen = (before > place[:, None]).argmax(1)
-    chosen[free == 0] = -1
-    return chosen
-
-
-def _identical(
-    group: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """All ordered pairs (row, column) of different sentences with the same text."""
-    order = np.argsort(group, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    rows: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    columns: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    for number in np.flatnonzero(counts > 1):
-        members = order[starts[number] : starts[number + 1]]
-        rows.append(np.repeat(members, len(members)))
-        columns.append(np.tile(members, len(members)))
-    return np.concatenate(rows), np.concatenate(columns)
 
 
 def choose_negatives(

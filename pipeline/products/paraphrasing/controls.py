@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import ConfigurationError, InputError, check_format, describing
 from paraforge.base.files import read_json
-from paraforge.base.parsing.brackets import template_of, top_two_levels
+from paraforge.base.parsing.brackets import template_of
 
 CONTROLS_FILE = "controls.json"
 FORMAT = 1
@@ -116,14 +116,8 @@ class Controls:
         raise ConfigurationError([f"the model has not learnt the template {template}. Nearest: {nearest}"])
 
     def nearest_templates(self, template: str) -> list[str]:
-        """Learnt templates, the most alike first, of equally alike ones the most frequent."""
-        labels = top_two_levels(template).split()
-
-        def likeness(other: str) -> tuple[float, int]:
-            ratio = difflib.SequenceMatcher(None, labels, top_two_levels(other).split()).ratio()
-            return -ratio, -self.templates[other]
-
-        return sorted(self.templates, key=likeness)[:_NEAREST]
+        """Return the learnt templates that are most alike, the nearest first."""
+        return difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0)
 
     def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
         """The tags for buckets by name and for a template or a parse, which go in front of the text."""
