@@ -4,7 +4,7 @@ frequency, without common components; and keep such a model in a directory."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
@@ -235,9 +235,8 @@ def common_components(blocks: Iterable[FloatArray], components: int = 1) -> Floa
 
 
 DESCRIPTION: Final = "sif.json"
-FORMAT: Final = 1
-_TENSORS: Final = "model.safetensors"
-_WORDS: Final = "words.json"
+FORMAT: Final = 2
+_TABLE: Final = "vectors"
 WEIGHTS = ("sif", "idf", "none")
 
 
@@ -282,36 +281,20 @@ def _strings(texts: Sequence[str] | Any) -> list[str]:
 
 
 def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:
-    """Write a model with its word vectors and counts; what `directory` had is replaced as a whole. On
-    disk: `sif.json` (format, sizes, weighting, `about`), `words.json` and `model.safetensors`."""
-    import torch
-
-    from paraforge.embeddings.learning.checkpoint import write_tensors
-
+    """Write a model: `sif.json` (weighting with its counts, components, `about`) and the table `vectors`; the
+    whole directory is replaced."""
     average = model.average if isinstance(model, SifOfEachSet) else model
-    weighting = average.weighting
-    counts = dict(weighting.background.counts) if weighting else {}
     description = {
         "format": FORMAT,
         "tokenizer": TOKENIZER_NAME,
-        "words": len(average.vectors),
-        "dimension": average.dimension,
-        "weighting": _describe(weighting),
-        "components": len(average.components),
+        "weighting": _describe(average.weighting),
+        "components": average.components.tolist(),
         "components_of_each_set": model.components if isinstance(model, SifOfEachSet) else 0,
         "about": about or {},
     }
     with replaced_directory(directory) as temporary:
         write_json(temporary / DESCRIPTION, description)
-        write_json(temporary / _WORDS, {"vectors": average.vectors.words, "counts": list(counts)})
-        write_tensors(
-            temporary / _TENSORS,
-            {
-                "vectors": torch.from_numpy(np.array(average.vectors.vectors, dtype=np.float32)),
-                "counts": torch.tensor(list(counts.values()), dtype=torch.int64),
-                "components": torch.from_numpy(np.ascontiguousarray(average.components)),
-            },
-        )
+        average.vectors.save(temporary / _TABLE)
 
 
 def describe_average(model: WordAverage | SifOfEachSet) -> str:
@@ -328,62 +311,35 @@ def describe_average(model: WordAverage | SifOfEachSet) -> str:
 def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
     if weighting is None:
         return None
-    background = weighting.background
-    described = {
-        "kind": weighting.kind,
-        "name": background.name,
-        "documents": background.documents,
-        "counted": len(background.counts),
-        "partial": background.partial,
-    }
-    return {**described, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else described
+    background = asdict(weighting.background)
+    found = {"kind": weighting.kind, "background": background}
+    return {**found, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else found
 
 
 def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
-    """Open what :func:`save_sif` wrote; InputError where it is damaged, sizes do not fit, or there is NaN."""
-    import torch
-
-    from paraforge.embeddings.learning.checkpoint import read_tensors
-
+    """Open what :func:`save_sif` wrote. Raises InputError if it is damaged."""
     path = directory / DESCRIPTION
     content = read_json(path)
-    words = read_json(directory / _WORDS)
     with describing(path):
         check_format(content["format"], FORMAT, path)
-        size, dimension = int(content["words"]), int(content["dimension"])
-        components, of_each_set = int(content["components"]), int(content["components_of_each_set"])
-        described = content["weighting"]
-        counted = int(described["counted"]) if described else 0
-        names, counted_names = [str(word) for word in words["vectors"]], [str(w) for w in words["counts"]]
-        if min(size, dimension) < 1 or min(components, of_each_set, counted) < 0:
-            raise ValueError("a size that cannot be")
-    if len(names) != size or len(counted_names) != counted:
-        raise InputError(f"other numbers of words than {DESCRIPTION} says", directory / _WORDS)
-    expected = {
-        "vectors": torch.empty(size, dimension, device="meta"),
-        "counts": torch.empty(counted, dtype=torch.int64, device="meta"),
-        "components": torch.empty(components, dimension, device="meta"),
-    }
-    tensors = {name: tensor.numpy() for name, tensor in read_tensors(directory / _TENSORS, expected).items()}
-    with describing(path):
-        vectors = WordVectors(names, tensors["vectors"])
-        counts = dict(zip(counted_names, tensors["counts"].tolist(), strict=True))
-        average = WordAverage(vectors, _weighting(described, counts), tensors["components"])
+        vectors = WordVectors.open(directory / _TABLE, verify=True)
+        components = np.array(content["components"], np.float32).reshape(-1, vectors.dimension)
+        of_each_set = int(content["components_of_each_set"])
+        average = WordAverage(vectors, _weighting(content["weighting"]), components)
     return SifOfEachSet(average, of_each_set) if of_each_set else average
 
 
-def _weighting(described: dict[str, Any] | None, counts: dict[str, int]) -> Weighting | None:
+def _weighting(described: dict[str, Any] | None) -> Weighting | None:
     if described is None:
         return None
-    partial = bool(described["partial"])
-    background = Background(str(described["name"]), int(described["documents"]), counts, partial)
-    if background.documents < 1 or any(count < 0 for count in counts.values()):
-        raise ValueError("a count that cannot be")
+    background = Background(**described["background"])
+    if background.documents < 1 or any(count < 0 for count in background.counts.values()):
+        raise ValueError("a count is negative")
     if described["kind"] == SmoothInverseFrequency.kind:
         return SmoothInverseFrequency(background, float(described["a"]))
     if described["kind"] == InverseDocumentFrequency.kind:
         return InverseDocumentFrequency(background)
-    raise ValueError(f"no weighting {described['kind']!r}")
+    raise ValueError(f"unknown weighting {described['kind']!r}")
 
 
 def fit_sif(
