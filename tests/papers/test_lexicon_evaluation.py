@@ -43,9 +43,10 @@ def test_spearman(scores: dict[tuple[str, str], float], spearman: float | None, 
     assert (result.spearman, result.found, result.pairs) == (spearman, found, 4)
 
 
-@pytest.fixture
-def lexicon(tmp_path: Path) -> Lexicon:
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Lexicon:
     """A lexicon of random words."""
+    tmp_path = tmp_path_factory.mktemp("lexicon")
     extract_lexicon(
         [write_corpus(tmp_path / "corpus", zipf_corpus(300, words=40))],
         tmp_path / "lexicon",

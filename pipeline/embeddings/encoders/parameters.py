@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import (
     Field,
     SerializeAsAny,
-    SerializerFunctionWrapHandler,
     WrapValidator,
-    model_serializer,
     model_validator,
 )
 
@@ -73,14 +71,6 @@ class AverageParameters(VectorParameters):
         description="the start of units without given vectors: random, or what stands near them in the "
         "training pairs (PPMI and SVD), in the same scale and weights",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the usual start: models and cells of earlier versions are the same ones."""
-        content: dict[str, Any] = serialise(self)
-        if self.initial == "random":
-            content.pop("initial", None)
-        return content
 
     def network(self, table: Tensor) -> Encoder:
         """Without compositional parameters."""

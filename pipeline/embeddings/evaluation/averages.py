@@ -4,7 +4,7 @@ frequency, without common components; and keep such a model in a directory."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
@@ -311,7 +311,7 @@ def describe_average(model: WordAverage | SifOfEachSet) -> str:
 def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
     if weighting is None:
         return None
-    background = asdict(weighting.background)
+    background = {**vars(weighting.background), "counts": dict(weighting.background.counts)}
     found = {"kind": weighting.kind, "background": background}
     return {**found, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else found
 

@@ -60,20 +60,6 @@ class Regularisation:
             distance = value if anchor is None else value - anchor
             gradient.add_(distance, alpha=2 * self.lambda_composition)
 
-    def value(self, tables: Mapping[str, Tensor], composition: Mapping[str, Tensor]) -> float:
-        """The penalty itself, over whole tables and all compositional parameters."""
-        total = 0.0
-        with torch.no_grad():
-            if self.lambda_words:
-                for name, initial in self.initial_tables.items():
-                    total += self.lambda_words * float((tables[name] - initial).square().sum())
-            if self.lambda_composition:
-                for name, value in composition.items():
-                    anchor = self.composition_anchors.get(name)
-                    distance = value if anchor is None else value - anchor
-                    total += self.lambda_composition * float(distance.square().sum())
-        return total
-
 
 logger = logging.getLogger(__name__)
 

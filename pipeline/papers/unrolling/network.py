@@ -287,7 +287,8 @@ class SentencePredictor(nn.Module):
     def _loss(
         self, states: Tensor, words: Bags, products: torch.dtype | None, sampled: SampledWords | None
     ) -> Tensor:
-        weight, bias = self.output.weight, self.output.bias
+        weight: Tensor = self.output.weight
+        bias: Tensor = self.output.bias
         if sampled is not None:
             words = Bags(sampled.numbers(words.ids, len(weight)), words.offsets)
             weight, bias = weight[sampled.ids], bias[sampled.ids] + sampled.correction

@@ -337,10 +337,7 @@ def train_decoders(
             sentences_per_second=trainer.rate,
             **found,
         )
-        about = reproducible(report)
-        if not report.held_out:
-            del about["held_out"]
-        DecoderModel(network, parameters, store.vocabulary, about).save(directory / MODEL)
+        DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
         return asdict(report)
 
     report = run_once(

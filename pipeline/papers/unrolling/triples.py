@@ -31,7 +31,7 @@ from paraforge.embeddings.trainer.parameters import VocabularyParameters
 from paraforge.intake.bitext.block import CODES, Block, reason_codes
 from paraforge.intake.bitext.readers.tsv import read_separated
 
-FORMAT = 2
+FORMAT = 3
 _UNIT = "word"
 VOCABULARY = f"{_UNIT}.vocabulary.json"
 _INDEX = "triples.json"
@@ -202,7 +202,7 @@ class TripleStore:
                 raise InputError(f"format {index['format']}, not {FORMAT}", path)
             self._triples = int(index["triples"])
             self.sentences, self.skipped = int(index["sentences"]), int(index["skipped"])
-            self.documents, self.held_out = int(index["documents"]), int(index.get("held_out", 0))
+            self.documents, self.held_out = int(index["documents"]), int(index["held_out"])
             described = dict(index["words"])
         self.directory = directory
         self.fingerprint = hash_json(index)
@@ -319,7 +319,7 @@ class _Writer:
                 "sentences": self.sentences,
                 "skipped": self.skipped,
                 "documents": self.documents,
-                **({"held_out": self.held_out} if self.held_out else {}),
+                "held_out": self.held_out,
                 "sha256": self._digest.hexdigest(),
                 "words": words,
                 "words_sha256": hashlib.sha256("\n".join(vocabulary.units).encode()).hexdigest(),

@@ -33,6 +33,7 @@ from paraforge.embeddings.evaluation.averages import (
 )
 from tests.base.text.test_pair_blocks import write_corpus
 from tests.corpus.selection.published import publish_pairs
+from tests.project import digests
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
 COUNTS = {"the": 600, "a": 300, ".": 80, "dog": 12, "cat": 7, "unseen": 1}
@@ -180,9 +181,9 @@ def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, component
     opened = open_sif(tmp_path / "sif")
     assert isinstance(opened, WordAverage)
     assert np.array_equal(opened.encode(TEXTS), model.encode(TEXTS))
-    before = {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()}
+    before = digests(tmp_path / "sif")
     save_sif(opened, tmp_path / "sif", {"fitted": "here"})
-    assert {path.name: path.read_bytes() for path in (tmp_path / "sif").iterdir()} == before
+    assert digests(tmp_path / "sif") == before
 
 
 def test_one_that_is_fitted_to_each_set(tmp_path: Path) -> None:
@@ -220,5 +221,5 @@ def test_damaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not those that table\.json names"):
         open_sif(path)
     vectors.unlink()
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="cannot be read"):
         open_sif(path)

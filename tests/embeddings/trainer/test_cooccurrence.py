@@ -7,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from pydantic import TypeAdapter
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
-from paraforge.embeddings.encoders.parameters import AverageParameters, EncoderParameters
+from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer import initial
 from paraforge.embeddings.trainer.initial import (
     SMOOTHING,
@@ -93,12 +92,3 @@ def test_a_start_has_the_scale_and_the_weights_of_a_random_one(tmp_path: Path) -
     assert float(start.std()) == pytest.approx(0.02, rel=1e-5)
     plain = cooccurrence_table(store, "word", 6, seed=3)
     torch.testing.assert_close(start, plain * (0.02 / plain.std()))
-
-
-def test_the_usual_start_is_not_written() -> None:
-    encoders: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
-    usual, other = AverageParameters(), AverageParameters(initial="cooccurrence")
-    assert "initial" not in encoders.dump_python(usual)
-    assert encoders.dump_python(other)["initial"] == "cooccurrence"
-    for one in (usual, other):
-        assert encoders.validate_python(encoders.dump_python(one, mode="json")) == one

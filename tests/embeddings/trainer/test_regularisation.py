@@ -30,7 +30,6 @@ def test_gradients_are_those_of_the_value() -> None:
     total = 0.3 * (table - initial).square().sum()
     total = total + 0.7 * (weight.square().sum() + (anchored - anchor).square().sum())
     composition = {"weight": weight, "anchored": anchored}
-    assert penalty.value({"table": table}, composition) == float(total.detach())
     total.backward()
 
     with torch.no_grad():

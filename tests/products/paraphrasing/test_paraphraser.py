@@ -14,7 +14,6 @@ from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
 from paraforge.products.paraphrasing.paraphraser import Paraphraser, _with_parses
 from paraforge.translation.decoding.translator import DecodingOptions, Translator
 from paraforge.translation.engines import open_translator
-from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.products.paraphrasing.test_stage import build
 
@@ -22,17 +21,18 @@ TEXTS = ["the dog", "", "two of the dogs run ⟦overlap1⟧"]
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Path:
     """A tiny model, trained with templates from a file of trees."""
     root = tmp_path_factory.mktemp("paraphraser")
-    publish_pairs(root, rows=400)
     from tests.products.paraphrasing.test_pairs import pairs_of
 
-    sentences = sorted({text for row in pairs_of(root) for text in (row["reference"], row["translation"])})
+    sentences = sorted(
+        {text for row in pairs_of(published) for text in (row["reference"], row["translation"])}
+    )
     trees = ("(S (NP a) (VP b))", "(S (VP b))")
     lines = [f"{text}\t{trees[number % 2]}\n" for number, text in enumerate(sentences)]
     (root / "trees.tsv").write_text("".join([*lines, "Go.\t(S (VP go))\n"]), encoding="utf-8")
-    build(root, root, templates={"parser": str(root / "trees.tsv")})
+    build(published, root, templates={"parser": str(root / "trees.tsv")})
     return root
 
 

@@ -27,7 +27,6 @@ from paraforge.translation.decoding.translator import DecodingOptions
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.training import stage as nmt_stage
-from tests.corpus.selection.published import publish_pairs
 from tests.products.paraphrasing.test_pairs import pairs_of
 from tests.project import digests
 from tests.translation.training.test_stage import files
@@ -62,16 +61,9 @@ def build(root: Path, place: Path, **changes: Any) -> ParaphraserReport:
     return build_paraphraser(parameters, root / "corpus", place / "model", place / "plot.csv", resources)
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("corpus")
-    publish_pairs(root, rows=400)
-    return root
-
-
 @pytest.mark.full
-def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report = build(root, tmp_path)
+def test_training_once(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = build(published, tmp_path)
     assert report.origin == "trained"
     assert report.controls == {"similarity": 3, "overlap": 3, "length": 3}
     assert report.pairs is not None
@@ -92,18 +84,18 @@ def test_training_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(nmt_stage, "train_model", fail)
     (tmp_path / "model" / "model.json").unlink()
-    assert build(root, tmp_path).curve == report.curve
+    assert build(published, tmp_path).curve == report.curve
     assert files(tmp_path / "model") == before
     with pytest.raises(AssertionError, match="trained twice"):
-        build(root, tmp_path, training={"seed": 2})
+        build(published, tmp_path, training={"seed": 2})
 
 
 @pytest.mark.full
 def test_an_lstm_trains_resumes_translates_and_is_imported(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lstm = {"kind": "lstm", "heads": 3}
-    report = build(root, tmp_path, architecture=lstm)
+    report = build(published, tmp_path, architecture=lstm)
     assert report.architecture["name"] == "lstm"
     assert report.bleu is not None
     description = read_json(tmp_path / "model" / "model.json")
@@ -121,8 +113,8 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     with monkeypatch.context() as patch:
         patch.setattr(training, "follow", follow)
         with pytest.raises(Interrupted):
-            build(root, tmp_path / "again", architecture=lstm)
-    build(root, tmp_path / "again", architecture=lstm)
+            build(published, tmp_path / "again", architecture=lstm)
+    build(published, tmp_path / "again", architecture=lstm)
     assert digests(tmp_path / "again" / "model") == digests(tmp_path / "model")
     # fairseq's own form, and the project's, as a ready model
     folder = tmp_path / "fairseq"
@@ -132,7 +124,7 @@ def test_an_lstm_trains_resumes_translates_and_is_imported(
     (folder / "sentencepiece.model").write_bytes((tmp_path / "model" / "source.spm").read_bytes())
     import_model(folder, tmp_path / "imported", source_language="en", target_language="en-paraphrase")
     assert translations(tmp_path / "imported", sentences) == found
-    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    build(published, tmp_path / "ready", model=str(tmp_path / "model"))
     assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
 
 
@@ -140,14 +132,14 @@ TREES = ("(S (NP (PP)) (VP) (.))", "(S (NP) (VP (NP (PP))) (.))", "(S (VP (NP)))
 
 
 @pytest.mark.full
-def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = pairs_of(root)
+def test_full_parses(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pairs_of(published)
     sentences = sorted({row[side] for row in pairs for side in ("reference", "translation")})
     lines = [f"{text}\t{TREES[number % 3]}\n" for number, text in enumerate(sentences) if number % 7]
     (tmp_path / "trees.tsv").write_text("".join(lines), encoding="utf-8")
     templates = {"parser": str(tmp_path / "trees.tsv"), "parses": "full"}
     # What the models are trained on: the parse of the target in front of a source, and that of a template.
-    report = build(root, tmp_path, templates=templates)
+    report = build(published, tmp_path, templates=templates)
     assert report.controls["templates"] == 2
     (shards,) = (tmp_path / "work" / "paraphraser").glob("pairs-*")
     trained, parsed = (
@@ -178,12 +170,12 @@ def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
     assert list(model.sources(texts[:1], overlap="low")) == ["⟦overlap1⟧ the dog"]
     # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.
-    build(root, tmp_path / "ready", model=str(tmp_path / "model"))
+    build(published, tmp_path / "ready", model=str(tmp_path / "model"))
     assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
     shutil.copytree(tmp_path / "model", tmp_path / "half")
     shutil.rmtree(tmp_path / "half" / "parse_generator")
     with pytest.raises(InputError, match="parse_generator: no such"):
-        build(root, tmp_path / "other", model=str(tmp_path / "half"))
+        build(published, tmp_path / "other", model=str(tmp_path / "half"))
     train = nmt_stage.train_model
     trainings: list[Path] = []
 
@@ -195,8 +187,8 @@ def test_full_parses(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(nmt_stage, "train_model", stopped)
     with pytest.raises(Interrupted):
-        build(root, tmp_path / "again", templates=templates)
-    build(root, tmp_path / "again", templates=templates)
+        build(published, tmp_path / "again", templates=templates)
+    build(published, tmp_path / "again", templates=templates)
     assert [place.name for place in trainings[1:]] == ["parse_generator"] * 2
     assert files(tmp_path / "again" / "model") == files(tmp_path / "model")
 
@@ -208,8 +200,8 @@ def translations(model: Path, sentences: list[str]) -> list[str]:
 
 
 @pytest.mark.full
-def test_diverse_beams_and_samples_of_fairseq(root: Path, tmp_path: Path) -> None:
-    build(root, tmp_path)
+def test_diverse_beams_and_samples_of_fairseq(published: Path, tmp_path: Path) -> None:
+    build(published, tmp_path)
     options = DecodingOptions(beam=4, nbest=4, maximum_target_tokens=30)
 
     def texts(**settings: Any) -> list[list[str]]:
@@ -230,17 +222,17 @@ def test_diverse_beams_and_samples_of_fairseq(root: Path, tmp_path: Path) -> Non
         texts(groups=3)
 
 
-def test_a_ready_model_without_controls(root: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
+def test_a_ready_model_without_controls(published: Path, tmp_path: Path, tiny_fairseq: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt")
-    report = build(root, tmp_path, model=str(tmp_path / "nmt"))
+    report = build(published, tmp_path, model=str(tmp_path / "nmt"))
     assert report.controls == {}
     assert report.pairs is None
     assert Controls.read(tmp_path / "model") == Controls()
     open_translator("ctranslate2", tmp_path / "model")
 
 
-def test_none(root: Path, tmp_path: Path) -> None:
-    report = build(root, tmp_path, model="none")
+def test_none(published: Path, tmp_path: Path) -> None:
+    report = build(published, tmp_path, model="none")
     assert report.origin == "none"
     assert (tmp_path / "plot.csv").read_text(encoding="utf-8").count("\n") == 1
     with pytest.raises(InputError, match="not a paraphraser"):
