@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -52,11 +53,14 @@ class Examples:
         return zip(self.first, self.second or [""] * len(self), strict=True)
 
 
-def read_labelled(path: Path) -> Examples:
-    """`label TAB text` a line. Raises InputError with file and line: another number of fields, a blank label,
-    fewer than two classes."""
-    rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
-    return texts_of_rows(path, ((number, fields[0], fields[1]) for number, fields in rows))
+def read_columns(path: Path, label: int = 0, text: int = 1, count: int = 2) -> Examples:
+    """Read a label and a text from the columns of a TSV without a header.
+
+    Raises InputError with file and line for another number of fields, a blank label, or fewer than two
+    classes.
+    """
+    rows = ((number, fields_of_line(path, number, line, count)) for number, line in numbered_lines(path))
+    return texts_of_rows(path, ((number, fields[label], fields[text]) for number, fields in rows))
 
 
 def old_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -143,32 +147,24 @@ def _check_classes(path: Path, labels: list[str]) -> None:
 
 def read_mrpc(path: Path) -> Examples:
     """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, between tabs.
-    Raises as :func:`read_labelled`."""
+    Raises as :func:`read_columns`."""
     return pairs_of_rows(path, rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
 
 
-def read_sst_phrases(path: Path) -> Examples:
-    """SentEval's `text TAB label` a line. Raises as :func:`read_labelled`."""
-    rows = ((number, fields_of_line(path, number, text, 2)) for number, text in numbered_lines(path))
-    return texts_of_rows(path, ((number, fields[1], fields[0]) for number, fields in rows))
-
-
 def read_sst_fine(path: Path) -> Examples:
-    """SentEval's `label text` a line. Raises as :func:`read_labelled`."""
+    """SentEval's `label text` a line. Raises as :func:`read_columns`."""
     rows = ((number, text.partition(" ")) for number, text in numbered_lines(path))
     return texts_of_rows(path, ((number, label, text) for number, (label, _, text) in rows))
 
 
-def read_trec(path: Path) -> Examples:
-    """`coarse class TAB fine class TAB question` a line; the coarse class counts. Raises as
-    :func:`read_labelled`."""
-    rows = ((number, fields_of_line(path, number, text, 3)) for number, text in numbered_lines(path))
-    return texts_of_rows(path, ((number, fields[0], fields[2]) for number, fields in rows))
+# SentEval has `text TAB label`; TREC has `coarse class TAB fine class TAB question`: the coarse class counts.
+read_sst_phrases = partial(read_columns, label=1, text=0)
+read_trec = partial(read_columns, text=2, count=3)
 
 
 def read_trec_labels(path: Path) -> Examples:
     """SentEval's `COARSE:fine question` a line, in Latin-1 as it is distributed. Raises as
-    :func:`read_labelled`."""
+    :func:`read_columns`."""
 
     def rows() -> Iterator[tuple[int, str, str]]:
         for number, text in old_lines(path):
@@ -195,7 +191,7 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
 
     part: `TRAIN`, `TRIAL` or `TEST` of the undivided SICK.txt, whose column `SemEval_set` names it.
 
-    Raises as :func:`read_labelled`, and where a score is no number from 1 to 5."""
+    Raises as :func:`read_columns`, and where a score is no number from 1 to 5."""
     names = SICK_LABELS[label]
     rows = rows_with_header(path, [names, ("sentence_a",), ("sentence_b",), *([(_SICK_PARTS,)] * bool(part))])
     chosen = [(number, fields) for number, fields in rows if part is None or fields[3].upper() == part]
@@ -252,7 +248,7 @@ def _one_file(read: Callable[[Path], Examples], train: str, development: str = "
 def _two_classes(first: str, second: str) -> tuple[_Layout, ...]:
     """A TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
     name = first.partition("/")[0]
-    return (_one_file(read_labelled, f"{name}.tsv"), _Layout(read_polarity, (first, second)))
+    return (_one_file(read_columns, f"{name}.tsv"), _Layout(read_polarity, (first, second)))
 
 
 def _splits(name: str, between: str, ending: str = "") -> tuple[str, str, str]:
@@ -269,11 +265,11 @@ _LAYOUTS: Final[dict[str, tuple[_Layout, ...]]] = {
     "MPQA": _two_classes("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
     # Socher et al. 2013; SentEval's training examples of two classes are phrases.
     "SST binary": (
-        _one_file(read_labelled, *_splits("SST_binary", ".", ".tsv")),
+        _one_file(read_columns, *_splits("SST_binary", ".", ".tsv")),
         _one_file(read_sst_phrases, *_splits("SST/binary/sentiment", "-")),
     ),
     "SST fine": (
-        _one_file(read_labelled, *_splits("SST_fine", ".", ".tsv")),
+        _one_file(read_columns, *_splits("SST_fine", ".", ".tsv")),
         _one_file(read_sst_fine, *_splits("SST/fine/sentiment", "-")),
     ),
     # What a question asks for (Li and Roth 2002).

@@ -32,7 +32,7 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 def test_rows(tmp_path: Path) -> None:
-    labelled = files.read_labelled(write(tmp_path / "a", "0\tbad film\n1\tgood film\n"))
+    labelled = files.read_columns(write(tmp_path / "a", "0\tbad film\n1\tgood film\n"))
     assert labelled == Examples(["bad film", "good film"], None, ["0", "1"])
     trec = read_trec(write(tmp_path / "b", "NUM\tNUM:dist\tHow far ?\nLOC\tLOC:city\tWhere ?\n"))
     assert trec == Examples(["How far ?", "Where ?"], None, ["NUM", "LOC"])
@@ -98,9 +98,9 @@ def test_the_undivided_sick(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "text", "line"),
     [
-        pytest.param(files.read_labelled, "0\ta\n1\n", 2, id="too few fields"),
-        pytest.param(files.read_labelled, "0\ta\n \tb\n", 2, id="blank label"),
-        pytest.param(files.read_labelled, "0\ta\n0\tb\n", None, id="one class"),
+        pytest.param(files.read_columns, "0\ta\n1\n", 2, id="too few fields"),
+        pytest.param(files.read_columns, "0\ta\n \tb\n", 2, id="blank label"),
+        pytest.param(files.read_columns, "0\ta\n0\tb\n", None, id="one class"),
         pytest.param(read_trec, "A\ta\tx\nB\tb\n", 2, id="TREC"),
         pytest.param(read_trec_labels, "A:a x\nB b\n", 2, id="TREC labels"),
         pytest.param(read_mrpc, "x\ty\n", 1, id="no such column"),
