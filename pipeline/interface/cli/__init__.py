@@ -23,35 +23,35 @@ from paraforge.versions import __version__
 # `a_b`, or of that in MODULES; a group has its typer.Typer there, ``app``.
 SECTIONS = {
     "Project": {
-        "init": "Make a project, or bring one up to date.",
-        "configure": "Choose what a run does: write params.yaml from configs/.",
-        "plan": "Forecast what a translation will take: time, cost, disk, memory.",
-        "doctor": "Check the installation, its engines and this project.",
+        "init": "Make a project, or update one from an earlier version.",
+        "configure": "Choose models, thresholds and files; write params.yaml.",
+        "plan": "Forecast time, price, disk and memory of a translation.",
+        "doctor": "Check the installation, the engines and this project.",
     },
     "Corpus": {
-        "summary": "Show what a run gave: counts, scores, examples.",
+        "summary": "Show the result of a run: counts, scores, examples.",
         "sample": "Show random pairs from a published corpus.",
         "query": "Query a published corpus in SQL.",
-        "browse": "Choose thresholds in the browser, by looking at what they keep.",
+        "browse": "Choose thresholds in the browser by looking at what they keep.",
         "score": "Score pairs of reference and translation.",
         "verify": "Check a published corpus: checksums, rows, counts, schema.",
         "push": "Upload a published corpus to the Hugging Face Hub.",
         "annotate": "Grade pairs in the browser, and report the grades.",
     },
     "Translation": {
-        "model": "Import a ready translation model, check one, show any model.",
+        "model": "Import, check and show models.",
         "translate": "Translate a file of sentences, one per line.",
         "paraphrase": "Paraphrase a file of sentences, one per line.",
-        "memory": "Import translations made elsewhere.",
+        "memory": "Import translations from another system.",
     },
     "Embeddings": {
         "train": "Train sentence embeddings on paraphrase pairs.",
         "embed": "Embed a file of sentences into .npy or Parquet.",
         "evaluate": "Evaluate a model on sentence and word similarity.",
         "export": "Export a trained model for other programs.",
-        "triplets": "Mine triplets with hard negatives in a corpus, for other trainers.",
+        "triplets": "Mine triplets with hard negatives for other trainers.",
     },
-    "Lexicon": {"lexicon": "Extract a paraphrase lexicon, look words up."},
+    "Lexicon": {"lexicon": "Extract a paraphrase lexicon, or look words up."},
 }
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 MODULES = {
@@ -98,7 +98,7 @@ REMOVED_OPTIONS: dict[str, dict[str, str]] = {
         "--identify-language": "use --languages all",
     },
     "push": {
-        "--licences-checked": "leave it out: licences are printed, and yours to judge",
+        "--licences-checked": "leave it out: licenses are printed, and the decision is yours",
         "--force": "leave it out: other files in the repository stay",
     },
     "doctor": {"--json": "read the lines"},

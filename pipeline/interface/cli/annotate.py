@@ -44,10 +44,12 @@ app = group(
 @app.command()
 def serve(
     corpus: Path | None = typer.Argument(
-        None, metavar="CORPUS", help="directory of a published corpus; without it, continue with the database"
+        None,
+        metavar="CORPUS",
+        help="directory of a published corpus; leave it out to continue with the database",
     ),
-    database: Path = typer.Option(DATABASE, "--database", "-d", help="where answers are kept"),
-    count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs a band; 100 by default"),
+    database: Path = typer.Option(DATABASE, "--database", "-d", help="file for the answers"),
+    count: int | None = typer.Option(None, "--count", "-n", min=1, help="pairs per band; 100 by default"),
     seed: int | None = typer.Option(None, help="the same seed draws the same pairs; 1 by default"),
     kept_only: bool = typer.Option(
         False,
@@ -59,9 +61,10 @@ def serve(
     allow_host: list[str] = ALLOW_HOST,
     open_browser: bool = OPEN,
 ) -> None:
-    """Draw pairs of each score band, and serve the page on which people grade them.
+    """Draw pairs from each score band, and serve the page on which people grade them.
 
-    The first call draws and writes the database; later calls continue with it. Every answer is saved at once.
+    The first call draws the pairs and writes the database. Later calls continue with it. Every answer is
+    saved at once.
 
     \b
     Examples:
@@ -81,7 +84,7 @@ def serve(
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
     said = "drew" if new else "continuing with"
     typer.echo(
-        f"{database}: {said} {counted(len(draw.pairs), 'pair')} of {draw.origin.name}, seed {draw.seed}",
+        f"{database}: {said} {counted(len(draw.pairs), 'pair')} from {draw.origin.name}, seed {draw.seed}",
         err=True,
     )
     for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
@@ -90,7 +93,7 @@ def serve(
 
     from paraforge.interface.annotation.server import create_app
 
-    may, more = "read the pairs and give answers", "; start again any time to continue"
+    may, more = "read the pairs and give answers", "; run the command again to continue"
     at = listening(host, port, allow_host, open_browser, "Grade", may, more)
     serve_app(partial(create_app, store), at)
     graded = sum(annotator.graded for annotator in store.annotators())
@@ -99,11 +102,11 @@ def serve(
 
 @app.command()
 def report(
-    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
     output: Path | None = OUTPUT,
     force: bool = FORCE,
 ) -> None:
-    """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and how many strong pairs there are.
+    """Show Table 3 (pairs, trigram overlap, grades by band), agreement, and the number of strong paraphrases.
 
     -o writes Table 3 as .tsv, .csv, .json, .jsonl or .parquet.
 
@@ -128,7 +131,7 @@ def report(
 
 @app.command()
 def export(
-    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="what 'annotate CORPUS' wrote"),
+    database: Path = typer.Argument(DATABASE, metavar="DATABASE", help="the file with the answers"),
     output: Path = typer.Option(..., "--output", "-o", metavar="FILE", help="file to write"),
     force: bool = FORCE,
 ) -> None:
@@ -174,7 +177,7 @@ def _strong(estimate: Estimate | None) -> str:
     from paraforge.interface.annotation.results import LEAST_ANSWERS
 
     if estimate is None or not estimate.is_known or estimate.standard_error is None:
-        return f"too few answers; grade {LEAST_ANSWERS} pairs of every band at least"
+        return f"too few answers; grade at least {LEAST_ANSWERS} pairs in every band"
     return f"{estimate.pairs:,.0f} ± {estimate.standard_error:,.0f} (standard error of sampling)"
 
 

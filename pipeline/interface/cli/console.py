@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 PLAIN_WIDTH = 120
-HOST = typer.Option("127.0.0.1", help="address to listen on; anything but loopback lets others in")
-ALLOW_HOST = typer.Option([], metavar="NAME", help="a further name of this server in addresses")
+HOST = typer.Option("127.0.0.1", help="address to listen on; any other address lets other people in")
+ALLOW_HOST = typer.Option([], metavar="NAME", help="another name under which browsers reach this server")
 OPEN = typer.Option(False, "--open", help="open the page in the browser")
 
 
@@ -58,7 +58,7 @@ def listening(
     def announce(address: str) -> None:
 
         if not is_loopback(host):
-            typer.echo(f"  Everybody who reaches this address can {may}.", err=True)
+            typer.echo(f"  Anyone who can reach this address can {may}.", err=True)
         typer.echo(f"{task} at {address}   (Ctrl-C stops{more})")
         if open_browser:
             webbrowser.open(address)

@@ -14,14 +14,16 @@ from paraforge.translation.models.model import MODEL_FILE, check_files
 
 def push(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
-    repository: str = typer.Argument(metavar="REPOSITORY", help="USER/NAME of a dataset; made if need be"),
-    dry_run: bool = typer.Option(False, "--dry-run", help="only verify, and show what would be uploaded"),
+    repository: str = typer.Argument(
+        metavar="REPOSITORY", help="USER/NAME of the dataset; created if it does not exist"
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="verify, and show what would be uploaded"),
     private: bool = typer.Option(False, "--private", help="upload to a private repository"),
 ) -> None:
     """Verify a published corpus and upload it to the Hugging Face Hub: files, card, manifest.
 
-    Every source needs a stated licence; whether it allows this is yours to judge. The same command resumes
-    an upload that was cut off. Log in first: 'hf auth login', or HF_TOKEN.
+    Every source needs a stated license. Whether it allows you to publish is your decision. Run the command
+    again to resume an interrupted upload. Log in first with 'hf auth login', or set HF_TOKEN.
 
     \b
     Examples:
@@ -33,14 +35,14 @@ def push(
 
     part = r"\w[\w.-]{0,95}(?<![.-])"
     if not re.fullmatch(rf"(?!.*(--|\.\.)){part}/{part}(?<!\.git)", repository, re.ASCII):
-        remedy = "E.g. me/my-corpus: letters, digits, '.', '-' and '_'."
+        remedy = "Use letters, digits, '.', '-' and '_', such as me/my-corpus."
         raise InputError(f"'{repository}' is not USER/NAME", remedy=remedy)
     manifest = check_push(corpus)
     for source, licence in sorted(manifest.licences.items()):
-        typer.echo(f"licence of {source}: {licence}")
+        typer.echo(f"license of {source}: {licence}")
     what = f"{counted(manifest.rows, 'pair')} in {counted(len(manifest.files), 'file')}"
     if dry_run:
-        typer.echo(f"{repository}: would get {what}")
+        typer.echo(f"would upload {what} to {repository}")
         return
     with graceful_interrupts():
         url = upload(corpus, manifest, repository, private)
@@ -51,11 +53,11 @@ def verify(
     corpora: list[Path] = typer.Argument(metavar="CORPUS", help="directories of corpora and models"),
     workers: int = typer.Option(0, min=0, help="threads; 0 is one per core"),
 ) -> None:
-    """Check published corpora and models: files, checksums; of a corpus also rows, columns, counts.
+    """Check the files of published corpora and models: checksums, and for a corpus rows, columns and counts.
 
-    With data/corpus the rejected pairs next to it, data/rejected, are checked too, and whether both are of
-    the same run. Exits with 0 only if all of it holds; otherwise with 2, and every problem is
-    listed with its file and what to do.
+    For data/corpus, this also checks data/rejected next to it, and that both are from the same run. Exits
+    with 0 if everything is correct. Otherwise it lists every problem with its file and what to do, and exits
+    with 2.
 
     \b
     Examples:
@@ -73,7 +75,7 @@ def verify(
         for problem in problems:
             typer.echo(str(problem), err=True)
         failed = failed or bool(problems)
-        sound = counted(len(problems), "problem") if problems else "sound: every file is as it was written"
+        sound = counted(len(problems), "problem") if problems else "OK: every file is as it was written"
         typer.echo(f"{model}: {sound}", err=bool(problems))
     corpora = [path for path in corpora if path not in models]
     others = [other for corpus in corpora if (other := counterpart(corpus)) is not None]
@@ -88,7 +90,7 @@ def verify(
             else:
                 manifest = outcome.manifest
                 files = counted(len(manifest.files), "file")
-                typer.echo(f"{corpus}: sound: {counted(manifest.rows, 'row')} in {files}")
+                typer.echo(f"{corpus}: OK: {counted(manifest.rows, 'row')} in {files}")
                 typer.echo(f"  {manifest.signature}")
     if failed:
         raise typer.Exit(InputError.exit_code)

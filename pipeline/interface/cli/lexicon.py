@@ -36,7 +36,7 @@ def extract(
     input_path: Path = typer.Argument(metavar="INPUT", help="corpus directory or Parquet file"),
     output: Path = typer.Argument(metavar="OUTPUT", help="directory to write"),
     aligned: list[Path] = typer.Option(
-        [], help="shard directory with more columns of the same rows, e.g. data/scored for data/translated"
+        [], help="shard directory with more columns for the same rows, e.g. data/scored for data/translated"
     ),
     settings: list[str] = SETTINGS,
     workers: int = WORKERS,
@@ -45,7 +45,7 @@ def extract(
 ) -> None:
     """Extract a lexicon from paraphrase pairs.
 
-    --set takes the keys of section lexicon; filters.minimum_score=null counts all pairs.
+    --set takes the keys of section lexicon. filters.minimum_score=null counts all pairs.
 
     \b
     Examples:
@@ -72,13 +72,13 @@ def extract(
 def lookup(
     words: list[str] = typer.Argument(metavar="WORD", help="words to look up"),
     lexicon: Path = typer.Option(LEXICON, "--lexicon", "-l", help="directory of the lexicon"),
-    count: int = typer.Option(20, "--count", "-n", min=1, help="paraphrases shown of a word"),
-    minimum_pairs: int = typer.Option(10, help="least number of pairs of an entry; 1 shows all"),
+    count: int = typer.Option(20, "--count", "-n", min=1, help="most paraphrases per word"),
+    minimum_pairs: int = typer.Option(10, help="hide entries from fewer pairs"),
     minimum_pmi: float = typer.Option(1.5, help="hide entries below this adjusted PMI"),
-    by_cross: bool = typer.Option(False, "--by-cross", help="all entries, by cross-sentence PMI"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON, one object a word"),
+    by_cross: bool = typer.Option(False, "--by-cross", help="show all entries, ranked by cross-sentence PMI"),
+    as_json: bool = typer.Option(False, "--json", help="print JSON, one object per word"),
 ) -> None:
-    """Show the paraphrases of words, the best first. Exits with 1 if none of the words is in the lexicon.
+    """Show the paraphrases of words, best first. Exits with 1 if none of the words is in the lexicon.
 
     \b
     Examples:
@@ -113,8 +113,8 @@ def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, mi
     own = lexicon.manifest["parameters"]["minimum_pairs"]
     least = max(minimum_pairs, own)
     if not sentences:
-        return f"not in the lexicon: in fewer than {own} sentences"
-    where = f"no paraphrase: in {counted(sentences, 'sentence')}, but no other word is opposite it"
+        return f"not in the lexicon: it occurs in fewer than {own} sentences"
+    where = f"no paraphrase: it occurs in {counted(sentences, 'sentence')}, but no other word is opposite it"
     if best := lexicon.lookup([word], 1, least)[word].to_pylist():
         pmi, other = best[0]["adjusted_pmi"], best[0]["paraphrase"]
         shows = f"--minimum-pmi {math.floor(10 * pmi) / 10:g} shows '{other}'"

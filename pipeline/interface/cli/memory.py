@@ -12,7 +12,7 @@ from paraforge.base.logs import counted
 from paraforge.interface.cli.settings import group
 
 app = group(
-    "The translation memory: every sentence that was ever translated, with its hypotheses.\n\n"
+    "Work with the translation memory: every sentence that was translated, with its translations.\n\n"
     "It is a directory of Parquet files with a subdirectory for each model with its engine and options: read "
     "it with DuckDB, copy it with cp, remove a subdirectory with rm -r."
 )
@@ -21,7 +21,7 @@ _MEMORY = typer.Option(
     None,
     "--memory",
     metavar="DIR",
-    help="the memory; by default resources.translation_memory of params.yaml, or work/memory",
+    help="directory of the memory; by default resources.translation_memory, or work/memory",
 )
 
 
@@ -36,11 +36,11 @@ def import_command(
     name: str = typer.Option(..., "--name", help="name for translate.imported.name"),
     memory: Path | None = _MEMORY,
 ) -> None:
-    """Add translations that another system made to the memory.
+    """Add translations from another system to the memory.
 
     A file has the columns sentence (as source_text in data/ingested) and hypotheses (a text, or a list of
-    texts, the best first), perhaps also scores (mean log-probabilities per token). What is known already
-    does not change.
+    texts with the best first), and optionally scores (mean log-probabilities per token). Translations that
+    the memory already has do not change.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def import_command(
     with graceful_interrupts():
         for path in paths:
             found, sentences = import_file(path, root, name)
-            typer.echo(f"{path}: {counted(sentences, 'sentence')}, to {found.path}", err=True)
+            typer.echo(f"{path}: added {counted(sentences, 'sentence')} to {found.path}", err=True)
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:

@@ -64,21 +64,19 @@ def import_command(
     asked = [source_language or languages[0], target_language or languages[1]]
     if asked != languages:
         was, wanted = (" to ".join(pair) for pair in (languages, asked))
-        typer.echo(
-            f"it was imported before, from {was}; its languages were not changed to {wanted}", err=True
-        )
-    typer.echo(f"try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
+        typer.echo(f"already imported, from {was}; its languages were not changed to {wanted}", err=True)
+    typer.echo(f"Try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
 
 
 @app.command()
 def show(
-    model: Path = typer.Argument(metavar="MODEL", help="directory of any model, e.g. models/nmt"),
+    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Show what a model is: of a translation model where it is from, languages, engines, tags, sizes.
+    """Show what a model is.
 
-    Of embeddings, SIF, word vectors and exports it shows the architecture, sizes and what they were
-    trained on. Nothing is loaded.
+    For a translation model: its origin, languages, engines, tags and sizes. For embeddings, SIF, word vectors
+    and exports: architecture, sizes, and what they were trained on. The model is not loaded.
 
     \b
     Examples:
@@ -100,23 +98,25 @@ def show(
 @app.command()
 def check(
     model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
-    sentence: str = typer.Argument("", metavar="SENTENCE", help="translate it, too"),
-    engine: str = typer.Option("ctranslate2", help="engine that opens it"),
+    sentence: str = typer.Argument("", metavar="SENTENCE", help="a sentence to translate"),
+    engine: str = typer.Option("ctranslate2", help="engine to open it with"),
     beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
     compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
     bitext: Path = typer.Option(
-        None, metavar="FILE", help="TSV, or a directory of ingested shards: compare with float32 on a sample"
+        None,
+        metavar="FILE",
+        help="compare with float32 on a sample from this TSV or directory of ingested shards",
     ),
-    columns: str = typer.Option("0,1", help="of the TSV: reference and foreign side, counted from 0"),
-    count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences of the sample"),
-    limit: float = typer.Option(0.02, min=0, help="nats a token that may be lost"),
+    columns: str = typer.Option("0,1", help="columns in the TSV: reference and foreign side, counted from 0"),
+    count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences in the sample"),
+    limit: float = typer.Option(0.02, min=0, help="allowed loss, in nats per token"),
     threads: int = THREADS,
 ) -> None:
-    """Check a model: every file's SHA-256, embeddings against vocabulary, and that an engine opens it.
+    """Check a translation model: file checksums, vocabulary size, and that an engine can open it.
 
-    With --bitext, a sample is translated in float32 and in the compute type (of the engine ctranslate2), as
-    the stage translate does before it relies on int8. Unless it shows that less than the limit is lost (the
-    upper bound of a 95 % interval is below it), the exit code is 1.
+    With --bitext, a sample is translated in float32 and in the compute type, as the stage translate does
+    before it uses int8 (engine ctranslate2). The exit code is 1 if the upper bound of the 95% interval of the
+    loss is above the limit.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def check(
         check_embeddings(folder, folder)
     translator = open_translator(engine, opened, options, Placement("cpu"))
     found = next(iter(translator.translate([sentence])), None) if sentence else None
-    typer.echo(f"{model}: whole; the engine {engine} opens it")
+    typer.echo(f"{model}: OK; the engine {engine} can open it")
     if found is not None:
         if found.failed or not found.hypotheses:
             raise IncompleteError(f"the sentence could not be translated: {found.failed}")
@@ -157,6 +157,6 @@ def check(
         loss = loss_on_bitext(model, bitext, options, placement, columns=pair, sentences=count)
     typer.echo(f"{loss}, beam {beam}")
     if not loss.within(limit):
-        typer.echo(f"not shown to be within the limit, {limit:g} nats a token: a run would use float32")
+        typer.echo(f"above the limit of {limit:g} nats per token, or not sure: a run would use float32")
         raise typer.Exit(1)
-    typer.echo(f"within the limit, {limit:g} nats a token")
+    typer.echo(f"within the limit of {limit:g} nats per token")

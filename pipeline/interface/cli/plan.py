@@ -15,39 +15,42 @@ def plan(
     overrides: list[str] = typer.Argument(
         None,
         metavar="GROUP=CHOICE|KEY=VALUE",
-        help="plan for other choices than params.yaml has, as for 'paraforge configure'",
+        help="choices that differ from params.yaml, as for 'paraforge configure'",
     ),
-    price: float = typer.Option(None, min=0, help="price of a device for an hour, in any currency"),
+    price: float = typer.Option(None, min=0, help="price of one device per hour, in any currency"),
     devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
-    seconds: float = typer.Option(90, min=1, help="time for the sample"),
-    precision: float = typer.Option(0.03, min=0.001, max=1, help="end earlier when known to within this"),
+    seconds: float = typer.Option(90, min=1, help="most seconds to spend on the sample"),
+    precision: float = typer.Option(
+        0.03, min=0.001, max=1, help="stop earlier when the rate is known to within this share"
+    ),
     rate: float = typer.Option(
-        None, min=0.001, help="sentences/s of a device, if known: translate no sample, need no model"
+        None, min=0.001, help="sentences/s of a device, if you know it; then no sample is translated"
     ),
-    input_price: float = typer.Option(None, min=0, help="price of a million input tokens of a server"),
-    output_price: float = typer.Option(None, min=0, help="price of a million output tokens of a server"),
-    sentences: int = typer.Option(None, min=1, help="plan for this many sentences of the corpus' lengths"),
+    input_price: float = typer.Option(None, min=0, help="server: price of a million input tokens"),
+    output_price: float = typer.Option(None, min=0, help="server: price of a million output tokens"),
+    sentences: int = typer.Option(None, min=1, help="plan for this many sentences with the corpus' lengths"),
     ingested: Path = typer.Option(
-        None, metavar="DIR", help="plan for these ingested shards, whatever the parameters say"
+        None, metavar="DIR", help="plan for these ingested shards instead of the sources in params.yaml"
     ),
-    model: Path = typer.Option(None, metavar="DIR", help="plan with this model, whatever the parameters say"),
+    model: Path = typer.Option(
+        None, metavar="DIR", help="plan with this model instead of the one in params.yaml"
+    ),
     configs: Path = typer.Option(
-        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+        None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
     ),
     parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Say how long the translation of the corpus will take, what it costs, and what disk and memory it needs.
+    """Forecast the time, price, disk and memory of translating the corpus.
 
-    A sample with the lengths of the whole is translated on one device, as 'dvc repro' would; the interval is
-    a 95 % bootstrap over its blocks. The corpus is what the parameters say now: its sources are ingested, as
-    far as they have not been before, and 'dvc repro' reuses that. The plan is kept, and the stage translate
-    says in the end how right it was. The plan also says how many sentences the translation memory knows
-    already, and what is left. Of several pivots each is planned, and their sum; --sentences, --ingested and
-    --model plan the first one alone.
+    Translates a sample with the same sentence lengths as the whole on one device. The interval is a 95%
+    bootstrap over its blocks. The sources in params.yaml are ingested first if they have not been; 'dvc
+    repro' reuses the result. The plan shows how many sentences the translation memory already has. At its
+    end, the stage translate compares the plan with what it measured. With several pivots, each is planned,
+    and their sum; --sentences, --ingested and --model plan only the first.
 
-    A server (translate.engine: server) is paid by tokens: it counts them while it translates 384 sentences,
-    which go to the translation memory. With --rate nothing is asked: tokens are estimated from the texts.
+    A server (translate.engine: server) is paid by tokens. The plan counts them while it translates 384
+    sentences, which go to the translation memory. With --rate, tokens are estimated from the texts.
 
     \b
     Examples:

@@ -21,32 +21,34 @@ _MARKS = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "n
 
 def init(
     directory: Path = typer.Argument(
-        None, metavar="DIR", help="a new or empty directory; with --upgrade the project, by default this one"
+        None,
+        metavar="DIR",
+        help="new or empty directory; with --upgrade the project, by default the current one",
     ),
     sample: bool = typer.Option(
         False,
         "--sample",
-        help="begin with the embedded sample, as without --bitext, and say nothing of yours",
+        help="use the embedded sample (the default), without hints for your own bitext",
     ),
     bitext: tuple[Path, Path] = typer.Option(
-        None, metavar="FILE FILE", help="begin with this bitext: a foreign and an English file, line by line"
+        None, metavar="FILE FILE", help="use this bitext: a foreign and an English file, line by line"
     ),
     table: Path = typer.Option(
         None,
         metavar="FILE",
-        help="begin with this TSV, CSV, JSON, Parquet or TMX file: its two columns are found",
+        help="use this TSV, CSV, JSON, Parquet or TMX file; its two columns are found",
     ),
     upgrade: bool = typer.Option(
-        False, "--upgrade", help="bring a project of an earlier version up to date; what you changed stays"
+        False, "--upgrade", help="update a project from an earlier version; your changes stay"
     ),
 ) -> None:
-    """Make a project in a directory of its own, which 'dvc repro' then runs.
+    """Make a project in its own directory. 'dvc repro' then runs it.
 
     \b
     Examples:
-      paraforge init my                                  the embedded sample, and a place for your bitext
-      paraforge init my --bitext a.cs.gz a.en.gz         your bitext: its lines and languages are checked
-      paraforge init my --table pairs.tsv                the same of one file: its columns are found
+      paraforge init my                                  the embedded sample, and a file for your bitext
+      paraforge init my --bitext a.cs.gz a.en.gz         your bitext; its lines and languages are checked
+      paraforge init my --table pairs.tsv                your bitext in one file; its columns are found
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
     from paraforge.interface.configuration import PARAMETERS, load_parameters
@@ -57,13 +59,13 @@ def init(
     given = sum(map(bool, (sample, bitext, table)))
     if upgrade:
         if given:
-            raise InputError("--upgrade changes no corpus: give it without --sample, --bitext and --table")
+            raise InputError("use --upgrade without --sample, --bitext and --table")
         _upgrade(directory or Path())
         return
     if directory is None:
-        raise InputError("name the directory of the project: paraforge init DIR")
+        raise InputError("DIR is missing: paraforge init DIR")
     if given > 1:
-        raise InputError("give one of --sample, --bitext and --table")
+        raise InputError("use only one of --sample, --bitext and --table")
     found = look_at(*bitext) if bitext else look_at_table(table) if table else None
     make_project(directory, found)
     contents = "the embedded sample" if found is None else f"your {found.kind}"
@@ -75,11 +77,11 @@ def init(
             )
         typer.echo(f"  choices: {' '.join(found.choices)}")
         for problem in found.problems():
-            typer.echo(f"  to be settled first, with 'paraforge configure': {problem}")
+            typer.echo(f"  fix this first, with 'paraforge configure': {problem}")
     elif not sample:
-        typer.echo("  your bitext: edit configs/corpus/my.yaml, then")
+        typer.echo("  For your own bitext, edit configs/corpus/my.yaml, then run")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
-    typer.echo(f"Now: cd {directory} && dvc repro")
+    typer.echo(f"Next: cd {directory} && dvc repro")
     nmt = load_parameters(directory / PARAMETERS).nmt
     if nmt.model == "train":
         typer.echo(f"  It first trains a translation model: about {nmt.training_time} on two CPU cores.")
@@ -101,24 +103,26 @@ def _upgrade(project: Path) -> None:
 
 def configure(
     overrides: list[str] = typer.Argument(
-        None, metavar="GROUP=CHOICE|KEY=VALUE", help="what to choose, e.g. corpus=tatoeba translate.beam=4"
+        None,
+        metavar="GROUP=CHOICE|KEY=VALUE",
+        help="choices and values, e.g. corpus=tatoeba translate.beam=4",
     ),
     configs: Path = typer.Option(
-        None, metavar="DIR", help="directory of the groups; by default configs/ here, or the package's own"
+        None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
     ),
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
-    show: bool = typer.Option(False, "--show", help="print instead of writing"),
+    show: bool = typer.Option(False, "--show", help="print the file instead of writing it"),
     groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
     schema: bool = typer.Option(False, "--schema", help="print the JSON schema of params.yaml, for editors"),
     reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
     check_files: bool = typer.Option(
-        True, "--files/--no-files", help="look for your files and at their first rows, or not"
+        True, "--files/--no-files", help="check your files and their first rows"
     ),
 ) -> None:
     """Compose params.yaml from the groups in configs/, check every value and every file, and write it.
 
-    Choices stay until they are changed: what was chosen before, and what was edited in params.yaml, is kept
-    where this call says nothing of it. Prints what changes, and which stages 'dvc repro' will run for it.
+    Earlier choices, and your edits in params.yaml, stay unless this call changes them. Prints what changes,
+    and which stages 'dvc repro' will run for it.
 
     \b
     Examples:
@@ -126,7 +130,7 @@ def configure(
       paraforge configure corpus=my select=quality             your own configs/corpus/my.yaml
       paraforge configure select=wieting2021                   another selection of the same corpus
       paraforge configure --reset                              back to the embedded sample
-      paraforge configure --groups                             what there is to choose from
+      paraforge configure --groups                             list the groups and their choices
     """
     from paraforge.interface.configuration import Parameters
     from paraforge.interface.configuration.checks import check_files as check
@@ -158,7 +162,7 @@ def configure(
     typer.echo("\n".join(_lines(found, output)))
     chosen = dict(one.split("=", 1) for one in found.choices)
     if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:
-        typer.echo("select=sample is for the embedded sample; for your own bitext choose select=quality.")
+        typer.echo("select=sample is meant for the embedded sample. For your own bitext use select=quality.")
     project = output.parent
     if (project / "dvc.yaml").is_file():
         link_inputs(found.parameters, root=project / INPUTS)
@@ -170,7 +174,7 @@ def _lines(found: Configured, output: Path) -> list[str]:
     lines += [f"  no longer chosen: {one}" for one in found.forgotten]
     lines += [f"  kept as edited: {one}" for one in found.edited]
     if found.changes is None:
-        return [*lines, "  written anew"]
+        return [*lines, "  written"]
     return [*lines, *(f"  {one}" for one in found.changes or [])] + (
         [] if found.changes else ["  nothing changes"]
     )
@@ -178,17 +182,19 @@ def _lines(found: Configured, output: Path) -> list[str]:
 
 def _what_runs(stages: tuple[list[str], list[str]] | None) -> str:
     if stages is None:
-        return "'dvc repro' runs every stage: nothing has run here yet."
+        return "'dvc repro' will run every stage."
     own, after = stages
     if not own:
-        return "'dvc repro' has nothing to run for this."
-    then = f", then what reads their output: {', '.join(after)}" if after else ""
-    return f"'dvc repro' runs {', '.join(own)}{then}."
+        return "'dvc repro' will not rerun anything for this."
+    then = f", then the stages that depend on them: {', '.join(after)}" if after else ""
+    return f"'dvc repro' will run {', '.join(own)}{then}."
 
 
 def doctor(
     repair: bool = typer.Option(
-        False, "--repair", help="remove what a killed DVC left, and links in inputs/ to files that are gone"
+        False,
+        "--repair",
+        help="remove an unreadable lock that a killed DVC left, and broken links in inputs/",
     ),
     install_fairseq: bool = typer.Option(
         False, "--install-fairseq", help="build and install fairseq, which trains translation models"
@@ -196,8 +202,8 @@ def doctor(
 ) -> None:
     """Check the installation, its engines and this project.
 
-    In a project of another version it shows which stages run again and why. Exits with 1 if something that
-    every corpus needs is broken.
+    In a project from another version, this shows which stages will rerun and why. Exits with 1 if something
+    that every corpus needs is broken.
     """
     if install_fairseq:
         from paraforge.translation.models.fairseq_installation import install_fairseq as install
@@ -208,9 +214,9 @@ def doctor(
 
         if has_cut_rwlock():
             RWLOCK.unlink()
-            typer.echo(f"{RWLOCK}: removed; a killed DVC left it unreadable")
+            typer.echo(f"{RWLOCK}: removed; DVC was killed and left it unreadable")
         for path in broken_links():
-            typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which is gone")
+            typer.echo(f"{path}: removed; it was a link to {path.readlink()}, which no longer exists")
             path.unlink()
         return
     from paraforge.interface.configuration.diagnosis import diagnose

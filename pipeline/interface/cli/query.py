@@ -39,13 +39,13 @@ def query(
     sql: str = typer.Argument(metavar="SQL", help="one query; - reads it from standard input"),
     output: Path | None = OUTPUT,
     force: bool = FORCE,
-    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="rows shown on the terminal"),
-    memory: str = typer.Option("600MB", help="memory for DuckDB; the rest goes to temporary files"),
+    count: int = typer.Option(SHOWN_ROWS, "--count", "-n", min=1, help="most rows on the terminal"),
+    memory: str = typer.Option("600MB", help="memory limit for DuckDB, which then uses temporary files"),
 ) -> None:
     """Query a published corpus in SQL (DuckDB). See query.md.
 
-    Views: corpus (the named pairs), rejected (rejected and failed pairs) and lexicon, where they are next to
-    it. DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl, texts also as .gz.
+    The views are corpus, rejected (rejected and failed pairs) and lexicon, if these exist next to CORPUS.
+    DESCRIBE corpus lists the columns. -o writes .parquet, .csv, .tsv, .json or .jsonl; text formats also .gz.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def query(
             table = pa.Table.from_batches(rows, batches.schema)
             typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
         if table.num_rows > count:
-            more = f"the first {counted(count, 'row')}; --count shows more, --output FILE writes all"
+            more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
             typer.echo(more, err=True)
 
 
@@ -131,15 +131,15 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
 
 def sample(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
-    count: int = typer.Option(20, "--count", "-n", min=1, max=999_999, help="pairs"),
+    count: int = typer.Option(20, "--count", "-n", min=1, max=999_999, help="number of pairs"),
     band: str | None = typer.Option(None, help="only scores in (LOW, HIGH], e.g. 0.6-0.8"),
-    score: str = typer.Option("paraphrase_score", help="the score of the band"),
+    score: str = typer.Option("paraphrase_score", help="score that --band refers to"),
     where: str | None = typer.Option(None, help="only rows that match this SQL condition"),
     seed: int = typer.Option(1, min=0, help="random seed"),
     output: Path | None = OUTPUT,
     force: bool = FORCE,
 ) -> None:
-    """Show pairs drawn at random, uniformly and without replacement.
+    """Show random pairs, drawn uniformly without replacement.
 
     \b
     Examples:
@@ -211,17 +211,17 @@ def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
 def browse(
     corpus: Path = typer.Argument(metavar="CORPUS", help="directory of a published corpus"),
     kept_only: bool = typer.Option(
-        False, "--kept-only", help="leave out data/rejected next to the corpus, which has the rejected pairs"
+        False, "--kept-only", help="leave out the rejected pairs in data/rejected next to the corpus"
     ),
     host: str = HOST,
     port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
     allow_host: list[str] = ALLOW_HOST,
     open_browser: bool = OPEN,
 ) -> None:
-    """Serve a page with histograms of all scores, whose handles show what other thresholds would keep.
+    """Serve a page with a histogram of each score. Its handles show what other thresholds would keep.
 
-    The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for what is
-    on screen. An open page survives 'dvc repro'. See query.md.
+    The page shows kept and rejected pairs side by side, and the section 'select' of params.yaml for the
+    current handles. An open page survives 'dvc repro'. See query.md.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ def score(
         metavar="INPUT", help="TSV or CSV (plain, gz, bz2, xz, zst) or Parquet"
     ),
     output: Path = typer.Argument(
-        metavar="OUTPUT", help="file to write: .parquet, .csv, .tsv, .json, .jsonl; texts as .gz, too"
+        metavar="OUTPUT", help="file to write: .parquet, .csv, .tsv, .json, .jsonl; text formats also .gz"
     ),
     vectors: Path | None = typer.Option(
         None,
@@ -38,32 +38,32 @@ def score(
     translation: str = typer.Option("", help="translation column: number from 0 (default 1) or name"),
     header: bool = typer.Option(False, "--header", help="the first line of a TSV or CSV names its columns"),
     languages: str = typer.Option(
-        "", help="identify the language of both sides, among these codes, e.g. en,cs,de; all: any known"
+        "", help="identify the language of both sides among these codes, e.g. en,cs,de; all: any known"
     ),
     sentence_transformer: Path | None = typer.Option(
-        None, metavar="DIR", help="add the cosine under this sentence-transformers model"
+        None, metavar="DIR", help="add the column cosine from this sentence-transformers model"
     ),
     cross_encoder: Path | None = typer.Option(
-        None, metavar="DIR", help="add the score of this cross-encoder of sentence-transformers"
+        None, metavar="DIR", help="add the column cross_encoder from this sentence-transformers cross-encoder"
     ),
     minimum: list[str] = typer.Option(
-        [], metavar="[SCORE=]X", help="reject pairs with a lower score, by default paraphrase_score"
+        [], metavar="[SCORE=]X", help="reject pairs with a lower score; SCORE is paraphrase_score by default"
     ),
     maximum: list[str] = typer.Option(
         [], metavar="SCORE=X", help="reject pairs with a higher score, e.g. contradiction=0.8"
     ),
     wrong_pairs: list[str] = typer.Option(
-        [], metavar="[SCORE=]SHARE", help="use the minimum that this share of mismatched pairs reaches"
+        [], metavar="[SCORE=]SHARE", help="reject below the score that this share of mismatched pairs reaches"
     ),
     device: str = DEVICE,
     workers: int = WORKERS,
     force: bool = FORCE,
 ) -> None:
-    """Score pairs: lengths, paraphrase score, n-gram overlaps, copy rate, signs of bad translations.
+    """Score pairs of English sentences, and print a verdict on the scores.
 
-    OUTPUT has the columns of a published corpus: for a TSV or CSV line, reference, translation and the
-    scores; for a Parquet file all its columns and the scores. Also prints how well each score separates
-    these pairs from mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
+    OUTPUT has the columns of a published corpus. For a TSV or CSV these are line, reference, translation and
+    the scores; a Parquet file keeps all its columns. The verdict says how well each score separates these
+    pairs from mismatched ones. Rejected pairs stay in OUTPUT, with the reason in the column rejected.
 
     \b
     Examples:
@@ -104,7 +104,7 @@ def score(
     for bound in bounds:
         if models.get(bound.score, True) is None:
             option = _MODEL_OPTIONS[bound.score]
-            raise ConfigurationError([f"{bound.score}: give the model's directory with --{option}"])
+            raise ConfigurationError([f"{bound.score}: pass the model's directory with --{option}"])
     judged = [MAIN_SCORE, *(score for score, model in models.items() if model)]
     markings: list[Marking] = []
 
@@ -138,7 +138,7 @@ def score(
     words = words_of(marking.verdict, marking.parameters, marking.counts, scored.sources)
     doubts = []
     if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
-        doubts = [f"{doubt} For another language give --vectors."]
+        doubts = [f"{doubt} For another language, pass --vectors."]
     for line in (*words.sentences, *words.warnings, *doubts):
         typer.echo(line)
 
@@ -167,7 +167,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
                 close = did_you_mean(score, judged)
                 raise ConfigurationError([f"--{option} {text}: one of {', '.join(judged)}{close}"])
             if not 0 <= number < 1:
-                raise ConfigurationError([f"--{option} {text}: a share in [0, 1) is expected"])
+                raise ConfigurationError([f"--{option} {text}: expected a share from 0 to below 1"])
             found.append(BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=number)))
     if len({one.score for one in found}) < len(found):
         raise ConfigurationError(["two bounds on one score: use each score once"])
@@ -201,4 +201,4 @@ def _tsv_column(value: str, option: str, header: bool) -> int | str:
         return int(value)
     if header:
         return value
-    raise ConfigurationError([f"{option} {value}: a column's number from 0, or with --header its name"])
+    raise ConfigurationError([f"{option} {value}: expected a column number from 0, or with --header a name"])

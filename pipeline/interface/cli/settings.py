@@ -37,10 +37,10 @@ SENTENCES = typer.Argument(
     metavar="INPUT", help="sentences, one per line; plain, gz, bz2, xz or zst; - for standard input"
 )
 TRANSLATIONS = typer.Argument(
-    metavar="OUTPUT", help="TSV: line, rank, score, text; .gz is compressed; - for standard output"
+    metavar="OUTPUT", help="TSV to write: line, rank, score, text; perhaps .gz; - for standard output"
 )
-DEVELOPMENT = typer.Option([], help="STS file or directory that chooses the model among its evaluations")
-TEST_SETS = typer.Option([], "--test", help="STS file or directory to evaluate on at the end")
+DEVELOPMENT = typer.Option([], help="STS file or directory for model selection; may be repeated")
+TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final evaluation; may be repeated")
 
 
 def group(text: str, **options: Any) -> typer.Typer:
@@ -62,7 +62,9 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
         return
     parent = next(place for place in output.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError("cannot be written to", parent, remedy="Give another output, or the right to write.")
+        raise InputError(
+            "cannot be written to", parent, remedy="Use another output, or change its permissions."
+        )
     if inside := [mark for mark in ("_manifest.json", "_shards.json") if (output.parent / mark).is_file()]:
         raise InputError(f"is inside the directory that {inside[0]} describes", output)
     if output.parent.is_dir():
@@ -76,9 +78,9 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
     if directory and any(output.iterdir()) and not any((output / name).is_file() for name in _DESCRIPTIONS):
         names = ", ".join(_DESCRIPTIONS)
         raise InputError(
-            "not written by paraforge, so --force does not replace it",
+            "was not written by paraforge, so --force does not replace it",
             output,
-            remedy=f"It has none of {names}; remove it yourself.",
+            remedy=f"It contains none of {names}. Remove it yourself.",
         )
 
 
@@ -119,7 +121,7 @@ def column_pair(text: str) -> tuple[int, int]:
     """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
     first, _, second = text.partition(",")
     if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
-        raise ConfigurationError([f"--columns {text}: two different columns, such as 0,1"])
+        raise ConfigurationError([f"--columns {text}: expected two different columns, such as 0,1"])
     return int(first), int(second)
 
 
@@ -131,7 +133,7 @@ def put_setting(content: dict[str, Any], setting: str) -> None:
 
     key, equals, text = setting.partition("=")
     if not equals or not key:
-        raise ConfigurationError([f"--set {setting}: KEY=VALUE is expected, e.g. training.epochs=3"])
+        raise ConfigurationError([f"--set {setting}: expected KEY=VALUE, e.g. training.epochs=3"])
     try:
         value = read_yaml_text(text)
     except yaml.YAMLError as error:
@@ -166,7 +168,7 @@ def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]
     return lines + [
         f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"
         + (
-            f"  ({score['development_pairs']} of its {score['pairs']} pairs chose the epoch)"
+            f"  ({score['development_pairs']} of its {score['pairs']} pairs are also in the development sets)"
             if "development_pairs" in score
             else ""
         )

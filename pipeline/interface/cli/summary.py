@@ -23,7 +23,7 @@ _SECTIONS = ("Counts", "Score bands", "Examples")
 def summary(
     project: Path = typer.Argument(Path(), metavar="PROJECT", help="directory of the project"),
 ) -> None:
-    """Show what the last run gave: counts in and out, BLEU, score bands, examples, where the corpus is.
+    """Show the result of the last run: counts, BLEU, score bands, examples, and where the corpus is.
 
     \b
     Examples:
@@ -53,8 +53,8 @@ def show(summary: Summary, console: Console) -> None:
             console.print(Padding(body, (0, 0, 1, 2)))
     if summary.later:
         console.print(
-            "[yellow]Stages ran again since this corpus was published, so their figures are left out: "
-            f"{', '.join(summary.later)}. Run 'dvc repro' to make the corpus again.[/]\n"
+            f"[yellow]These stages ran again after the corpus was published: {', '.join(summary.later)}. "
+            "Their figures are left out. Run 'dvc repro' to update the corpus.[/]\n"
         )
     console.print("[bold]What to try next[/]")
     for purpose, command in suggestions(summary):

@@ -34,39 +34,44 @@ if TYPE_CHECKING:
 
 def train(
     inputs: list[Path] = typer.Argument(
-        metavar="PAIRS... OUTPUT", help="TSV or PPDB files, published corpora; last the model's directory"
+        metavar="PAIRS... OUTPUT",
+        help="TSV or PPDB files, or published corpora; then the directory for the model",
     ),
     encoder: str = typer.Option(
         "", help="word (default), trigram, lstm, blstm, dan, ..., or several side by side: word+trigram"
     ),
     config: Path | None = typer.Option(
-        None, help="YAML of a model's parameters, as one of embeddings.models in params.yaml"
+        None, help="YAML file with a model's parameters, as in embeddings.models"
     ),
     settings: list[str] = SETTINGS,
     start: Path | None = typer.Option(None, metavar="MODEL", help="trained model to train further"),
     vectors: Path | None = typer.Option(None, help="word vectors to start from"),
-    columns: str = typer.Option("", help="the two columns of the files, e.g. 2,3; counted from 0"),
+    columns: str = typer.Option(
+        "", help="the two columns in the files, counted from 0, e.g. 2,3; by default 0,1"
+    ),
     score_column: int | None = typer.Option(
-        None, min=0, help="column of the pairs' scores, for losses that look at them"
+        None, min=0, help="column with the pairs' scores, for losses that use them"
     ),
     development: list[Path] = DEVELOPMENT,
     test_sets: list[Path] = TEST_SETS,
     drop_leaked: Path | None = typer.Option(
-        None, metavar="DIR", help="leave out pairs with a sentence of these STS sets"
+        None, metavar="DIR", help="also drop pairs with a sentence from these STS sets"
     ),
     keep_leaked: bool = typer.Option(
-        False, "--keep-leaked", help="only report pairs with a sentence of a development or test set"
+        False,
+        "--keep-leaked",
+        help="keep pairs with a sentence from a development or test set, and only report them",
     ),
     device: str = DEVICE,
     threads: int = THREADS,
-    checkpoint_seconds: float = typer.Option(300.0, min=0, help="between two checkpoints"),
+    checkpoint_seconds: float = typer.Option(300.0, min=0, help="seconds between two checkpoints"),
     work: Path = WORK,
     force: bool = FORCE,
 ) -> None:
     """Train sentence embeddings on paraphrase pairs.
 
-    Killed at any time, the same command resumes from its last checkpoint. OUTPUT appears when the model is
-    finished.
+    If the command is killed, run it again; it resumes from its last checkpoint. OUTPUT appears when the model
+    is finished.
 
     \b
     Examples:
@@ -80,12 +85,14 @@ def train(
     from paraforge.embeddings.trainer.train_model import train_model
 
     if len(inputs) < 2:
-        raise ConfigurationError(["PAIRS... OUTPUT: give at least one file or corpus, and the directory"])
+        raise ConfigurationError(
+            ["PAIRS... OUTPUT: pass at least one file or corpus, and the directory for the model"]
+        )
     *pairs, output = inputs
     check_output(output, force, directory=True)
     parameters = _parameters(encoder, config, settings, start=start, vectors=vectors)
     if drop_leaked is not None and keep_leaked:
-        raise ConfigurationError(["--drop-leaked and --keep-leaked: give one of them"])
+        raise ConfigurationError(["use either --drop-leaked or --keep-leaked"])
     data = TrainingData(
         *files_and_corpora(pairs, columns, score_column),
         [str(path) for path in development],
@@ -119,7 +126,7 @@ def _parameters(
             raise InputError("no such file", config)
         content = read_yaml(config)[1]
         if not isinstance(content, dict):
-            raise InputError("no parameters of a model", config)
+            raise InputError("does not contain the parameters of a model", config)
     try:
         if encoder:
             content["encoder"] = named_encoder(encoder)
@@ -139,9 +146,9 @@ def _lines(report: EmbeddingsReport) -> list[str]:
         f"{report.pairs_per_second:,.0f} pairs/s",
     ]
     if report.skipped:
-        lines.append(f"{counted(report.skipped, 'pair')} left out: a side without a token")
+        lines.append(f"{counted(report.skipped, 'pair')} skipped: a side has no token")
     if report.passed_over:
-        lines.append(f"{report.passed_over:,} times a pair was skipped: no text could be its negative")
+        lines.append(f"{report.passed_over:,} times a pair was skipped because no text could be its negative")
     return [*lines, *score_lines(report.best_score, report.years)]
 
 

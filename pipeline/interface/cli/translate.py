@@ -37,13 +37,13 @@ def translate(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
-        None, "--model", metavar="DIR", help="models/nmt, or any translation model, which is converted once"
+        None, "--model", metavar="DIR", help="models/nmt, or any translation model (it is converted once)"
     ),
     engine: str = typer.Option(
-        "ctranslate2", help="ctranslate2, torch, fairseq; without a model: server, fake"
+        "ctranslate2", help="ctranslate2, torch or fairseq; without a model: server or fake"
     ),
-    beam: int = typer.Option(_DEFAULTS.beam, min=1, help="width of the beam"),
-    nbest: int = typer.Option(_DEFAULTS.nbest, min=1, help="hypotheses of each sentence"),
+    beam: int = typer.Option(_DEFAULTS.beam, min=1, help="beam size"),
+    nbest: int = typer.Option(_DEFAULTS.nbest, min=1, help="translations per sentence"),
     compute_type: str = typer.Option(_DEFAULTS.compute_type, help="float32, int8, ... or auto: the fastest"),
     settings: list[str] = SETTINGS,
     device: str = DEVICE,
@@ -52,12 +52,12 @@ def translate(
 ) -> None:
     """Translate a file of sentences, one per line.
 
-    The output has a line for each hypothesis: number of the input line, rank (0 is the best), mean natural
+    The output has one line per translation: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
-    the command then exits with 5.
+    the command exits with 5.
 
     --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, check (what to do
-    if int8 loses quality: fallback, error, skip), and the settings of the engine.
+    if int8 loses quality: fallback, error, skip), and the engine's settings.
 
     \b
     Examples:
@@ -127,7 +127,7 @@ def _check(given: str) -> Check:
     from paraforge.translation.stage.quantisation import Check
 
     if given not in get_args(Check):
-        raise ConfigurationError([f"check={given}: there are {', '.join(get_args(Check))}"])
+        raise ConfigurationError([f"check={given}: use one of {', '.join(get_args(Check))}"])
     return cast("Check", given)
 
 
@@ -161,8 +161,10 @@ class Wishes(BaseModel):
 def paraphrase(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
-    model: Path = typer.Option(..., "--model", metavar="DIR", help="models/paraphraser"),
-    nbest: int = typer.Option(1, min=1, max=64, help="paraphrases of a sentence"),
+    model: Path = typer.Option(
+        ..., "--model", metavar="DIR", help="directory of the paraphraser, e.g. models/paraphraser"
+    ),
+    nbest: int = typer.Option(1, min=1, max=64, help="paraphrases per sentence"),
     settings: list[str] = SETTINGS,
     device: str = DEVICE,
     threads: int = THREADS,
@@ -170,7 +172,7 @@ def paraphrase(
 ) -> None:
     """Paraphrase a file of sentences, one per line, with a model of the stage paraphraser.
 
-    The output has a line for each paraphrase: number of the input line, rank (0 is the best), mean natural
+    The output has one line per paraphrase: number of the input line, rank (0 is the best), mean natural
     log-probability per token, text. --set takes similarity, overlap, length (low, medium, high, or a value),
     template, like, parser, search (beam, diverse, sample), beam, diversity, temperature, top_k and seed.
 

@@ -27,8 +27,8 @@ def triplets(
     encoder: str = typer.Option(
         "general",
         metavar="MODEL",
-        help="general (words of the built-in scorer), a trained model, SIF, a vector file, or a directory of "
-        "sentence-transformers",
+        help="general (word vectors of the built-in scorer), a trained model, SIF, a vector file, or a "
+        "sentence-transformers directory",
     ),
     settings: list[str] = SETTINGS,
     workers: int = WORKERS,
@@ -36,13 +36,13 @@ def triplets(
     work: Path = WORK,
     force: bool = FORCE,
 ) -> None:
-    """Mine triplets in a corpus: references, their translations, and similar translations of other pairs.
+    """Mine triplets in a corpus: a reference, its translation, and a similar translation from another pair.
 
-    No negative is from the anchor's cluster: pairs that are connected by a text, whatever its case and
-    punctuation, a foreign side, or an image. OUTPUT gets triplets-*.parquet with the columns anchor,
-    positive, negative (or negative_1 to negative_N), _lineage-*.parquet with the row of the corpus that each
-    text is from, and _clusters-*.parquet with the cluster of every row. --set takes the keys of section
-    triplets: negatives, margin, same_lines, seed.
+    No negative comes from the anchor's cluster: the pairs that share a text (ignoring case and punctuation),
+    a foreign side or an image with it. OUTPUT contains triplets-*.parquet with the columns anchor, positive
+    and negative (or negative_1 to negative_N), _lineage-*.parquet with the row of each text in the corpus,
+    and _clusters-*.parquet with the cluster of every row. --set takes the keys of section triplets:
+    negatives, margin, same_lines, seed.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def triplets(
 
     check_output(output, force, directory=True)
     if encoder == NO_ENCODER:
-        raise InputError("--encoder none mines nothing", remedy="Name a model, or 'general'.")
+        raise InputError("--encoder none finds no triplets", remedy="Use 'general' or a model.")
     if device != "auto":
         check_device(device)
     parameters = with_settings(TripletsParameters, settings, {"encoder": encoder})

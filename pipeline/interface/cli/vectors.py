@@ -16,14 +16,14 @@ _MODEL = typer.Argument(help="directory of a trained model, e.g. models/embeddin
 def embed(
     model: Path = _MODEL,
     input_path: Path = SENTENCES,
-    output: Path = typer.Argument(metavar="OUTPUT", help=".npy or .parquet"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="file to write: .npy or .parquet"),
     workers: int = WORKERS,
     device: str = DEVICE,
     force: bool = FORCE,
 ) -> None:
-    """Embed sentences, streaming: memory does not grow with the file.
+    """Embed a file of sentences. Memory does not grow with the file.
 
-    A line without a token, also an empty one, has the zero vector, so that row k is line k + 1.
+    Row k is line k + 1. A line without a token, such as an empty line, has the zero vector.
 
     \b
     Examples:
@@ -49,16 +49,16 @@ class _Format(StrEnum):
 
 def export(
     model: Path = typer.Argument(help="directory of a trained model, e.g. models/embeddings/word"),
-    output: Path = typer.Argument(metavar="OUTPUT", help="directory, or the word2vec text file"),
-    format: _Format = typer.Option(..., help="what to write"),
+    output: Path = typer.Argument(metavar="OUTPUT", help="directory to write, or for word2vec a text file"),
+    format: _Format = typer.Option(..., help="format to write"),
     force: bool = FORCE,
 ) -> None:
     """Export a trained model.
 
-    sentence-transformers: a directory that SentenceTransformer(OUTPUT) loads, with the same vectors. A Word
-    model, or several side by side or added (word+word), needs nothing else; other models need Paraforge
-    installed and trust_remote_code=True.
-    word2vec: the words' vectors as text. safetensors: tensors, vocabularies, architecture and model card.
+    sentence-transformers: a directory for SentenceTransformer(OUTPUT), with the same vectors. Word models,
+    also several side by side or added, load without Paraforge; other models need it, and
+    trust_remote_code=True.
+    word2vec: the word vectors as text. safetensors: tensors, vocabularies, architecture and model card.
 
     \b
     Examples:

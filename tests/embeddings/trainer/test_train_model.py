@@ -84,7 +84,7 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
         "2012.half: 5 of its 10",
         "2012.all: 10 of its 10",
     ]
-    assert "15 of its 20 pairs chose the epoch" in "\n".join(score_lines(None, report.years))
+    assert "15 of its 20 pairs are also in the development sets" in "\n".join(score_lines(None, report.years))
     about = SentenceModel.open(tmp_path / "model").about
     card = model_card("m", model_parameters().encoder, 8, {}, about, "", None)
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card

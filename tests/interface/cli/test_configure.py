@@ -144,7 +144,7 @@ def test_a_file_of_another_program_keeps_what_differs_from_the_defaults(project:
 
 
 def test_what_will_run(project: Path) -> None:
-    assert "runs every stage: nothing has run here yet" in configure("translate.beam=4")
+    assert "will run every stage" in configure("translate.beam=4")
     stages = yaml.safe_load((project / "dvc.yaml").read_text())["stages"]
     parameters = written()
     ran = {}
@@ -160,27 +160,27 @@ def test_what_will_run(project: Path) -> None:
         command = stage["cmd"].replace("${item.name}", "word")
         ran[name] = {"cmd": command, "params": {"params.yaml": values, **numbers}}
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
-    assert "'dvc repro' has nothing to run for this." in configure()
-    assert "has nothing to run" in configure("resources.workers=1")
+    assert "'dvc repro' will not rerun anything for this." in configure()
+    assert "will not rerun anything" in configure("resources.workers=1")
     # A stage that has read what another stage has since made anew.
     ran["select"]["outs"] = [{"path": "data/selected", "md5": "2" * 32}]
     ran["publish"]["deps"] = [{"path": "data/selected", "md5": "1" * 32}]
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
-    assert "runs publish, then" in configure()
+    assert "will run publish, then" in configure()
     ran["publish"]["deps"][0]["md5"] = "2" * 32
     ran["publish"]["outs"] = [{"path": "data/held_out", "md5": "3" * 32}]
     (project / "dvc.lock").write_text(yaml.safe_dump({"schema": "2.0", "stages": ran}))
     assert (
-        "runs select, then what reads their output: publish, embeddings@word, paraphraser, triplets, "
-        "statistics, report." in configure("select=wieting2021")
+        "will run select, then the stages that depend on them: publish, embeddings@word, paraphraser, "
+        "triplets, statistics, report." in configure("select=wieting2021")
     )
     splits = configure("publish.splits={test: 10}", "select=sample")
-    assert "runs publish, then what reads their output: lexicon, embeddings@word" in splits
-    assert "runs select, then" in configure("publish.splits={}", "select=wieting2021")
+    assert "will run publish, then the stages that depend on them: lexicon, embeddings@word" in splits
+    assert "will run select, then" in configure("publish.splits={}", "select=wieting2021")
     # Compared with what ran last, not with the file that was there.
-    assert "runs select, report, then" in configure("report.entries=2")
-    assert "has nothing to run" in configure("select=sample", "report=default")
-    assert "runs embeddings@other, then" in configure(
+    assert "will run select, report, then" in configure("report.entries=2")
+    assert "will not rerun anything" in configure("select=sample", "report=default")
+    assert "will run embeddings@other, then" in configure(
         "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"
     )
 

@@ -87,7 +87,7 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
     assert summary.get("translate", "beam") is None and summary.get("publish", "pairs") == summary.corpus.rows
     assert "translate" in summary.later and "score" not in summary.later
     shown = " ".join(run_command("summary", project).stdout.split())
-    assert "ctranslate2" not in shown and "Stages ran again since" in shown
+    assert "ctranslate2" not in shown and "These stages ran again after" in shown
     (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
     assert load_summary(project).later == ()
 

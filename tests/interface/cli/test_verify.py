@@ -24,14 +24,14 @@ def root(tmp_path: Path) -> Path:
 
 def test_sound_corpora(root: Path) -> None:
     result = run_command("verify", root / "corpus", root / "rejected")
-    assert "corpus: sound:" in result.stdout
+    assert "corpus: OK:" in result.stdout
     assert "src:news+tatoeba|mt:3fa9c1d2" in result.stdout
 
 
 def test_damage_is_told_with_its_remedy(root: Path) -> None:
     (root / "corpus" / "shard-00000.parquet").unlink()
     result = run_command("verify", root / "rejected", root / "corpus", expect=2)
-    assert "rejected: sound" in result.stdout
+    assert "rejected: OK" in result.stdout
     assert "shard-00000.parquet: missing. Publish the corpus again" in result.stderr
     assert "1 problem" in result.stderr
 
@@ -39,7 +39,7 @@ def test_damage_is_told_with_its_remedy(root: Path) -> None:
 def test_the_refused_pairs_next_to_a_corpus_are_checked_too(root: Path) -> None:
     (root / "rejected" / "shard-00000.parquet").unlink()
     result = run_command("verify", root / "corpus", expect=2)
-    assert "corpus: sound" in result.stdout
+    assert "corpus: OK" in result.stdout
     assert "rejected: 1 problem" in result.stderr
 
 

@@ -99,7 +99,7 @@ def test_what_configure_will_say_is_said_at_once(
     output = run_command("init", tmp_path / "my", "--bitext", czech, english).output
     assert said in output + caplog.text
     monkeypatch.chdir(tmp_path / "my")
-    if "to be settled first" in output:
+    if "fix this first" in output:
         with pytest.raises(ConfigurationError, match=said):
             run_command("configure")
         run_command("configure", "ingest.cleaning.malformed=reject")

@@ -88,7 +88,7 @@ def downloaded(hub: Hub, directory: Path) -> Path:
 
 def test_what_arrives_is_the_corpus(hub: Hub, corpus: Path, tmp_path: Path) -> None:
     result = run_command("push", corpus, NAME)
-    assert "licence of news: CC-BY-4.0" in result.stdout and f"datasets/{NAME}" in result.stderr
+    assert "license of news: CC-BY-4.0" in result.stdout and f"datasets/{NAME}" in result.stderr
     copy = downloaded(hub, tmp_path / "copy")
     assert verify(copy).problems == [] and not hub.private[NAME]
     for path in corpus.iterdir():

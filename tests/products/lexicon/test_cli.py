@@ -54,7 +54,7 @@ def test_lookup_as_json(lexicon: Path) -> None:
 
 def test_a_word_without_paraphrases_says_why(lexicon: Path) -> None:
     said = run("lookup", "absent", "-l", lexicon, expect=1).stderr
-    assert "absent: not in the lexicon: in fewer than 2 sentences" in said
+    assert "absent: not in the lexicon: it occurs in fewer than 2 sentences" in said
     both = run("lookup", "laughed", "absent", *OF_A_FEW, "-l", lexicon)
     assert "chuckled" in both.stdout and "absent: not in the lexicon" in both.stderr
     said = run("lookup", "laughed", "-l", lexicon, "--minimum-pairs", 5).stderr

@@ -209,7 +209,7 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
     [
         ("--set", "margin=.nan", "margin: Input should be a finite number"),
         ("--set", "margin=1", "margin: Input should be less than 1"),
-        ("--encoder", "none", "--encoder none mines nothing"),
+        ("--encoder", "none", "--encoder none finds no triplets"),
         # although the words of the built-in scorer need none
         ("--device", "gpu", "device gpu: there are cpu, cuda"),
     ],
