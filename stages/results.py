@@ -22,7 +22,7 @@ def result_line(stage: str, content: Content) -> str:
 
 def _share(number: int, total: int, words: str) -> Iterator[str]:
     if number:
-        yield f"{100 * number / total:.1f} % {words}"
+        yield f"{100 * number / total:.1f}% {words}"
 
 
 def _ingest(content: Content) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _score(content: Content) -> Iterator[str]:
     yield f"{content['scored']:,} of {content['rows']:,} pairs scored"
     if content["mean_paraphrase_score"] is not None:
         score, overlap = content["mean_paraphrase_score"], 100 * content["mean_overlap_3"]
-        yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f} %"
+        yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f}%"
     separation = (content.get("verdicts", {}).get("paraphrase_score") or {}).get("separation")
     if separation:
         yield f"separates right from wrong pairs with {area_text(separation)}"

@@ -12,7 +12,7 @@ from tqdm import tqdm
 SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BEFORE_A_BAR = 0.3
 _COUNTED = (
-    "{desc}: {percentage:3.0f} % |{bar}| {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left{postfix}"
+    "{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left{postfix}"
 )
 
 

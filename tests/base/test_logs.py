@@ -89,7 +89,7 @@ def test_each_pass_counts_the_same_units(
             bar.begin(phase)
             bar.update(20_000)
     *_, last = capsys.readouterr().err.splitlines()
-    assert last.startswith("select: writing: 100 %") and "20.0k of 20.0k rows" in last
+    assert last.startswith("select: writing: 100%") and "20.0k of 20.0k rows" in last
 
 
 def test_lines_elsewhere_than_on_a_terminal(
@@ -103,9 +103,9 @@ def test_lines_elsewhere_than_on_a_terminal(
     text = capsys.readouterr().err
     assert "\r" not in text
     first, *_, between, last = text.splitlines()
-    assert first.startswith("train:  25 %") and "left" in first
+    assert first.startswith("train:  25%") and "left" in first
     assert between == "between"
-    assert last.startswith("train: 100 %") and "4.00 of 4.00 pairs" in last
+    assert last.startswith("train: 100%") and "4.00 of 4.00 pairs" in last
     assert last.endswith("loss 0.5")
 
 

@@ -53,7 +53,7 @@ class Background:
         if self.name not in _WARNED:
             _WARNED.add(self.name)
             most = sorted(lacking, key=lambda word: (-lacking[word], word))[:5]
-            message = "%s has no count for %.0f %% of the words of the text, such as %s"
+            message = "%s has no count for %.0f%% of the words in the text, such as %s"
             logger.warning(message, self.name, 100 * share, " ".join(most))
         return lacking
 

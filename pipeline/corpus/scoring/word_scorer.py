@@ -108,8 +108,8 @@ class WordScorer:
         known = self.known_share(references)
         if known is None or known >= _LEAST_KNOWN:
             return None
-        share = f"The built-in scorer knows {100 * known:.0f} % of the references' words"
-        return f"{share}; of English text it knows 90 %."
+        share = f"The built-in scorer knows {100 * known:.0f}% of the references' words"
+        return f"{share}; in English text it knows 90%."
 
     def _block(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
         # Imported here, as numba takes a second: all that reads a schema imports this module.

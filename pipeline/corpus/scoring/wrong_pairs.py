@@ -55,7 +55,7 @@ _FOREIGN: Final = {"source_text"}
 _ADDED: Final = (
     column("translation_source", pa.string(), "source of the row that the translation is of"),
     column("translation_line", pa.int64(), "line of that row"),
-    column("weight", pa.float64(), "scored pairs of its source that the wrong pair stands for"),
+    column("weight", pa.float64(), "scored pairs in its source that the mismatched pair stands for"),
     column(RULE, pa.string(), "what changed the meaning of the row's own translation; null for another's"),
 )
 

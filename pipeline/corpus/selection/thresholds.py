@@ -21,10 +21,10 @@ from paraforge.corpus.selection.parameters import SelectParameters
 logger = logging.getLogger(__name__)
 
 MAIN_SCORE = "paraphrase_score"
-_NO_SAMPLE = "there is no sample of wrong pairs next to the scores: run 'dvc repro score', or give a number"
+_NO_SAMPLE = "no mismatched pairs are next to the scores. Run 'dvc repro score', or set a number"
 _NO_PAIRS = (
-    "no wrong pairs can be made of this corpus, as no two rows differ on both sides (a model that has learnt "
-    "nothing says the same of all sentences): train it longer, or give a number"
+    "no mismatched pairs can be made from this corpus: no two rows differ on both sides (an untrained "
+    "model gives all sentences the same translation). Train it longer, or set a number"
 )
 
 
@@ -50,7 +50,7 @@ def settle(
             if not wrong_pairs.num_rows:
                 raise ValueError(_NO_PAIRS)
             if score not in wrong_pairs.column_names:
-                raise ValueError(f"wrong pairs have no {score}: run 'dvc repro score', or give a number")
+                raise ValueError(f"mismatched pairs have no {score}. Run 'dvc repro score', or set a number")
             minimum, bound = minimum_of(wrong_pairs, score, share)
             if bound > share:
                 logger.warning(

@@ -96,7 +96,7 @@ def clean_name(name: str) -> str:
 def create_store(path: Path, draw: Draw) -> AnnotationStore:
     """Write a database for a sample, whole or not at all. Raises InputError: ``path`` exists."""
     if path.exists():
-        raise InputError("already there", path)
+        raise InputError("already exists", path, remedy="Use another --database, or remove it.")
     facts = {
         "id": uuid.uuid4().hex,
         "corpus": draw.origin.corpus,

@@ -132,7 +132,7 @@ def compare_plan(work: Path, run: SentenceRun | None) -> Comparison | None:
     )
     error = (planned - run.seconds) / max(run.seconds, 1e-9)
     logger.info(
-        "planned %.0f s (%.0f to %.0f) of translation, measured %.0f s: the plan was %.1f %% too %s",
+        "planned %.0f s (%.0f to %.0f) of translation, measured %.0f s: the plan was %.1f%% too %s",
         planned,
         low,
         high,

@@ -81,7 +81,7 @@ def test_words_that_a_list_lacks_are_estimated_from_the_text(
     completed = background.completed(text)
     assert completed.documents == 1250
     assert completed.counts == {"the": 600, "dog": 300, "runs": 100, ".": 250}
-    assert [message for message in caplog.messages if "20 %" in message and "such as ." in message]
+    assert [message for message in caplog.messages if "20%" in message and "such as ." in message]
     assert completed.idf(["."]).tolist() == pytest.approx([math.log(5)])
     # What is completed lacks nothing any more.
     assert completed.completed(text) is completed

@@ -104,7 +104,7 @@ def test_looking_for_groups_says_how_far_it_is(
     """Of a large corpus it takes minutes."""
     monkeypatch.setattr("paraforge.base.progress.SECONDS_BETWEEN_LINES", 0.0)
     publish_pairs(tmp_path, table=related_pairs(300), splits={"test": 10})
-    shown = [line.split(" %")[0].split(": ") for line in capsys.readouterr().err.splitlines()]
+    shown = [line.split("%")[0].split(": ") for line in capsys.readouterr().err.splitlines()]
     done = {line[1]: line[2].strip() for line in shown if line[0] == "publish" and len(line) == 3}
     assert done == {"groups": "100", "clusters": "100"}
 

@@ -97,7 +97,7 @@ def test_english_is_known_and_german_is_not(built_in: WordScorer) -> None:
     assert built_in.known_share(pa.array(["too few words", None])) is None
     assert built_in.doubt_about(pa.array([english] * 20)) is None
     assert re.fullmatch(
-        r"The built-in scorer knows \d+ % of the references' words; of English text it knows 90 %\.",
+        r"The built-in scorer knows \d+% of the references' words; in English text it knows 90%\.",
         built_in.doubt_about(pa.array([german] * 20)) or "",
     )
 

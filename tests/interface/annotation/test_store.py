@@ -108,7 +108,7 @@ def test_many_writers(store: AnnotationStore) -> None:
 
 
 def test_an_evaluation_is_never_overwritten(store: AnnotationStore) -> None:
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="already exists"):
         create_store(store.path, small_draw())
 
 
