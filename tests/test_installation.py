@@ -235,7 +235,7 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
     project = tmp_path / "my"
     small = ("translation=fake", "resources.workers=1", "embeddings.models.word.training.epochs=1")
     pairs = "ingest.sources=[{name: sample, format: sample, pairs: 300, seed: 1}]"
-    assert "runs every stage" in run(installed, "paraforge", "configure", *small, pairs, cwd=project)
+    assert "will run every stage" in run(installed, "paraforge", "configure", *small, pairs, cwd=project)
     run(installed, "python", "-m", "dvc", "repro", cwd=project)
     assert "300 rows" in run(installed, "paraforge", "summary", cwd=project)
     assert (project / "reports" / "report.html").is_file()

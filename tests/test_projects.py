@@ -71,7 +71,7 @@ def test_the_place_for_a_bitext_is_one_that_configure_takes(
     bitext(project / "data" / "raw", "my.cs.gz", "my.en.gz")
     monkeypatch.chdir(project)
     said = run_command("configure", "corpus=my", "translation=small", "select=quality").output
-    assert "runs every stage" in said
+    assert "will run every stage" in said
     # The texts, and of each stage the group files that set its parameters.
     for stage, expected in (
         ("ingest", {"my.cs.gz", "my.en.gz", "my.yaml"}),

@@ -46,7 +46,7 @@ def test_the_summary_is_of_the_published_corpus(finished_project: Path, tmp_path
     run("dvc", "repro", "translate", cwd=project)
     unfinished = run("paraforge", "summary", cwd=project).stdout
     told = " ".join(unfinished.split())
-    assert "figures that may be theirs are left out:" in told and "translate. Run 'dvc repro'" in told
+    assert "translate. Their figures are left out. Run 'dvc repro'" in told
     assert "fake, beam" not in unfinished
     # Killed before DVC took note of what the stage wrote.
     shutil.copy(finished_project / "dvc.lock", project)

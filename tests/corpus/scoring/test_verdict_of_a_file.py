@@ -92,7 +92,7 @@ def test_another_language_is_noticed(tmp_path: Path) -> None:
     german = [f"Der Vorsitzende hat Gesetz Nummer {number} gestern nicht erwähnt." for number in range(50)]
     (tmp_path / "pairs.tsv").write_text(tsv([(text, text.upper()) for text in german]), encoding="utf-8")
     said = run(tmp_path / "pairs.tsv", tmp_path / "scored.parquet")
-    assert re.search(r"knows \d+ % of the references' words; .* For another language give --vectors", said)
+    assert re.search(r"knows \d+% of the references' words; .* For another language, pass --vectors", said)
 
 
 @pytest.mark.parametrize("pairs", [[("A dog runs.", "One dog runs.")], [("It rains.", "It rains.")] * 50])

@@ -276,7 +276,7 @@ def test_choices_with_spaces_and_quotes(project: Path) -> None:
 
 
 def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> None:
-    hint = "for your own bitext choose select=quality"
+    hint = "For your own bitext use select=quality"
     assert hint not in configure()
     assert hint in configure("corpus=my")
     assert hint not in configure("select=quality")
