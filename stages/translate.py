@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from paraforge.interface.planning.progress import compare_plan
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
@@ -29,8 +28,7 @@ def main() -> None:
             one.resources,
             lineage_of(name, parameters.publish.pairs) if parameters.pivots else {},
         )
-        plan = compare_plan(one.resources.work, report.run)
-        found[name] = {**asdict(report), "plan": None if plan is None else asdict(plan)}
+        found[name] = asdict(report)
     metrics = of_pivots("translate", found)
     if parameters.pivots:
         metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)

@@ -1,6 +1,7 @@
 """``paraforge plan``: what a translation will take, before it is begun."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -20,34 +21,24 @@ def plan(
     price: float = typer.Option(None, min=0, help="price of one device per hour, in any currency"),
     devices: str = typer.Option("1,2,4,8", help="numbers of devices to compare"),
     seconds: float = typer.Option(90, min=1, help="most seconds to spend on the sample"),
-    precision: float = typer.Option(
-        0.03, min=0.001, max=1, help="stop earlier when the rate is known to within this share"
-    ),
     rate: float = typer.Option(
         None, min=0.001, help="sentences/s of a device, if you know it; then no sample is translated"
     ),
     input_price: float = typer.Option(None, min=0, help="server: price of a million input tokens"),
     output_price: float = typer.Option(None, min=0, help="server: price of a million output tokens"),
     sentences: int = typer.Option(None, min=1, help="plan for this many sentences with the corpus' lengths"),
-    ingested: Path = typer.Option(
-        None, metavar="DIR", help="plan for these ingested shards instead of the sources in params.yaml"
-    ),
-    model: Path = typer.Option(
-        None, metavar="DIR", help="plan with this model instead of the one in params.yaml"
-    ),
     configs: Path = typer.Option(
         None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
     ),
     parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
-    """Forecast the time, price, disk and memory of translating the corpus.
+    """Forecast the time, price and disk of translating the corpus.
 
-    Translates a sample with the same sentence lengths as the whole on one device. The interval is a 95%
-    bootstrap over its blocks. The sources in params.yaml are ingested first if they have not been; 'dvc
-    repro' reuses the result. The plan shows how many sentences the translation memory already has. At its
-    end, the stage translate compares the plan with what it measured. With several pivots, each is planned,
-    and their sum; --sentences, --ingested and --model plan only the first.
+    Translates a sample with the same sentence lengths as the whole on one device. Times have a 95% interval
+    and are for the sentences that the translation memory does not have. The sources in params.yaml are
+    ingested first if they have not been; 'dvc repro' reuses the result. With several pivots, each is planned,
+    and their sum; --sentences plans only the first.
 
     A server (translate.engine: server) is paid by tokens. The plan counts them while it translates 384
     sentences, which go to the translation memory. With --rate, tokens are estimated from the texts.
@@ -61,15 +52,12 @@ def plan(
       paraforge plan --json > plan.json
     """
 
-    from paraforge.base.shards.store import ShardDirectory
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.measurement import warn_of_misaligned_sources
-    from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, summed, tidied
-    from paraforge.interface.planning.table import plan_json, plan_text, total_text
+    from paraforge.interface.planning.alignment import warn_of_misaligned_sources
+    from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, plan_text
     from paraforge.interface.project.files import check_versions
-    from paraforge.translation.engines import is_model_free, is_remote
-    from paraforge.translation.models.importing import usable_model
+    from paraforge.translation.engines import is_remote
 
     check_versions(parameters_path.parent)
     if overrides:
@@ -89,38 +77,26 @@ def plan(
     pivots = list(parameters.by_pivot())
     if any(is_remote(one.translate.engine) for _, _, one in pivots):
         numbers = [1]
-    if sentences or ingested or model:
+    if sentences:
         pivots = pivots[:1]
     plans = {}
     with graceful_interrupts():
         for name, place, one in pivots:
-            with tidied(one.resources.work):
-                published = Path("data/ingested") / place
-                corpus = ShardDirectory(ingested) if ingested else ingested_corpus(one, published)
-                warn_of_misaligned_sources(corpus.path, one.resources)
-                used = built = Path("models/nmt") / place
-                if model is not None:
-                    free = is_model_free(one.translate.engine)
-                    used = model if free else usable_model(model, one.translate.engine)
-                elif rate is None:
-                    used = model_path(one, corpus, built)
-                plans[name] = make_plan(
-                    one,
-                    corpus,
-                    used,
-                    devices=numbers,
-                    price=price,
-                    seconds=seconds,
-                    precision=precision,
-                    rate=rate,
-                    sentences=sentences,
-                    token_prices=(input_price, output_price),
-                )
-        found = summed(list(plans.values())) if len(plans) > 1 else plans[name]
+            corpus = ingested_corpus(one, Path("data/ingested") / place)
+            warn_of_misaligned_sources(corpus.path, one.resources)
+            built = Path("models/nmt") / place
+            plans[name] = make_plan(
+                one,
+                corpus,
+                built if rate is not None else model_path(one, built),
+                devices=numbers,
+                price=price,
+                seconds=seconds,
+                rate=rate,
+                sentences=sentences,
+                token_prices=(input_price, output_price),
+            )
     if as_json:
-        printed = plan_json(found)
-        if len(plans) > 1:
-            printed["pivots"] = {name: plan_json(plan) for name, plan in plans.items()}
-        typer.echo(json.dumps(printed, indent=2))
-        return
-    typer.echo(total_text(plans, found, price) if len(plans) > 1 else plan_text(found, price))
+        typer.echo(json.dumps({name: asdict(plan) for name, plan in plans.items()}, indent=2))
+    else:
+        typer.echo(plan_text(plans, price))

@@ -1,96 +1,101 @@
-"""Planning a translation: look at the corpus, translate a sample, extrapolate, keep the plan."""
+"""Planning a translation: what the corpus needs, a sample's rate, and the time, price and disk of it."""
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import read_json, remove_directory
+from paraforge.base.files import remove_directory, size
+from paraforge.base.markdown import text_table
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
-from paraforge.interface.planning.forecast import (
-    Facts,
-    Forecast,
-    Tokens,
-    added,
-    best_task,
-    forecast,
-    tokens_of,
-)
-from paraforge.interface.planning.measurement import Measurement, Rate, measure, row_seconds
-from paraforge.interface.planning.progress import Progress, progress_of, save_plan, unknown_among
-from paraforge.translation.decoding.translator import Hypotheses
+from paraforge.interface.planning.measurement import Measurement, Rate, measure
+from paraforge.translation.decoding.translator import Hypotheses, Usage
 from paraforge.translation.engines import is_model_free, is_remote
-from paraforge.translation.engines.server import Server
+from paraforge.translation.engines.server import Server, estimated_tokens
+from paraforge.translation.memory.distinct import find_distinct, written_distinct
+from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
 from paraforge.translation.stage.population import Population, survey
 from paraforge.translation.stage.quantisation import calibrated
-from paraforge.translation.stage.remembering import remember
-from paraforge.translation.stage.sentences import EngineChoice, Workplace, choose_engine, plan_workplace
-from paraforge.translation.stage.translate import translation_key
-from paraforge.translation.training.parameters import NmtParameters, languages_of
-from paraforge.translation.training.stage import training_key
+from paraforge.translation.stage.remembering import known_segments, remember
+from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
+from paraforge.translation.training.parameters import languages_of
 
 logger = logging.getLogger(__name__)
+
+# Starting a worker's process and importing what it needs, on top of loading the model.
+PROCESS_SECONDS = 4.0
+# Sending a task, reading and checking its shard, committing the result.
+TASK_SECONDS = 0.06
+# What a row costs on processors: finding distinct sentences, joining.
+ROW_SECONDS = 2e-5
+_LOAD_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Hours on the clock with a number of devices, the ends of the 95% interval, and the devices' price."""
+
+    devices: int
+    hours: float
+    low: float
+    high: float
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens of a sentence at a server, prompt and answers, and their price if it is known.
+
+    counted: whether the server counted them on a sample; else they are estimated from the texts.
+    """
+
+    input: float
+    output: float
+    counted: bool
+    price: float | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan: what was found, what follows from it, and which size of a task is best.
+    """What a translation will take.
 
-    choice: engine, options and model. device: where the sample was translated. facts: what was measured.
-    measurement: the sample; None where the rate was given. forecast: hours, cost, disk.
-    best_task: sentences of a task that are right for a device of this rate.
-    progress: what is known of it already; None where nothing is, or it was not looked up.
-    left: like ``forecast``, of what is not known.
-    tokens: that a server takes for a sentence; None with other engines.
+    rows: of the corpus. sentences: distinct ones to translate; left: those that the memory does not know.
+    rate: seconds per sentence; of 0 sentences if it was given. walls: time and price of what is left.
+    tasks: of this many sentences each: sentences_per_task. disk: bytes, with intermediate files.
+    failed: share of the sample that could not be translated. tokens: of a sentence at a server.
     """
 
-    choice: EngineChoice
+    engine: str
     device: str
-    facts: Facts
-    measurement: Measurement | None
-    forecast: Forecast
-    best_task: int
-    progress: Progress | None = None
-    left: Forecast | None = None
+    rows: int
+    sentences: int
+    left: int
+    rate: Rate
+    load_seconds: float
+    sentences_per_task: int
+    disk: int
+    walls: list[Wall]
+    failed: float = 0.0
     tokens: Tokens | None = None
 
 
-@contextmanager
-def tidied(work: Path) -> Iterator[None]:
-    """Around a plan: what it prepares below ``work/plan`` is removed again when it ends with an error."""
-    place = work / "plan"
-    made = [path for path in (place / "ingested", place / "model") if not path.exists()]
-    try:
-        yield
-    except BaseException:
-        for path in made:
-            remove_directory(path)
-        with suppress(OSError):
-            place.rmdir()
-        raise
-
-
 def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingested")) -> ShardDirectory:
-    """The corpus that the parameters say now, ingested into the work directory.
+    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it.
 
-    Nothing is read twice: what an earlier ingest left in the work directory is reused, and ``dvc repro``
-    reuses what is ingested here.
+    published: what the stage ingest made last; a warning says if that is another corpus.
 
-    parameters: sections ``ingest``, ``nmt`` and ``resources``.
-    published: what the stage ingest made last, perhaps of other parameters; then a warning says so.
-
-    Raises:
-        ConfigurationError: a source is missing, or is not in the languages that section ``nmt`` names.
-        InputError: a source cannot be read.
+    Raises ConfigurationError or InputError if a source is missing or cannot be read.
     """
     output = parameters.resources.work / "plan" / "ingested"
     ingest(parameters.ingest, output, parameters.resources, languages_of(parameters.nmt))
@@ -103,20 +108,15 @@ def ingested_corpus(parameters: Parameters, published: Path = Path("data/ingeste
     return corpus
 
 
-def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> Path:
-    """The model to plan with: the ready one that the parameters name, or what the stage nmt has trained.
+def model_path(parameters: Parameters, built: Path) -> Path:
+    """Return the model to plan with: the ready one that the parameters name, or ``built`` by stage nmt.
 
-    parameters: sections ``nmt``, ``translate`` and ``resources``.
-    corpus: what a model is trained on, unless the parameters name another bitext.
-    built: ``models/nmt``. If it was trained with other parameters or pairs, a warning says so.
-
-    Raises InputError: the model is still to be trained.
+    Raises InputError if the model is not trained yet.
     """
     section = parameters.nmt
     if is_model_free(parameters.translate.engine):
         return built
     if section.model not in ("train", "none"):
-        # As the stage nmt will import it, for whatever engine.
         output = parameters.resources.work / "plan" / "model"
         import_model(
             section.model,
@@ -130,26 +130,9 @@ def model_path(parameters: Parameters, corpus: ShardDirectory, built: Path) -> P
         raise InputError(
             "there is no model yet to measure with",
             built,
-            remedy="Run 'dvc repro nmt' first, or give the rate of a device with --rate.",
-        )
-    signature = str((read_json(built / MODEL_FILE).get("trained_on") or {}).get("signature"))
-    own_bitext = section.model == "train" and section.bitext is None
-    if own_bitext and not any(signature.startswith(key) for key in _possible_keys(section, corpus)):
-        logger.warning(
-            "%s was not trained with these parameters and pairs; the plan measures with it all the same",
-            built,
+            remedy="Run 'dvc repro nmt' first, or pass the rate of a device with --rate.",
         )
     return built
-
-
-def _possible_keys(section: NmtParameters, corpus: ShardDirectory) -> list[str]:
-    """How the signature of a model that was trained like this begins, on whatever machine that was."""
-    meant = section.training.precision
-    keys = []
-    for precision in ("auto", "float32", "bfloat16") if meant == "auto" else (meant,):
-        training = section.training.model_copy(update={"precision": precision})
-        keys.append(training_key(section.model_copy(update={"training": training}), corpus)[:8])
-    return [f"key:{key}|" for key in keys]
 
 
 def make_plan(
@@ -160,133 +143,163 @@ def make_plan(
     devices: Sequence[int],
     price: float | None = None,
     seconds: float = 90.0,
-    precision: float = 0.03,
     rate: float | None = None,
     sentences: int | None = None,
     token_prices: tuple[float | None, float | None] = (None, None),
 ) -> Plan:
     """Plan the translation of a corpus.
 
-    parameters: sections ``translate`` and ``resources``. corpus: ingested shards.
-    model: directory of the model. devices: numbers of devices to compare. price: of a device for an hour.
-    seconds: what the sample may take. precision: relative half width of the interval that is enough.
-    rate: sentences a second of a device, if it is known; then nothing is translated.
-    sentences: plan for this number of distinct sentences, with the same lengths instead of the corpus' own.
+    parameters: sections ``translate`` and ``resources``. corpus: ingested shards. model: its directory.
+    devices: numbers of devices to compare. price: of a device for an hour.
+    seconds: for the sample. rate: sentences a second of a device, if it is known; then nothing is translated.
+    sentences: plan for this number of sentences with the corpus' lengths.
     token_prices: of a million input and output tokens of a server, where they are known.
 
-    Raises InputError: nothing to translate, or engine, model and device do not go together.
+    Raises InputError if there is nothing to translate, or engine, model and device do not go together.
     """
-    if not corpus.total_rows:
-        raise InputError("the corpus has no rows")
     population = survey(corpus)
-    resources = parameters.resources
-    section = parameters.translate
-    options = section.options()
-    if rate is not None:
-        choice = EngineChoice(section.engine, options, section.settings(), "unknown", None)
-        workplace = Workplace(1, ("given",), 1, 0)
-        measurement = None
-    else:
-        if not population.sentences:
-            raise InputError("nothing to translate: every row is rejected or has its translation")
-        choice = choose_engine(section.engine, model, options, section.settings(), resources)
+    if not population.sentences:
+        raise InputError("nothing to translate: every row is rejected or has its translation")
+    section, resources = parameters.translate, parameters.resources
+    left, scale = population.sentences, 1.0 if sentences is None else sentences / population.sentences
+    device, workers, sample = "given", 1, None
+    if rate is None:
+        choice = choose_engine(section.engine, model, section.options(), section.settings(), resources)
         workplace = plan_workplace(section.engine, resources, population.sentences)
+        device, workers = workplace.devices[0], workplace.worker_count
         # The stage will ask the same and find the answer there.
-        choice, _ = calibrated(
-            choice, corpus, population.sentences, section.quantisation, workplace, resources
-        )
-        known = section.memory and sentences is None
-        if known and (so_far := progress_of(corpus, choice, resources)) and not so_far.sentences_left:
-            raise InputError(
-                "nothing to translate: the translation memory has every sentence",
-                remedy="Run 'dvc repro', or plan with --rate, which translates nothing.",
-            )
+        choice, _ = calibrated(choice, corpus, left, section.quantisation, workplace, resources)
+        if section.memory:
+            left -= _known_sentences(corpus, choice, resources)
+        if not left and sentences is None:
+            remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
+            raise InputError("nothing to translate: the translation memory has every sentence", remedy=remedy)
         paid = is_remote(section.engine)
         answers: dict[str, Hypotheses] = {}
         try:
-            measurement = measure(
-                lambda: choice.open(workplace.placement(workplace.devices[0])),
+            sample = measure(
+                lambda: choice.open(workplace.placement(device)),
                 _unknown(population, choice, resources) if paid and section.memory else population,
                 seconds=seconds,
-                precision=precision,
                 sentences_per_task=section.sentences_per_task or 4000,
-                device=workplace.devices[0],
                 paid=paid,
                 answers=answers,
             )
         finally:
             remember(choice, resources, answers)
-    tokens: Tokens | None = None
+        if paid and section.memory:
+            left -= len(answers)
+    given = 1 / (rate or 1)
+    found = sample.rate if sample else Rate(given, given, given)
+    left = left if sentences is None else sentences
+    per_task = section.task_size(population.sentences, 1 / found.seconds, workers)
+    load = sample.load_seconds if sample else _LOAD_SECONDS
+    rows = math.ceil(population.rows * scale)
+    walls = []
+    for count in devices:
+        started = load + (0.0 if resources.scheduler is None and count == 1 else PROCESS_SECONDS)
+        hours, low, high = (
+            (started + clock_seconds(left, each, per_task, count) + rows * ROW_SECONDS) / 3600
+            for each in (found.seconds, found.low, found.high)
+        )
+        walls.append(Wall(count, hours, low, high, None if price is None else hours * count * price))
     server = getattr(section, section.engine, None)
-    if isinstance(server, Server):
-        sample = None if measurement is None else measurement.usage
-        tokens = tokens_of(server, population, section.nbest, sample, token_prices)
-    per_second = rate if measurement is None else 1 / measurement.rate.seconds
-    size = section.task_size(population.sentences, per_second or 0.0, workplace.worker_count)
-    facts = _facts(population, corpus, size, measurement, rate)
-    if measurement is not None:
-        key = translation_key(corpus, choice)
-        save_plan(resources.work, key, facts, {"device": workplace.devices[0]})
-    if sentences is not None:
-        scale = sentences / max(1, facts.sentences)
-        facts = replace(facts, sentences=sentences, rows=math.ceil(facts.rows * scale))
-    local = resources.scheduler is None
-    found = forecast(facts, devices, price, in_process=local)
-    progress: Progress | None = None
-    left: Forecast | None = None
-    if measurement is not None and sentences is None and section.memory:
-        progress = progress_of(corpus, choice, resources)
-    if progress is not None:
-        rest = replace(facts, sentences=progress.sentences_left)
-        left = forecast(rest, devices, price, in_process=local)
-    best = best_task(facts.seconds)
-    return Plan(choice, workplace.devices[0], facts, measurement, found, best, progress, left, tokens)
-
-
-def summed(plans: Sequence[Plan]) -> Plan:
-    """The plan of several pivots, which are translated one after the other: rates are their means, and what
-    no sum has is the first one's."""
-    first = plans[0]
-    sentences = [plan.facts.sentences for plan in plans]
-
-    def means(of: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        weights = [count / max(1, sum(sentences)) for count in sentences]
-        return {
-            name: sum(getattr(one, name) * weight for one, weight in zip(of, weights, strict=True))
-            for name in names
-        }
-
-    tokens = [plan.tokens for plan in plans if plan.tokens is not None]
-    begun = any(plan.progress for plan in plans)
-    done = [plan.progress or Progress(plan.facts.sentences, 0, plan.facts.rows, 0) for plan in plans]
-    return replace(
-        first,
-        facts=replace(
-            first.facts,
-            rows=sum(plan.facts.rows for plan in plans),
-            sentences=sum(sentences),
-            **means([plan.facts for plan in plans], ("seconds", "low", "high")),
-        ),
-        measurement=None,
-        forecast=added([plan.forecast for plan in plans]),
-        progress=Progress(*(sum(each) for each in zip(*map(astuple, done), strict=True))) if begun else None,
-        left=added([plan.left or plan.forecast for plan in plans]) if begun else None,
-        tokens=replace(tokens[0], **means(tokens, ("input", "output")))
-        if len(tokens) == len(plans)
+    usage = sample.usage if sample else None
+    return Plan(
+        section.engine,
+        device,
+        rows,
+        math.ceil(population.sentences * scale),
+        left,
+        found,
+        load,
+        per_task,
+        _disk_bytes(population, corpus, sample, section.nbest, scale),
+        walls,
+        sample.failed if sample else 0.0,
+        _tokens(server, population, section.nbest, usage, token_prices)
+        if isinstance(server, Server)
         else None,
     )
 
 
+def clock_seconds(sentences: int, seconds: float, per_task: int, devices: int) -> float:
+    """Return the seconds on the clock until ``devices`` devices have translated all sentences.
+
+    All tasks but the last one are alike, so that the last one begins when all rounds before it are over.
+    """
+    if not sentences:
+        return 0.0
+    tasks = math.ceil(sentences / per_task)
+    whole = per_task * seconds + TASK_SECONDS
+    rest = (sentences - (tasks - 1) * per_task) * seconds + TASK_SECONDS
+    rounds, over = divmod(tasks - 1, devices)
+    return max(rounds * whole + rest, (rounds + (over > 0)) * whole)
+
+
+def _disk_bytes(
+    population: Population, corpus: ShardDirectory, sample: Measurement | None, nbest: int, scale: float
+) -> int:
+    """Estimate the bytes of all files from ingest to publication, as texts compress (to 0.6) in Parquet."""
+    row = sum(path.stat().st_size for path in corpus.paths) / max(1, corpus.total_rows)
+    text = 0.6 * population.text_bytes / population.sentences
+    made = 0.6 * sample.hypothesis_bytes if sample else text * nbest
+    # Ingested, its parts and places; translated and published with 24 bytes of scores; memory and distinct.
+    rows = population.rows * (1.85 * row + 4 + 2 * (nbest * row + made) + 48 * nbest)
+    return round(scale * (rows + population.sentences * (2 * text + 67 + 4 * made)))
+
+
+def _tokens(
+    server: Server,
+    population: Population,
+    nbest: int,
+    sample: tuple[Usage, int] | None,
+    prices: tuple[float | None, float | None],
+) -> Tokens:
+    """Count a sentence's tokens as the server did on the sample, or estimate them from the texts."""
+    counted = sample is not None and sample[0].input_tokens > 0
+    if sample is not None and counted:
+        given, made = (total / sample[1] for total in (sample[0].input_tokens, sample[0].output_tokens))
+    else:
+        means = [
+            (stratum.sentences, sum(map(estimated_tokens, stratum.kept)) / max(1, len(stratum.kept)))
+            for stratum in population.strata.values()
+        ]
+        text = sum(count * mean for count, mean in means) / population.sentences
+        given = text + sum(estimated_tokens(one["content"]) + 4 for one in server.messages(""))
+        made = server.samples_for(nbest) * (1 + text)
+    known = prices != (None, None)
+    price = (given * (prices[0] or 0) + made * (prices[1] or 0)) / 1e6 if known else None
+    return Tokens(given, made, counted, price)
+
+
+def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> int:
+    """Count the distinct sentences that the translation memory or a killed run has translated."""
+    segments = known_segments(choice, resources)
+    if not segments:
+        return 0
+    work = resources.work.resolve()
+    distinct = written_distinct(corpus, work / "translation" / "distinct")
+    distinct = distinct or find_distinct(corpus, work / "plan" / "distinct", resources.worker_count())
+    recalled = recall(distinct.keys, segments, [], work / "plan" / "recall")
+    known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
+    remove_directory(work / "plan" / "recall")
+    return known
+
+
 def _unknown(population: Population, choice: EngineChoice, resources: Resources) -> Population:
-    """The population with samples of what the translation memory does not know. Raises InputError: it knows
-    all of them."""
-    texts = [text for stratum in population.strata.values() for text in stratum.kept]
-    unknown = unknown_among(texts, choice, resources)
+    """Leave sentences out of the samples that are known already, so that nothing is paid for twice."""
+    place = resources.work.resolve() / "plan"
+    place.mkdir(parents=True, exist_ok=True)
+    texts = list(dict.fromkeys(text for one in population.strata.values() for text in one.kept))
+    text_keys(pa.array(texts, pa.string())).astype("<u8").tofile(place / "keys.bin")
+    recalled = recall(place / "keys.bin", known_segments(choice, resources), [], place / "recall")
+    unknown = {texts[number] for number in recalled.unknown.tolist()}
+    remove_directory(place / "recall")
+    (place / "keys.bin").unlink()
     if not unknown:
-        raise InputError(
-            "nothing to pay for: the translation memory knows the sentences",
-            remedy="Run 'dvc repro', or plan with --rate, which asks the server nothing.",
-        )
+        remedy = "Run 'dvc repro', or plan with --rate, which asks the server nothing."
+        raise InputError("nothing to pay for: the translation memory knows the sentences", remedy=remedy)
     strata = {
         number: replace(stratum, kept=[text for text in stratum.kept if text in unknown])
         for number, stratum in population.strata.items()
@@ -294,36 +307,65 @@ def _unknown(population: Population, choice: EngineChoice, resources: Resources)
     return replace(population, strata=strata)
 
 
-def _facts(
-    population: Population,
-    corpus: ShardDirectory,
-    sentences_per_task: int,
-    measurement: Measurement | None,
-    rate: float | None,
-) -> Facts:
-    mean_bytes = population.text_bytes / max(1, population.sentences)
-    known: dict[str, Any] = {}
-    if measurement is None:
-        assert rate is not None
-        found = Rate(1 / rate, 1 / rate, 1 / rate, 0, 0)
-        hypothesis_bytes = mean_bytes * 0.8
-        known["load_seconds"] = 10.0
-    else:
-        found = measurement.rate
-        hypothesis_bytes = measurement.hypothesis_bytes
-        taken = ("load_seconds", "hypotheses", "failed", "target_tokens", "memory", "device_memory")
-        known = {name: getattr(measurement, name) for name in taken}
-    per_row, row_bytes = row_seconds(corpus, hypothesis_bytes)
-    return Facts(
-        rows=population.rows,
-        sentences=population.sentences,
-        text_bytes=mean_bytes,
-        seconds=found.seconds,
-        low=found.low,
-        high=found.high,
-        sentences_per_task=sentences_per_task,
-        hypothesis_bytes=hypothesis_bytes,
-        row_bytes=row_bytes,
-        row_seconds=per_row,
-        **known,
+def plan_text(plans: dict[str, Plan], price: float | None) -> str:
+    """Write plans for people, by pivot; several are translated one after the other."""
+    lines = []
+    for name, plan in plans.items():
+        rate = plan.rate
+        lines += [f"# {name}", ""] if len(plans) > 1 else []
+        lines.append(
+            f"{plan.rows:,} rows, {plan.sentences:,} distinct sentences, {plan.left:,} left to translate"
+        )
+        if rate.sentences:
+            lines.append(
+                f"sample: {rate.sentences:,} sentences on {plan.device}, {1 / rate.seconds:,.1f} sentences/s "
+                f"(95% interval {1 / rate.high:,.1f} to {1 / rate.low if rate.low else math.inf:,.1f})"
+            )
+        if plan.failed:
+            lines.append(f"{plan.failed:.2%} of the sample could not be translated")
+        if plan.tokens:
+            lines += _token_lines(plan.tokens, plan.left)
+        task = min(plan.sentences_per_task, max(1, plan.left))
+        lines.append(
+            f"tasks of {task:,} sentences, {hours((task * rate.seconds + TASK_SECONDS) / 3600)} each: the "
+            "work lost if the run is killed"
+        )
+        lines += [f"disk: about {size(plan.disk)}, with intermediate files", ""]
+    walls = [
+        [
+            sum(values)
+            for values in zip(*((one.hours, one.low, one.high, one.cost or 0) for one in each), strict=True)
+        ]
+        for each in zip(*(plan.walls for plan in plans.values()), strict=True)
+    ]
+    header = ["devices", "time", "from", "to", *([] if price is None else [f"cost at {price:g} an hour"])]
+    counts = [wall.devices for wall in next(iter(plans.values())).walls]
+    rows = [
+        [str(count), *map(hours, wall[:3]), *([] if price is None else [f"{wall[3]:,.2f}"])]
+        for count, wall in zip(counts, walls, strict=True)
+    ]
+    lines += [f"# {' + '.join(plans)}, one after the other", ""] if len(plans) > 1 else []
+    return "\n".join([*lines, *text_table(header, rows, left=0)])
+
+
+def _token_lines(tokens: Tokens, sentences: int) -> list[str]:
+    how = "counted by the server on the sample" if tokens.counted else "a rough estimate from the texts"
+    lines = [
+        f"tokens: {tokens.input * sentences:,.0f} input, {tokens.output * sentences:,.0f} output "
+        f"({tokens.input:.0f} and {tokens.output:.0f} per sentence, {how})"
+    ]
+    return (
+        lines if tokens.price is None else [*lines, f"price of the tokens: {tokens.price * sentences:,.2f}"]
     )
+
+
+def hours(value: float) -> str:
+    """Write a time as seconds, minutes, hours or days, whichever reads best."""
+    seconds = value * 3600
+    if 0 < seconds < 1:
+        return "under 1 s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.1f} min"
+    return f"{value:,.1f} h" if value < 96 else f"{value / 24:,.1f} days"

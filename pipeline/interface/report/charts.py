@@ -90,7 +90,8 @@ def count_mismatched(corpus: Path) -> npt.NDArray[np.float64] | None:
     sample, scale = other_rows(pairs), SCALES[_SCORE]
     scores, missing = numbers(sample[_SCORE])
     weights = sample["weight"].to_numpy()[~missing]
-    return np.bincount(scale.bin_of(scores[~missing].astype(np.float64)), weights, scale.bins)
+    bins = scale.bin_of(scores[~missing].astype(np.float64))
+    return np.bincount(bins, weights, scale.bins).astype(np.float64)
 
 
 def pictures(corpus: Path, views: dict[str, Dataset]) -> Iterator[tuple[str, Markup]]:

@@ -8,8 +8,7 @@ import yaml
 from paraforge.base.errors import InputError
 from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.composition import compose
-from paraforge.interface.planning.plan import make_plan
-from paraforge.interface.planning.table import plan_json, plan_text
+from paraforge.interface.planning.plan import make_plan, plan_text
 from paraforge.translation.decoding.faults import EngineError
 from paraforge.translation.engines.server import Server
 from paraforge.translation.stage.translate import translate
@@ -43,15 +42,14 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
     assert tokens is not None and tokens.counted == counts
     if counts:
         assert (tokens.input, tokens.output) == (50, 10)
-        assert tokens.cost(10_000) == pytest.approx(10_000 * (50 * 2 + 10 * 10) / 1e6)
-        assert "500,000 input, 100,000 output" in plan_text(plan, None)
-        assert "2.00 at 2 and 10 a million" in plan_text(plan, None)
-    assert plan_json(plan)["tokens"]["cost"] == tokens.cost(10_000)
+        assert tokens.price == pytest.approx((50 * 2 + 10 * 10) / 1e6)
+        assert "500,000 input, 100,000 output" in plan_text({"": plan}, None)
+        assert "price of the tokens: 2.00" in plan_text({"": plan}, None)
     # Without a server the tokens are estimated: within a factor of what any tokeniser gives.
     rough = make_plan(parameters, corpus, tmp_path, devices=[1], rate=10.0).tokens
     assert rough is not None and not rough.counted
     assert 60 < rough.input < 140 and 5 < rough.output < 60
-    assert rough.cost(1) is None
+    assert rough.price is None
 
 
 @pytest.mark.parametrize("memory", [True, False])
@@ -93,5 +91,5 @@ def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: Fa
         server.asked.clear()
         plan = make_plan(check_parameters(content, where="test"), corpus, tmp_path, devices=[1])
         assert set(server.asked.values()) == {1}
-        assert plan.progress is not None and plan.progress.sentences_known == len(server.asked) <= count
-        assert "sentences/s" in plan_text(plan, None)
+        assert plan.left == count - len(server.asked)
+        assert "sentences/s" in plan_text({"": plan}, None)

@@ -1,7 +1,6 @@
 """The HTML report: the description with histograms, escaped, self-contained, the same for the same corpus."""
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def evil_pairs() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with corpora ``plain``, ``evil`` and ``empty``, and metrics."""
     root = tmp_path_factory.mktemp("project")
     publish_pairs(root / "plain", rows=400)
