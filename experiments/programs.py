@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,7 @@ from paraforge.interface.cli.settings import checked, put_setting, score_lines
 from paraforge.papers.evaluation import open_model
 
 if TYPE_CHECKING:
+    from paraforge.papers.transfer.fine_tuning import Variant
     from paraforge.papers.unrolling.train_decoders import DecodersReport
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -186,9 +187,8 @@ def evaluate(
             word_lists=similarity or [],
             transfer=transfer or [],
             task_names=task or [],
-            fine_tuner=_fine_tuner(
-                fine_tune, fine_tune_from, fine_tune_penalty, settings, (seed, folds, fine_tune_work)
-            ),
+            variants=_variants(fine_tune, fine_tune_from, fine_tune_penalty, settings),
+            kept=fine_tune_work,
             folds=folds,
             lengths=by_length,
             beside=baseline or [],
@@ -200,18 +200,14 @@ def evaluate(
     typer.echo("\n".join(result.lines()))
 
 
-def _fine_tuner(
-    wanted: bool,
-    starts: list[str] | None,
-    penalties: list[float] | None,
-    settings: list[str] | None,
-    how: tuple[int, int, Path | None],
-) -> Any:
+def _variants(
+    wanted: bool, starts: list[str] | None, penalties: list[float] | None, settings: list[str] | None
+) -> list[Variant]:
     if not wanted:
         if starts or penalties or settings:
             raise ConfigurationError(["--fine-tune-from, --fine-tune-penalty and --set need --fine-tune"])
-        return None
-    from paraforge.papers.transfer.fine_tuning import fine_tuner, make_variants
+        return []
+    from paraforge.papers.transfer.fine_tuning import make_variants
 
     grid = {}
     for setting in settings or []:
@@ -219,7 +215,7 @@ def _fine_tuner(
         if not equals or not key or not values:
             raise ConfigurationError([f"--set {setting}: KEY=VALUE,... is expected, e.g. epochs=20"])
         grid[key] = values.split(",")
-    return fine_tuner(make_variants(starts or ["trained"], penalties or [], grid), *how)
+    return make_variants(starts or ["trained"], penalties or [], grid)
 
 
 @app.command()

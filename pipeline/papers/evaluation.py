@@ -1,9 +1,11 @@
 """Open the models of published experiments and evaluate them, on transfer tasks as well."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError, InputError
@@ -12,11 +14,12 @@ from paraforge.embeddings.evaluation.comparing import Adaptive, OpenedModel, Sen
 from paraforge.embeddings.evaluation.evaluate import Evaluation, OpenModel, evaluate, figure, rounded
 from paraforge.papers.lexical import BASELINES, make_baseline
 from paraforge.papers.transfer.evaluate import TransferScore, evaluate_transfer
-from paraforge.papers.transfer.tasks import FOLDS, TASKS, Task, find_tasks
+from paraforge.papers.transfer.tasks import FOLDS, TASKS, find_tasks
 from paraforge.papers.unrolling.parameters import is_decoder_model
 from paraforge.products import loading
 
-FineTuner = Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]
+if TYPE_CHECKING:
+    from paraforge.papers.transfer.fine_tuning import Variant
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
@@ -100,7 +103,8 @@ def evaluate_for_papers(
     sts: Sequence[Path] = (),
     transfer: Sequence[Path] = (),
     task_names: Sequence[str] = (),
-    fine_tuner: FineTuner | None = None,
+    variants: Sequence[Variant] = (),
+    kept: Path | None = None,
     folds: int = FOLDS,
     seed: int = 1,
     **options: Any,
@@ -108,15 +112,14 @@ def evaluate_for_papers(
     """Evaluate a model on similarity, see `evaluate`, and on transfer tasks.
 
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` as well.
-    task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the
-        tasks.
-    fine_tuner: trains copies of the model for the tasks, in addition to the fixed embeddings, see
-        :func:`paraforge.papers.transfer.fine_tuning.fine_tuner`. options: of `evaluate`.
+    task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the tasks.
+    variants: ways to train copies of the model for the tasks, in addition to the fixed embeddings. kept: a
+        directory for the results of these fits. options: of `evaluate`.
 
     Raises as `evaluate`.
     """
     problems = [f"--task {one}: there are {', '.join(TASKS)}" for one in task_names if one not in TASKS]
-    if not transfer and (task_names or fine_tuner is not None):
+    if not transfer and (task_names or variants):
         problems.append("--task and --fine-tune need --transfer")
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
     if problems:
@@ -147,8 +150,13 @@ def evaluate_for_papers(
         result = PaperEvaluation(evaluate(name, open_once, sts=sts, **options))
     if not transfer:
         return result
-    fine_tune = None if fine_tuner is None else fine_tuner(opened[0])
-    result.transfer, result.missing = evaluate_transfer(opened[0].model, tasks, seed, folds), missing
-    if fine_tune is not None:
-        result.transfer += fine_tune(tasks)
+    result.missing = missing
+    if not variants:
+        result.transfer = evaluate_transfer(opened[0].model, tasks, seed, folds)
+        return result
+    from paraforge.papers.transfer.fine_tuning import encoder_of, fine_tune_transfer  # torch takes seconds
+
+    encoder = encoder_of(opened[0], tasks)
+    result.transfer = evaluate_transfer(opened[0].model, tasks, seed, folds)
+    result.transfer += fine_tune_transfer(encoder, tasks, variants, seed, folds, kept)
     return result

@@ -9,9 +9,12 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.lineage import Smallest
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.embeddings.evaluation.comparing import SentenceEmbedder
 from paraforge.embeddings.trainer.negatives import ForbiddenCandidates, choose_negatives
+
+_SCHEMA = pa.schema([("left", pa.string()), ("right", pa.string()), ("key", pa.uint64())])
 
 
 @dataclass(frozen=True)
@@ -71,17 +74,12 @@ def chosen_negatives(
 
 
 def _drawn(blocks: Iterable[PairBlock], wanted: int, generator: np.random.Generator) -> list[tuple[str, str]]:
-    """So many pairs at random, in random order, in memory that does not grow with the blocks."""
-    kept = PairBlock(pa.array([], pa.string()), pa.array([], pa.string()))
-    keys = np.empty(0)
+    """Draw some pairs in random order, in memory that does not grow with the blocks."""
+    chosen = Smallest(wanted)
+    chosen.add(_SCHEMA.empty_table())
     for block in blocks:
         check_interrupt()
-        keys = np.concatenate([keys, generator.random(len(block))])
-        sides = [
-            pa.concat_arrays([pa.array(side, pa.string()) for side in both])
-            for both in ((kept.left, block.left), (kept.right, block.right))
-        ]
-        order = np.argsort(keys, kind="stable")[:wanted]
-        keys = keys[order]
-        kept = PairBlock(*(side.take(pa.array(order)) for side in sides))
-    return list(zip(kept.left.to_pylist(), kept.right.to_pylist(), strict=True))
+        keys = generator.integers(1 << 64, size=len(block), dtype=np.uint64)
+        chosen.add(pa.table([block.left, block.right, keys], schema=_SCHEMA))
+    rows = chosen.rows().sort_by("key").slice(0, wanted)
+    return list(zip(rows["left"].to_pylist(), rows["right"].to_pylist(), strict=True))

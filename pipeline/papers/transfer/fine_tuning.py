@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -104,30 +104,20 @@ def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
         raise ConfigurationError(problems) from error
 
 
-def fine_tuner(
-    variants: Sequence[Variant], seed: int = 1, folds: int = FOLDS, kept: Path | None = None
-) -> Callable[[OpenedModel], Callable[[Sequence[Task]], list[TransferScore]]]:
-    """What :func:`~paraforge.embeddings.evaluation.evaluate.evaluate` fine-tunes by: a function that takes a
-    model and gives one that does tasks, see :func:`fine_tune_transfer`; it raises ConfigurationError for a
-    model that has no encoder to train."""
+def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
+    """Return the encoder that is trained for tasks; an average of word vectors becomes one over their words.
 
-    def prepare(opened: OpenedModel) -> Callable[[Sequence[Task]], list[TransferScore]]:
-        model = opened.model
-        if not isinstance(model, SentenceModel | WordAverage):
-            problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
-            remedy = "give what paraforge train wrote, word vectors, or SIF with --components 0 or --fit"
-            raise ConfigurationError([f"{problem}; {remedy}"])
-
-        def fine_tune_all(tasks: Sequence[Task]) -> list[TransferScore]:
-            encoder = model
-            if isinstance(encoder, WordAverage):
-                parts = [part for task in tasks for part in (task.train, task.development, task.test) if part]
-                encoder = average_as_encoder(encoder, [text for part in parts for text in part.texts])
-            return fine_tune_transfer(encoder, tasks, variants, seed, folds, kept)
-
-        return fine_tune_all
-
-    return prepare
+    Raises ConfigurationError if the model has no encoder to train.
+    """
+    model = opened.model
+    if isinstance(model, WordAverage):
+        parts = [part for task in tasks for part in (task.train, task.development, task.test) if part]
+        return average_as_encoder(model, [text for part in parts for text in part.texts])
+    if not isinstance(model, SentenceModel):
+        problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
+        remedy = "give what paraforge train wrote, word vectors, or SIF with --components 0 or --fit"
+        raise ConfigurationError([f"{problem}; {remedy}"])
+    return model
 
 
 def fine_tune_transfer(

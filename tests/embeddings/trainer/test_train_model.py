@@ -114,17 +114,6 @@ def test_a_directory_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
         train(tmp_path, model_parameters(), TrainingData(corpora=[tmp_path / "somewhere"]))
 
 
-def test_leaked_pairs_are_only_reported_if_wanted(tmp_path: Path) -> None:
-    pairs = sentence_pairs()
-    sets = write_sts(tmp_path / "set.tsv", pairs[:10])
-    path = write_pairs(tmp_path / "pairs.tsv", pairs)
-    report = train(tmp_path, model_parameters(), data_of(path, foreign=[str(sets)], drop_leaked=False))
-    assert report.pairs == 120
-    assert report.leakage is not None
-    assert (report.leakage["leaked"], report.leakage["dropped"]) == (10, 0)
-    assert report.sets == {}
-
-
 @pytest.mark.parametrize("drop", [True, False])
 def test_held_out_splits_alone_are_reported(
     tmp_path: Path, drop: bool, caplog: pytest.LogCaptureFixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.embeddings.evaluation.evaluate import Evaluation
@@ -21,7 +20,7 @@ from paraforge.papers.transfer.evaluate import (
     fold_examples,
 )
 from paraforge.papers.transfer.tasks import Examples, Task, find_tasks
-from paraforge.papers.transfer.training import SigmoidSoftmax, expected_score, relatedness
+from paraforge.papers.transfer.training import relatedness
 
 
 class Numbers:
@@ -140,26 +139,3 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
         evaluate_for_papers("jaccard", open_model, transfer=[tmp_path], task_names=["Weather"])
-
-
-def test_the_network_is_the_papers() -> None:
-    """W16 Eq. 12, one pair and one class at a time."""
-    network = SigmoidSoftmax(6, 4, 5, torch.Generator().manual_seed(1)).double()
-    pairs = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    weights = {name: value.detach().numpy() for name, value in network.named_parameters()}
-    expected = []
-    for pair in pairs.numpy():
-        hidden = [
-            1 / (1 + np.exp(-sum(w * x for w, x in zip(row, pair, strict=True)) - bias))
-            for row, bias in zip(weights["hidden.weight"], weights["hidden.bias"], strict=True)
-        ]
-        logits = [
-            sum(w * h for w, h in zip(row, hidden, strict=True)) + bias
-            for row, bias in zip(weights["output.weight"], weights["output.bias"], strict=True)
-        ]
-        total = sum(np.exp(logit) for logit in logits)
-        expected.append([np.exp(logit) / total for logit in logits])
-    found = network(pairs)
-    np.testing.assert_allclose(found.detach().exp(), expected, rtol=1e-12)
-    scores = [sum((i + 1) * p for i, p in enumerate(row)) for row in expected]  # y = r^T p
-    np.testing.assert_allclose(expected_score(found), scores, rtol=1e-12)
