@@ -156,7 +156,10 @@ def add_up(sources: dict[str, SourceReport], shards: int, written: int) -> Inges
     kept = rows - rejected.total()
     if kept == 0:
         told = ", ".join(f"{count:,} {reason}" for reason, count in _in_order(rejected).items())
-        raise IncompleteError(f"ingest: all {rows:,} rows were rejected ({told}): are the columns right?")
+        remedy = "Check that each source names the right columns, and the limits in ingest.cleaning."
+        if rejected["damaged_characters"] > rows / 2:
+            remedy = "The text was decoded with the wrong encoding: get the files in UTF-8."
+        raise IncompleteError(f"ingest: all {rows:,} rows were rejected ({told}). {remedy}")
     return IngestReport(rows, kept, _in_order(rejected), dict(sorted(changes.items())), shards, sources)
 
 

@@ -240,6 +240,15 @@ def test_a_reason_that_rejects_many_rows_is_shown_with_examples(
     assert "6% of the rows are rejected as identical" in caplog.text and "'<b>a'" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"), [("stejn\ufffd", "get the files in UTF-8"), ("The same.", "names the right columns")]
+)
+def test_where_no_row_is_left_the_error_says_what_to_do(tmp_path: Path, text: str, remedy: str) -> None:
+    path = write(tmp_path / "a.tsv", "".join(f"The same.\t{text}\n" for _ in range(5)))
+    with pytest.raises(IncompleteError, match=remedy):
+        run(tmp_path, tsv(path))
+
+
 def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
     bitext, leaked = data_directory / "bitext", "leakage/multi30k_train.contaminated_rows.tsv"
     report, rows = run(
