@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def make(project: Path, changed: Mapping[str, Any] | None = None) -> Path:
     parameters["translate"]["sentences_per_task"] = 30
     parameters["translate"]["fake"]["fail_pattern"] = FAILING
     parameters["paraphraser"] = {
-        **{name: parameters["nmt"][name] for name in ("architecture", "training", "validation")},
+        # Copies: in YAML, a value that two keys share would be an alias, and change with both.
+        **{name: deepcopy(parameters["nmt"][name]) for name in ("architecture", "training", "validation")},
         "model": "train",
         "vocabulary": {"size": 120},
         "maximum_tokens": 40,
