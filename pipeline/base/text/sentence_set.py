@@ -24,7 +24,7 @@ class SentenceSet:
         columns = [normalise(pa.array(list(texts), pa.string())) for texts in sets.values()]
         numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
         texts = pa.concat_arrays([pa.array([], pa.string()), *columns])
-        full = pc.and_(pc.is_valid(texts), pc.not_equal(texts, "")).to_numpy(zero_copy_only=False)
+        full = pc.fill_null(pc.not_equal(texts, ""), False).to_numpy(zero_copy_only=False)
         encoded = texts.filter(pa.array(full)).dictionary_encode()
         self.sentences = encoded.dictionary
         found = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
