@@ -96,7 +96,7 @@ def names_in_utf8() -> Iterator[None]:
     except UnicodeEncodeError as error:
         if error.reason != "surrogates not allowed":
             raise
-        raise InputError("not UTF-8", ascii(error.object), remedy="Give it another name.") from error
+        raise InputError("not UTF-8", ascii(error.object), remedy="Rename it.") from error
 
 
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:

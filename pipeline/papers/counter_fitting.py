@@ -49,7 +49,7 @@ def counter_fit(
     if not len(used):
         raise InputError(
             "no pair of synonyms or antonyms has vectors of both words",
-            remedy="Give pairs of words, two on a line.",
+            remedy="Use a file with two words on each line.",
         )
     near, apart = np.searchsorted(used, near), np.searchsorted(used, apart)
     table = np.array(vectors.vectors, dtype=np.float32)

@@ -23,7 +23,7 @@ _TRAINED = "encoder.json"
 _SENTENCE_TRANSFORMERS = "modules.json"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _WITH_VECTORS = (
-    f"Give a trained model, a vector file, or a directory of word vectors ({TABLE_NAME}), of SIF "
+    f"Use a trained model, a vector file, or a directory of word vectors ({TABLE_NAME}), of SIF "
     f"({SIF_DESCRIPTION}) or of sentence-transformers ({_SENTENCE_TRANSFORMERS})"
 )
 _KNOWN = (
@@ -126,7 +126,7 @@ def open_word_vectors(name: Path) -> WordVectors:
     _refuse_pickle(name)
     if (name / DESCRIPTION).is_file():
         remedy = (
-            "Give a file of vectors or a Word model; with paragram=corpus the stage paragram trains a table."
+            "Use a file of vectors or a Word model; with paragram=corpus the stage paragram trains a table."
         )
         raise InputError("a scorer, which has no table of word vectors", name, remedy=remedy)
     if not (name / _TRAINED).is_file():
@@ -134,7 +134,7 @@ def open_word_vectors(name: Path) -> WordVectors:
     words = _open_trained(name, "cpu").words
     if words is None:
         raise InputError(
-            "this model is not the mean of its words' vectors", name, remedy="Give a model of kind average."
+            "this model is not the mean of its words' vectors", name, remedy="Use a model of kind average."
         )
     return words
 

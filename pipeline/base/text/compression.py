@@ -83,7 +83,7 @@ def refuse_binary(path: Path, head: bytes | None = None) -> None:
     for magic, name in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise InputError(
-                f"this is {name}", path, remedy="Give UTF-8 text, plain or as gz, bz2, xz or zst."
+                f"this is {name}", path, remedy="Use UTF-8 text, plain or as gz, bz2, xz or zst."
             )
 
 

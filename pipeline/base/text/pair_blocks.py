@@ -123,7 +123,7 @@ def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, i
                 f"column {column} (counted from 0) holds numbers, not sentences",
                 path,
                 1,
-                "Name the columns of the sentences with --columns, e.g. 1,2 ('columns' in params.yaml).",
+                "Pass the columns of the sentences with --columns, e.g. 1,2 ('columns' in params.yaml).",
             )
     return columns
 
@@ -176,6 +176,6 @@ def _parse(
             scores.append(finite_number(fields[score_column].strip()))
             if scores[-1] is None:
                 message = f"the score {fields[score_column]!r} is no number"
-                raise InputError(message, path, number, "Name the column of the scores, counted from 0.")
+                raise InputError(message, path, number, "Pass the column of the scores, counted from 0.")
     found = None if score_column is None else pa.array(scores, pa.float32())
     return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name, found)

@@ -75,7 +75,7 @@ def files_of(text: str) -> list[Path]:
         return files
     path = Path(expanded)
     if path.is_dir():
-        raise InputError("this is a directory", path, remedy=f"Name its files, e.g. {path}/*.tsv.gz.")
+        raise InputError("this is a directory", path, remedy=f"Pass its files, e.g. {path}/*.tsv.gz.")
     require_regular(path)
     return [path]
 

@@ -95,7 +95,7 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
                 notes.append(str(left_out))
     if not seen:
         raise InputError(
-            "no word vectors in the file", path, remedy="Give a file with a word and its vector a line."
+            "no word vectors in the file", path, remedy="Use a file with a word and its vector on each line."
         )
     found = len(seen) + undecodable.count + repeated.count
     if header is not None and header[0] != found:
@@ -138,7 +138,7 @@ def _check_dimension(dimension: int, path: Path) -> None:
             f"vectors of {dimension} numbers; 1 to {_LARGEST_DIMENSION:,} are possible",
             path,
             1,
-            "Give a file with a word and its vector a line.",
+            "Use a file with a word and its vector on each line.",
         )
 
 

@@ -73,13 +73,13 @@ def kept_pairs(corpus: Dataset, needed: Sequence[str] = ()) -> Manifest:
         raise InputError(
             "not the kept pairs of a publication",
             corpus.directory,
-            remedy="Name data/corpus, or a copy; 'paraforge query' writes rejected pairs into a file.",
+            remedy="Use data/corpus, or a copy; 'paraforge query' writes rejected pairs into a file.",
         )
     if lacking := [name for name in needed if name not in corpus.schema.names]:
         raise InputError(
             f"it has no column {', '.join(lacking)}",
             corpus.directory,
-            remedy="Name the corpus that it is from, or export it with both sentences.",
+            remedy="Use the corpus that it is from, or export it with both sentences.",
         )
     return corpus.manifest
 
@@ -91,7 +91,7 @@ def open_published(directory: Path) -> Dataset:
     no manifest, a changed one, one of a newer version, or a file is missing or cut off.
     """
     if not directory.is_dir():
-        raise InputError("no such directory", directory, remedy="Name the directory of a published corpus.")
+        raise InputError("no such directory", directory, remedy="Use the directory of a published corpus.")
     if not (directory / MANIFEST_NAME).is_file():
         inside = next((d for d in (directory / KEPT, directory / "data" / KEPT) if d.is_dir()), None)
         raise InputError(
@@ -202,9 +202,7 @@ def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset
 def _whole(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
     if path.suffix != ".parquet":
-        raise InputError(
-            "a corpus that was exported as text", path, remedy="Name the corpus that it is from."
-        )
+        raise InputError("a corpus that was exported as text", path, remedy="Use the corpus that it is from.")
     try:
         found = path.stat().st_size
         with path.open("rb") as file:

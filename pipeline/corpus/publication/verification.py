@@ -52,12 +52,12 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     """
     if not corpus.is_dir():
         return Verification(
-            None, [_problem(corpus, "no such directory", "Name the directory of a published corpus.")]
+            None, [_problem(corpus, "no such directory", "Use the directory of a published corpus.")]
         )
     if (corpus / MANIFEST_NAME).is_symlink():
         return Verification(None, list(_links(corpus)))
     if not (corpus / MANIFEST_NAME).is_file():
-        remedy = f"Name the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
+        remedy = f"Use the directory of a published corpus; if it is one: {AGAIN[0].lower()}{AGAIN[1:]}"
         return Verification(None, [_problem(corpus / MANIFEST_NAME, "no such file", remedy)])
     try:
         manifest = read_manifest(corpus)

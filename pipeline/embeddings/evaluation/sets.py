@@ -342,7 +342,7 @@ def _official(path: Path) -> SentencePairs:
     official = _OFFICIAL.fullmatch(path.name)
     assert official is not None
     if official["part"] == "gs":
-        raise InputError("this has scores only", path, remedy="Give the STS.input file next to it.")
+        raise InputError("this has scores only", path, remedy="Use the STS.input file next to it.")
     name = official["name"]
     year = official["year"] or _year_above(path)
     if year is not None and path.resolve().parent.name == _TRAINING:

@@ -29,7 +29,7 @@ _NAMES = {
         *("mean", "rating", "average", "gold"),
     ),
 }
-_REMEDY = "Name the columns in a first line: word1, word2, score."
+_REMEDY = "Name the columns in the first line: word1, word2, score."
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def chosen_negatives(
     if len(pairs) < wanted:
         raise InputError(
             f"{len(pairs):,} pairs, and a mega-batch of {max(sizes)} times {batch_size} has {wanted:,}",
-            remedy="Give more pairs, or a smaller --mega-batch or --batch-size.",
+            remedy="Use more pairs, or a smaller --mega-batch or --batch-size.",
         )
     texts = [text for side in zip(*pairs, strict=True) for text in side]
     vectors = torch.from_numpy(np.asarray(model.encode(texts)))

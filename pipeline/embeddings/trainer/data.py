@@ -174,7 +174,7 @@ def _corpus_digests(directory: Path) -> list[str]:
         raise InputError(
             "neither a published corpus nor shards",
             directory,
-            remedy=f"Give one such as data/corpus ({MANIFEST_NAME}) or data/translated ({INDEX_NAME}).",
+            remedy=f"Use one such as data/corpus ({MANIFEST_NAME}) or data/translated ({INDEX_NAME}).",
         )
     return [record.sha256 for record in ShardDirectory(directory).records]
 

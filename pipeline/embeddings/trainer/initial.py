@@ -162,7 +162,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     if not found.any():
         raise InputError(
             "the initial vectors have none of the words to train",
-            remedy="Give vectors of lower-cased English words.",
+            remedy="Use vectors of lower-cased English words.",
         )
     known = np.asarray(vectors.vectors[rows[found]], dtype=np.float32)
     if not np.isfinite(known).all():

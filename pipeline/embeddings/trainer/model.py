@@ -210,7 +210,7 @@ class SentenceModel(CosineModel):
         directory = Path(directory)
         path = directory / _DESCRIPTION
         if not path.is_file():
-            remedy = "Give a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
+            remedy = "Use a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
             raise InputError("not a directory of a trained model", directory, remedy=remedy)
         content = read_json(path)
         with describing(path):

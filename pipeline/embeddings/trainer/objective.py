@@ -122,7 +122,7 @@ class PairObjective:
         if self._loss.scores and (unscored := store.unscored()):
             raise InputError(
                 f"{unscored:,} of {len(store):,} pairs have no score, which the loss {parameters.loss} needs",
-                remedy="Name the column of each file with score_column, or give all of its pairs a score.",
+                remedy="Set score_column for each file, or give all of its pairs a score.",
             )
         self._schedule = Schedule(
             len(store),

@@ -294,7 +294,7 @@ def open_evaluation(
     """
     if not database.exists():
         if corpus is None:
-            raise InputError("no such database", database, remedy="Name a corpus to draw pairs from.")
+            raise InputError("no such database", database, remedy="Use a corpus to draw pairs from.")
         datasets = open_for_annotation(corpus, with_rejected is not False)
         draw = draw_pairs(datasets, corpus, per_band or PAIRS_PER_BAND, SEED if seed is None else seed)
         return create_store(database, draw), True
@@ -307,7 +307,7 @@ def open_evaluation(
             raise InputError(
                 f"drawn from another corpus than {corpus} is now ({store.draw.origin.signature})",
                 database,
-                remedy="Name another --database to start a new evaluation, or continue this one: "
+                remedy="Use another --database to start a new evaluation, or continue this one: "
                 f"paraforge annotate serve --database {database}",
             )
     if per_band is not None and per_band != store.draw.per_band:

@@ -54,7 +54,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
 
     if not (configs / f"{ROOT}.yaml").is_file():
         raise InputError(
-            "no such file", configs / f"{ROOT}.yaml", remedy="Name the directory with --configs."
+            "no such file", configs / f"{ROOT}.yaml", remedy="Pass the directory with --configs."
         )
     groups = choices(configs)
     for override in overrides:

@@ -341,9 +341,9 @@ def _texts(table: pa.Table) -> dict[int | str, list[str]]:
 
 def _check_name(path: Path) -> None:
     if "$" in str(path) and path.exists():
-        raise InputError("variables have such names", path, remedy="Give the file another name.")
+        raise InputError("variables have such names", path, remedy="Rename the file.")
     if files_of(str(path)) != [path]:
-        raise InputError("patterns of files have such names", path, remedy="Give the file another name.")
+        raise InputError("patterns of files have such names", path, remedy="Rename the file.")
 
 
 def _language(path: Path, text: list[str]) -> str | None:

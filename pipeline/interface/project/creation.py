@@ -43,7 +43,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
         raise InputError(
             f"not empty: it has {', '.join(others[:_MOST_NAMED])}{more}",
             directory,
-            remedy="Name a new directory; 'paraforge init --upgrade' brings a project up to date.",
+            remedy="Use a new directory. 'paraforge init --upgrade' updates a project.",
         )
     directory.mkdir(parents=True, exist_ok=True)
     mark.touch()

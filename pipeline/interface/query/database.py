@@ -196,7 +196,7 @@ def one_query(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     # DuckDB 1 makes several of one PIVOT, and then says the text of none.
     if len(statements) != 1 and (not statements or any(one.query for one in statements)):
         message = "there is no statement" if not statements else f"{len(statements)} statements"
-        raise InputError(message, remedy="Give one query, e.g. SELECT count(*) FROM corpus.")
+        raise InputError(message, remedy="Use one query, e.g. SELECT count(*) FROM corpus.")
 
 
 def copy_options(output: Path) -> str:

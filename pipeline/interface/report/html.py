@@ -42,7 +42,7 @@ def write_report(
     """
     dataset = open_published(corpus)
     if dataset.manifest is None or dataset.name != KEPT:
-        remedy = "Name the directory of the corpus next to them."
+        remedy = "Use the directory of the corpus next to them."
         raise InputError("these are rejected pairs", corpus, remedy=remedy)
     views, _ = neighbours(dataset, damaged=False)
     wrong_pairs = dataset.manifest.wrong_pairs

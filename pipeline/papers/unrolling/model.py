@@ -97,7 +97,7 @@ class DecoderModel:
         try:
             check_representation(self.parameters.network, representation)
         except ValueError as error:
-            raise InputError(str(error), remedy="Give context.") from error
+            raise InputError(str(error), remedy="Use context.") from error
         parameters = self.parameters.model_copy(update={"representation": representation})
         return DecoderModel(self.network, parameters, self.vocabulary, self.about)
 
@@ -227,7 +227,7 @@ def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     if len(shared) < vectors.dimension:
         raise InputError(
             f"{len(shared):,} words in common, fewer than the vectors' {vectors.dimension} dimensions",
-            remedy="Give vectors of the same language, lower-cased, with more words.",
+            remedy="Use vectors of the same language, lower-cased, with more words.",
         )
     table = network.words.detach().cpu().double().numpy()
     ids = vocabulary.ids_of([given[row] for row in shared])

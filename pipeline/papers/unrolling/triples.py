@@ -141,7 +141,7 @@ def _columns(file: SentenceFile) -> dict[str, int]:
         raise InputError(
             f"column {sentence} is the sentence's, and cannot name a document",
             file.path,
-            remedy="Name other columns with --document-columns.",
+            remedy="Pass other columns with --document-columns.",
         )
     return {_TEXT: sentence, **{f"document {number}": number for number in documents}}
 

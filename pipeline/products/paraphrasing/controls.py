@@ -139,7 +139,7 @@ class Controls:
                 if directory.is_dir()
                 else "no such model",
                 directory,
-                remedy="Give what the stage paraphraser made, e.g. models/paraphraser.",
+                remedy="Use the model that the stage paraphraser made, e.g. models/paraphraser.",
             )
         content = read_json(path)
         with describing(path):

@@ -112,7 +112,7 @@ class Paraphraser:
             )
         (tree,) = open_parser(parser).parse([sentence])
         if tree is None:
-            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Give a --template.")
+            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Pass a --template.")
         return tree
 
     def translator(

@@ -163,7 +163,7 @@ def fingerprint(name: str) -> str:
     path = directory if directory.exists() else Path(name.rpartition("@")[0])
     if not name or not path.exists() or path == Path():
         raise InputError(
-            "no such encoder", name, remedy=f"Give a model's directory, a vector file, or {general.NAME}."
+            "no such encoder", name, remedy=f"Use a model's directory, a vector file, or {general.NAME}."
         )
     found = sha256_directory(path) if path.is_dir() else sha256_file(path)
     return found if path == directory else f"{found}@{name.rpartition('@')[2]}"

@@ -194,7 +194,7 @@ class Placement:
         if name == "auto":
             return ("cuda" if sees_gpu() else "cpu"), 0
         if name not in ("cpu", "cuda") or (number and not number.isdecimal()):
-            raise InputError(f"no device is called '{self.device}'", remedy="Say auto, cpu, cuda or cuda:0.")
+            raise InputError(f"no device is called '{self.device}'", remedy="Use auto, cpu, cuda or cuda:0.")
         return name, int(number or 0)
 
 

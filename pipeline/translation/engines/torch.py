@@ -72,7 +72,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
             remedy=f"There are auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
         )
     if kind == "float16" and device.type == "cpu":
-        raise InputError("float16 is for GPUs", remedy="Say bfloat16 or float32.")
+        raise InputError("float16 is for GPUs", remedy="Use bfloat16 or float32.")
     return options.with_changes(compute_type=kind)
 
 

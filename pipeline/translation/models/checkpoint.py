@@ -114,7 +114,7 @@ def fairseq_languages(
                 f"it translates from {trained[0]} to {trained[1]}, not from {given[0] or trained[0]} to "
                 f"{given[1] or trained[1]}",
                 checkpoint,
-                remedy=f"Give these languages (--from {trained[0]} --to {trained[1]}; nmt.source_language, "
+                remedy=f"Pass these languages (--from {trained[0]} --to {trained[1]}; nmt.source_language, "
                 "nmt.target_language), or another checkpoint.",
             )
         return trained
@@ -128,7 +128,9 @@ def fairseq_languages(
         logger.warning("%s names no languages: used from %s to %s", checkpoint, source, target)
     if source is None or target is None:
         raise InputError(
-            "it does not say which languages it translates", checkpoint, remedy="Give them (--from, --to)."
+            "it does not say which languages it translates",
+            checkpoint,
+            remedy="Pass them with --from and --to.",
         )
     for language in (source, target):
         if language not in dictionaries:

@@ -54,7 +54,7 @@ def normalise_checkpoint(
             raise InputError(
                 f"it has no {side}.embed_tokens.weight",
                 path,
-                remedy="Give a fairseq transformer for translation.",
+                remedy="Use a fairseq transformer for translation.",
             )
         expected = len(types) + len(SPECIAL_TYPES)
         if embedding.shape[0] != expected:
@@ -62,7 +62,7 @@ def normalise_checkpoint(
                 f"the {side}'s embedding has {embedding.shape[0]} rows, but its dictionary has {expected} "
                 f"types ({len(SPECIAL_TYPES)} of them fairseq's own)",
                 path,
-                remedy="Give the dictionaries that the model was trained with.",
+                remedy="Use the dictionaries that the model was trained with.",
             )
     if isinstance(state["cfg"], dict):
         state["cfg"]["model"] = arguments

@@ -81,7 +81,7 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a checkpoint, or damaged: {reason}", path) from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise InputError("no model in this file", path, remedy="Give a checkpoint written by fairseq.")
+        raise InputError("no model in this file", path, remedy="Use a checkpoint written by fairseq.")
     return state
 
 

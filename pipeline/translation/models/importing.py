@@ -74,7 +74,7 @@ def download(text: str) -> tuple[Path, str]:
             raise
         raise InputError(
             f"cannot reach the Hub for {name}: {first_line(error)}",
-            remedy="Give the path of a directory, or set HF_ENDPOINT to a mirror.",
+            remedy="Use the path of a directory, or set HF_ENDPOINT to a mirror.",
         ) from error
     if not paths:
         raise InputError(f"the hub's {name} has no files of a translation model")
@@ -218,7 +218,7 @@ def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
     values = read_json(configuration) if configuration.is_file() else {}
     if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
         raise InputError(
-            "its decoder begins with a language token", path, remedy="Give it with --target-prefix."
+            "its decoder begins with a language token", path, remedy="Pass it with --target-prefix."
         )
 
 

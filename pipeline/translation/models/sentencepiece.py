@@ -166,5 +166,5 @@ def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
             f"{name} is not of this vocabulary: {found} of {len(words)} types are among "
             f"its {len(pieces)} pieces",
             path,
-            remedy=f"Give {name} that the translation model was trained with.",
+            remedy=f"Use {name} that the translation model was trained with.",
         )

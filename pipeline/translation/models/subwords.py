@@ -256,7 +256,7 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
     if len(found) > 1:
         raise InputError(
             f"the model has several tokens for the language {language!r}: {', '.join(found)}",
-            remedy="Give one of them as the language.",
+            remedy="Use one of them as the language.",
         )
     return found[0] if found else None
 

@@ -265,7 +265,7 @@ def calibrated(
         parameters.check,
         parameters.maximum_loss,
         model=choice.model,
-        remedy="Say translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
+        remedy="Set translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
         "or translate.quantisation.check: fallback.",
     )
     options = choice.options.with_changes(compute_type=chosen)
@@ -418,7 +418,7 @@ def loss_on_bitext(
     if options.compute_type not in QUANTISED:
         raise InputError(
             f"{options.compute_type} does not round weights to integers, nothing is lost",
-            remedy="Say int8, int16, int8_float32, ...",
+            remedy="Use int8, int16, int8_float32, ...",
         )
     sources, references = bitext_sample(bitext, columns, sentences)
     if not sources:

@@ -113,14 +113,15 @@ def _resolved(
     devices = devices_of(resources, engine)
     if len({device.startswith("cuda") for device in devices}) > 1:
         raise InputError(
-            f"devices are {', '.join(devices)}", remedy="Name GPUs or the CPU in resources.devices, not both."
+            f"devices are {', '.join(devices)}",
+            remedy="Set resources.devices to GPUs or to the CPU, not to both.",
         )
     if resources.scheduler is None:
         found = {device: module.resolve(options, Placement(device)) for device in devices}
         if len(set(found.values())) > 1:
             kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
             raise InputError(
-                f"what is fastest differs: {kinds}", remedy="Name one of them in translate.compute_type."
+                f"what is fastest differs: {kinds}", remedy="Set translate.compute_type to one of them."
             )
         return found[devices[0]]
     # Workers of a cluster may have devices that this machine lacks: they check for themselves.
@@ -131,7 +132,7 @@ def _resolved(
     except InputError as error:
         raise InputError(
             f"compute type auto is chosen on this machine, and {error.message}",
-            remedy="Name the type that the workers are to use in translate.compute_type.",
+            remedy="Set translate.compute_type to the type that the workers should use.",
         ) from error
 
 
@@ -233,7 +234,7 @@ def device_of_worker(workplace: Workplace) -> str:
     if len(workplace.devices) > 1 and not is_numbered():
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",
-            remedy="Give each worker one device in CUDA_VISIBLE_DEVICES, and say resources.devices: [cuda].",
+            remedy="Start each worker with one device in CUDA_VISIBLE_DEVICES; set resources.devices: [cuda].",
         )
     return workplace.devices[worker_number() % len(workplace.devices)]
 

@@ -70,7 +70,7 @@ def train_model(
         raise InputError(
             f"none of {prepared.pairs:,} pairs is held out for validation",
             bitext.path,
-            remedy="Give more pairs, of which at most a tenth is held out, or raise nmt.validation.held_out.",
+            remedy="Use more pairs (at most a tenth of them is held out), or raise nmt.validation.held_out.",
         )
     settings = trainer_settings(directory, parameters, prepared, resources)
     write_json(directory / "settings.json", settings)

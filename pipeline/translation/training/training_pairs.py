@@ -24,7 +24,7 @@ def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]
         raise InputError(
             f"these shards have no column '{parameters.target}' to train on",
             bitext.path,
-            remedy="Give nmt.bitext what the stage translate made (data/translated) of the teacher.",
+            remedy="Set nmt.bitext to the data/translated that the teacher made.",
         )
     optional = ("rejected", "held_out", *(("failed", "rank", *_FAULTS) if distilled else ()))
     texts = dict.fromkeys(("source_text", "reference", parameters.target))

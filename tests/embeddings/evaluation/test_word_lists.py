@@ -90,7 +90,7 @@ def test_every_form_of_a_table_gives_the_same_list(
 def test_what_is_ambiguous_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_similarity_list(write(tmp_path / "list.csv", text))
-    assert "Name the columns in a first line" in str(caught.value)
+    assert "Name the columns in the first line" in str(caught.value)
 
 
 def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class TestGoingOn:
             open_evaluation(tmp_path / "other" / "corpus", database, None, None, None)
 
     def test_with_nothing(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="Name a corpus"):
+        with pytest.raises(InputError, match="Use a corpus"):
             open_evaluation(None, tmp_path / "annotations.sqlite", None, None, None)
 
 

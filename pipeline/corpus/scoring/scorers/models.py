@@ -168,7 +168,7 @@ def check_directory(directory: Path, kind: Kind) -> None:
     the file in it that every such model has."""
     what, file = _KINDS[kind]
     if not (directory / file).is_file():
-        remedy = f"Give a directory written by {kind}.save()."
+        remedy = f"Use a directory written by {kind}.save()."
         raise InputError(f"no {what} here (no {file})", directory, remedy=remedy)
 
 
@@ -214,7 +214,7 @@ class CrossEncoderScore(Scorer):
             raise InputError(
                 f"a cross-encoder with the outputs {', '.join(labels)}",
                 directory,
-                remedy=f"Give one with a single output, or with one named {_ENTAILMENT}.",
+                remedy=f"Use one with a single output, or with one named {_ENTAILMENT}.",
             )
         self._entailment = labels.get(_ENTAILMENT) if len(labels) > 1 else None
         self._batch_size = batch_size

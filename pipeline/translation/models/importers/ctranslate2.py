@@ -145,7 +145,7 @@ def check_embeddings(folder: Path, path: Path) -> None:
             raise InputError(
                 f"the {name}'s embedding has {rows} rows, but the {side} vocabulary {len(types)} types",
                 path,
-                remedy="Give the vocabulary that the model was converted with.",
+                remedy="Use the vocabulary that the model was converted with.",
             )
 
 
