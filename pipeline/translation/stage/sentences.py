@@ -234,7 +234,7 @@ def device_of_worker(workplace: Workplace) -> str:
     if len(workplace.devices) > 1 and not is_numbered():
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",
-            remedy="Start each worker with one device in CUDA_VISIBLE_DEVICES; set resources.devices: [cuda].",
+            remedy="Give each worker one device in CUDA_VISIBLE_DEVICES, and set resources.devices: [cuda].",
         )
     return workplace.devices[worker_number() % len(workplace.devices)]
 
