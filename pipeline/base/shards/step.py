@@ -118,7 +118,7 @@ def run_step(
         found = list(map(work.find, keys))
         reused = sum(record is not None for record in found)
         if reused:
-            logger.info("%d of %d shards are there from an earlier run", reused, len(keys))
+            logger.info("%d of %d shards exist from an earlier run", reused, len(keys))
         failures: list[str] = []
         done = _make_missing(step, view, keys, found, work, resources, workers, failures)
         check_interrupt()

@@ -203,7 +203,9 @@ def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
     """
     for output in outputs:
         if output.is_file() and not output.is_symlink():
-            raise InputError(f"{output}: a file where a directory is to be written; move it elsewhere first")
+            raise InputError(
+                f"{output}: is a file, but a directory must be written there. Move the file first"
+            )
     temporaries = []
     try:
         for output in outputs:

@@ -58,7 +58,7 @@ class SmoothInverseFrequency:
 
     def __post_init__(self) -> None:
         if not 0 < self.a < np.inf:
-            raise InputError(f"a is {self.a}; it has to be greater than 0")
+            raise InputError(f"a is {self.a}; it must be greater than 0")
 
     def weights(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
         """0 to 1."""

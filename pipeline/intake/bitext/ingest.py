@@ -168,7 +168,7 @@ def _join_files(
         numbers = read_row_numbers(source.drop_rows)
         if numbers.size and numbers[-1] >= total:
             raise InputError(
-                f"row {numbers[-1]} is to be dropped, the source {source.name!r} has rows 0 to {total - 1}",
+                f"row {numbers[-1]} should be dropped, but source {source.name!r} has rows 0 to {total - 1}",
                 source.drop_rows,
             )
         dropped[numbers] = True

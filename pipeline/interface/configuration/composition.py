@@ -98,7 +98,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         # Without the first line, what a group's file says lands in a section that is called as the group.
         if group in content and group not in Parameters.model_fields:
             file = next((file for file in chosen if file.parent.name == group), configs / group)
-            raise InputError("it names no section", file, 1, f"Its first line has to be '{_GLOBAL}'.")
+            raise InputError("it names no section", file, 1, f"Its first line must be '{_GLOBAL}'.")
     check_parameters(content, _place(configs, chosen))
     return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
 

@@ -87,11 +87,11 @@ class Parameters(Section):
         if twice:
             raise ValueError(f"source name {twice[0]!r} is used twice; ingest and pivots share their names")
         if self.ingest.kind != "bitext":
-            raise ValueError("ingest.kind: with pivots it has to be bitext")
+            raise ValueError("ingest.kind: with pivots it must be bitext")
         for name, one in self.pivots.items():
             key = f"pivots.{name}."
             if one.ingest.kind != "bitext":
-                raise ValueError(f"{key}ingest.kind: it has to be bitext")
+                raise ValueError(f"{key}ingest.kind: it must be bitext")
             if one.nmt is None and (self.nmt.model not in ("train", "none") or self.nmt.bitext is not None):
                 raise ValueError(f"{key}nmt: missing: section nmt names a model or bitext of {language!r}")
             if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:

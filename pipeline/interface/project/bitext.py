@@ -204,7 +204,7 @@ def look_at_table(path: Path) -> Bitext:
                 "in a second column, and a corpus of paraphrases a second English column."
             )
         raise InputError(
-            "of its columns with text one has to be English and one of another language, or two English: "
+            "of its columns with text one must be English and one of another language, or two English: "
             f"{seen}",
             path,
             remedy=remedy,

@@ -104,7 +104,7 @@ def test_a_failed_replacement_leaves_the_old_directory(tmp_path: Path) -> None:
 
 def test_a_file_of_the_user_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("years of work")
-    refused = pytest.raises(InputError, match="thesis: a file where a directory is to be written")
+    refused = pytest.raises(InputError, match="thesis: is a file, but a directory must be written there")
     with refused, replaced_directories(tmp_path / "other", tmp_path / "thesis"):
         pass
     (tmp_path / "target").mkdir()

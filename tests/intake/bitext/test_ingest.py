@@ -187,7 +187,7 @@ def test_a_header_alone_is_an_error(tmp_path: Path) -> None:
 
 def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
     rows = write(tmp_path / "rows", "2\n")
-    with pytest.raises(InputError, match=r"rows: row 2 is to be dropped, the source 'a' has rows 0 to 1"):
+    with pytest.raises(InputError, match=r"rows: row 2 should be dropped, but source 'a' has rows 0 to 1"):
         run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\nc\td\n"), drop_rows=str(rows)))
 
 

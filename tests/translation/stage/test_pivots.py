@@ -234,7 +234,7 @@ def test_killed_in_the_second_pivot_its_finished_tasks_are_reused(finished: Path
     [
         ({"cs": {}}, {}, "pivots.cs: nmt.source_language is 'cs', too"),
         ({"de": {"sources": "sample"}}, {}, "source name 'sample' is used twice"),
-        ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: it has to be bitext"),
+        ({"de": {"kind": "paraphrases"}}, {}, "pivots.de.ingest.kind: it must be bitext"),
         ({"de": {}}, {"model": "models/opus"}, "pivots.de.nmt: missing"),
         ({"de": {"nmt": {"target_language": "fr"}}}, {}, "pivots.de.nmt.target_language: it is 'en'"),
         ({"de": {"nmt": {"modle": "x"}}}, {}, "pivots.de.nmt.modle: there is no such parameter"),

@@ -170,7 +170,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the field {twice[:40]!r} is there twice")
+        raise ValueError(f"the field {twice[:40]!r} occurs twice")
     return found
 
 

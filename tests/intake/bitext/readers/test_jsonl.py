@@ -66,8 +66,8 @@ def test_null_and_blank_line_are_blank_text(tmp_path: Path) -> None:
         ('{"cs": "a", "en": ' + "9" * 5000 + "}", ""),
         ('{"cs": "\\ud800", "en": "b"}', "lone surrogate"),
         ('{"cs": "a", "en": "b"} x', "Extra data"),
-        ('{"cs": "a", "en": "b", "cs": "a"}', "the field 'cs' is there twice"),
-        ('{"cs": "a", "en": "b", "other": {"x": 1, "x": 2}}', "the field 'x' is there twice"),
+        ('{"cs": "a", "en": "b", "cs": "a"}', "the field 'cs' occurs twice"),
+        ('{"cs": "a", "en": "b", "other": {"x": 1, "x": 2}}', "the field 'x' occurs twice"),
     ],
 )
 def test_malformed(tmp_path: Path, line: str, problem: str) -> None:
