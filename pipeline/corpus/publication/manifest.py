@@ -54,11 +54,10 @@ class Manifest:
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that the corpus went through.
     licences: licence of each source, as configured.
-    publication: the same in the manifests of the kept and the rejected pairs of one run, and only there;
-        empty in older corpora.
-    verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty in older corpora.
-    wrong_pairs: the file of wrong pairs; None where there is none, as next to the rejected pairs.
-    group_score: see ``publish.group_score``; None without groups, and in older corpora.
+    publication: the same in the manifests of the kept and the rejected pairs of one run, and only there.
+    verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty without mismatched pairs.
+    wrong_pairs: the file of mismatched pairs, or None, as for the rejected pairs.
+    group_score: see ``publish.group_score``; None without groups.
     """
 
     content: str

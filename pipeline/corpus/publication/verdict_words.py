@@ -33,7 +33,7 @@ class VerdictWords:
 
 
 def verdict_words(manifest: Manifest) -> VerdictWords:
-    """The verdict on a corpus in words; no sentences for a corpus of an earlier version."""
+    """The verdict on a corpus in words; no sentences without mismatched pairs."""
     return words_of(
         manifest.verdict,
         selection_of(manifest.steps) or SelectParameters(),

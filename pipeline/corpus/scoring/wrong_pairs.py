@@ -172,8 +172,7 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
         reference_there[there["place"].to_numpy()] = True
         texts = some["translation"].combine_chunks()
         translation_there |= pc.is_in(wrong_pairs["translation"], value_set=texts).to_numpy()
-    if RULE in wrong_pairs.column_names:  # what a rule made belongs to the row itself
-        translation_there |= pc.is_valid(wrong_pairs[RULE]).to_numpy()
+    translation_there |= pc.is_valid(wrong_pairs[RULE]).to_numpy()  # a rule changed the row's own translation
     shown = pa.array(reference_there & translation_there)
     for name in TEXT_COLUMNS:
         texts = pc.if_else(shown, wrong_pairs[name], None)
@@ -359,14 +358,10 @@ def changed_rows(rows: pa.Table) -> Changed:
 
 
 def other_rows(wrong_pairs: pa.Table) -> pa.Table:
-    """The wrong pairs that have another row's translation."""
-    if RULE not in wrong_pairs.column_names:
-        return wrong_pairs
+    """Return the wrong pairs that have another row's translation."""
     return wrong_pairs.filter(pc.is_null(wrong_pairs[RULE]))
 
 
 def changed_meanings(wrong_pairs: pa.Table) -> pa.Table:
-    """The wrong pairs that were made by rule; none in files of earlier versions."""
-    if RULE not in wrong_pairs.column_names:
-        return wrong_pairs.slice(0, 0)
+    """Return the wrong pairs that were made by rule."""
     return wrong_pairs.filter(pc.is_valid(wrong_pairs[RULE]))

@@ -93,7 +93,7 @@ def _remedy(column: str, present: Sequence[str]) -> str:
     if column in _MADE_BY:
         return f"Turn on {_MADE_BY[column]}."
     if column in COLUMNS:
-        return "An earlier version made this corpus: run 'dvc repro', which adds it."
+        return "Run 'dvc repro score', which adds it."
     return f"It has {', '.join(present)}."
 
 

@@ -40,6 +40,7 @@ def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
         "reference": pa.array(["a"] * len(names), pa.string()),
         "translation": pa.array(["b"] * len(names), pa.string()),
         "weight": pa.array(np.ones(len(names))),
+        "rule": pa.nulls(len(names), pa.string()),
         "right_paraphrase_score": pa.array(right),
         "paraphrase_score": pa.array(wrong),
     }
@@ -211,7 +212,7 @@ def test_damage_of_the_wrong_pairs_is_found(tmp_path: Path) -> None:
     assert [problem.message for problem in verify(corpus).problems] == ["missing"]
 
 
-def test_a_corpus_of_an_earlier_version_has_no_verdict(tmp_path: Path) -> None:
+def test_a_corpus_without_mismatched_pairs_has_no_verdict(tmp_path: Path) -> None:
     from paraforge.base.files import hash_json
 
     published(tmp_path, drawn(50, {"news": 0.6}), NUMBER)

@@ -43,6 +43,7 @@ def wrong_pairs(rows: list[Row]) -> pa.Table:
             "right_cosine": pa.array(right, pa.float32()),
             "cosine": pa.array(wrong, pa.float32()),
             "weight": pa.array(map(float, weights), pa.float64()),
+            "rule": pa.nulls(len(rows), pa.string()),
         }
     )
 

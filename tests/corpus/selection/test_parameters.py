@@ -183,7 +183,8 @@ def test_without_a_foreign_side_no_similarity_is_asked_for() -> None:
         if null:
             nothing = pa.nulls(1000, pa.float32())
             columns |= {"source_similarity": nothing, "right_source_similarity": nothing}
-        settled = settle(PARAMETERS, pa.table({**columns, "weight": [1.0] * 1000}))
+        columns |= {"weight": pa.array([1.0] * 1000), "rule": pa.nulls(1000, pa.string())}
+        settled = settle(PARAMETERS, pa.table(columns))
         assert {one.reason for one in settled.filters} == expected
 
 

@@ -272,6 +272,7 @@ class TestOddCorpora:
                 "right_paraphrase_score": pa.array([0.9] * 4, pa.float32()),
                 "reference_tokens": pa.array([4] * 4, pa.int32()),
                 "weight": [1.0, 2.0, 1.0, 1.0],
+                "rule": pa.nulls(4, pa.string()),
             }
         )
         store_wrong_pairs(wrong, tmp_path / "corpus")
