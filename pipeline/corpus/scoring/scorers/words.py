@@ -179,9 +179,11 @@ class OfCorpus:
         vocabulary number of each."""
         key = (OfCorpus, id(self._counts), id(self._general))
         if key not in pairs.once:
-            pairs.once[key] = pairs.unknown_words(self.knows(pairs.vocabulary))
-        found: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] = pairs.once[key]
-        return found
+            # With what it was worked out by, so that nothing else can get its place in memory.
+            found = pairs.unknown_words(self.knows(pairs.vocabulary))
+            pairs.once[key] = found, self._counts, self._general
+        rows, words = pairs.once[key][0]
+        return rows, words
 
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
         """Whether the references or the general scorer have each of the words, a pyarrow string array."""
