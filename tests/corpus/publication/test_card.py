@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +16,7 @@ from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
 
-def split(text: str) -> tuple[dict[str, object], str]:
+def split(text: str) -> tuple[dict[str, Any], str]:
     _, metadata, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
     return yaml.safe_load(metadata), body
 

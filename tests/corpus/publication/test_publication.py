@@ -163,9 +163,9 @@ def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_lost_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.corpus.publication import publication
+    from paraforge.corpus.publication import publication, statistics
 
-    lossy = publication.describe
+    lossy = statistics.describe
     monkeypatch.setattr(publication, "describe", lambda rows, examples: lossy(rows.slice(1), examples))
     with pytest.raises(IncompleteError, match="rows were read of"):
         publish_pairs(tmp_path)

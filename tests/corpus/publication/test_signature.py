@@ -8,7 +8,7 @@ from paraforge.corpus.publication.signature import signature
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.versions import __version__
 
-STEPS = {
+STEPS: dict[str, dict[str, Any]] = {
     "translate": {
         "parameters": {"engine": "ctranslate2", "beam": 12, "nbest": 1},
         "fingerprints": {"model": "3fa9c1d2" + "0" * 56},

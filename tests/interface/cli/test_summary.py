@@ -48,6 +48,14 @@ def test_what_is_shown(project: Path) -> None:
     assert not any(line.endswith(" ") for line in text.splitlines())
 
 
+def test_lines_that_are_out_of_step_are_shown(project: Path) -> None:
+    stretch = {"first": 1001, "last": 2000, "similarity": -0.1, "usual": 0.4}
+    write_json(project / "metrics" / "score.json", {"out_of_step": {"news": [stretch]}})
+    text = " ".join(run_command("summary", project).stdout.split())
+    assert "see where news falls out of step, from line 1,001 on" in text
+    assert "WHERE source = 'news' AND line >= 1001" in text
+
+
 def test_a_terminal_gets_colours(project: Path) -> None:
     screen = io.StringIO()
     show(load_summary(project), Console(file=screen, force_terminal=True, width=80, color_system="standard"))
