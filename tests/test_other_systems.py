@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import paraforge
 from paraforge.base.files import read_json
 from paraforge.intake.sample_bitext import write_sample
 from tests.project import environment
@@ -54,7 +55,7 @@ def test_a_project_runs_without_what_only_linux_has(tmp_path: Path) -> None:
     seen = tmp_path / "seen.txt"
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    package = str(Path(__import__("paraforge").__file__).parent)
+    package = str(Path(str(paraforge.__file__)).parent)
     (hidden / "sitecustomize.py").write_text(HIDING.format(seen=str(seen), package=package))
     texts = [path.read_text(encoding="utf-8") for path in write_sample(tmp_path / "bitext", pairs=PAIRS)]
     (tmp_path / "pairs.tsv").write_text("".join(texts), encoding="utf-8")
