@@ -73,6 +73,7 @@ def test_a_project_runs_without_what_only_linux_has(tmp_path: Path) -> None:
     )  # fmt: skip
     run("dvc", "repro", "publish", cwd=project)
     counts = read_json(project / "data/corpus/_manifest.json")["counts"]
-    assert counts["rows_in"] == PAIRS and counts["kept"] > PAIRS / 2
+    assert counts["rows_in"] == PAIRS and counts["kept"] > 0
+    assert counts["kept"] + sum(counts["rejected"].values()) + sum(counts["failed"].values()) == PAIRS
     # The test hides something: the stages asked for it.
     assert "/proc/self/cgroup" in seen.read_text()
