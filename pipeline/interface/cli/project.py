@@ -105,7 +105,7 @@ def configure(
     overrides: list[str] = typer.Argument(
         None,
         metavar="GROUP=CHOICE|KEY=VALUE",
-        help="choices and values, e.g. corpus=tatoeba translate.beam=4",
+        help="choices and values, e.g. corpus=my translate.beam=4",
     ),
     configs: Path = typer.Option(
         None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
@@ -126,7 +126,7 @@ def configure(
 
     \b
     Examples:
-      paraforge configure corpus=tatoeba translation=small     another bitext, another model
+      paraforge configure corpus=my translation=small          another bitext, another model
       paraforge configure corpus=my select=quality             your own configs/corpus/my.yaml
       paraforge configure select=wieting2021                   another selection of the same corpus
       paraforge configure --reset                              back to the embedded sample

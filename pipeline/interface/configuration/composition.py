@@ -127,7 +127,7 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
     chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
     chosen |= {group: name for group, name in named.items() if group in chosen or (configs / group).is_dir()}
-    return [file for group, name in chosen.items() for file in files_of_choice(configs, group, name)]
+    return [file for group, name in chosen.items() if name for file in files_of_choice(configs, group, name)]
 
 
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:

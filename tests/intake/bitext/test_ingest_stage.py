@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 def run_stage(directory: Path, section: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     from paraforge.interface.configuration.composition import compose
 
-    content = yaml.safe_load(compose(ROOT / "configs", ["corpus=tatoeba", "translation=fake"]))
+    content = yaml.safe_load(compose(ROOT / "configs", ["translation=fake"]))
     content["ingest"] = section
     (directory / "params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     return run("python", "-m", "paraforge.stages.ingest", cwd=directory, expect=None)

@@ -109,10 +109,10 @@ def test_a_changed_group_is_no_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
     file.write_text(MY.replace("licence: other", "licence: cc-by-4.0"))
-    edit("  entries: 14", "  entries: 3")
+    edit("report: {}", "report: {entries: 3}")
     told = configure()
     assert "publish.licence: other -> cc-by-4.0" in told
-    assert "kept as edited: report.entries: 14 -> 3" in told
+    assert "kept as edited: report.entries: default -> 3" in told
 
 
 def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -176,10 +176,11 @@ def test_what_will_run(project: Path) -> None:
     )
     splits = configure("publish.splits={test: 10}", "select=sample")
     assert "will run publish, then the stages that depend on them: lexicon, embeddings@word" in splits
-    assert "will run select, then" in configure("publish.splits={}", "select=wieting2021")
+    # DVC compares what is written: an empty section is not the same as none.
+    assert "will run select, publish, then" in configure("publish.splits={}", "select=wieting2021")
     # Compared with what ran last, not with the file that was there.
-    assert "will run select, report, then" in configure("report.entries=2")
-    assert "will not rerun anything" in configure("select=sample", "report=default")
+    assert "will run select, publish, report, then" in configure("report.entries=2")
+    assert "will not rerun anything" in configure("--reset", "translate.beam=4")
     assert "will run embeddings@other, then" in configure(
         "embeddings.models.other.encoder.kind=lstm", "embeddings.names=[word,other]"
     )

@@ -93,7 +93,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Linked]:
     """A project of a bitext, its params.yaml, and its links."""
     root = tmp_path_factory.mktemp("begun")
     (root / "configs").symlink_to(ROOT / "configs")
-    first = linked(root, "corpus=tatoeba")
+    first = linked(root, "corpus=paranmt-tsv")
     return root, (root / "params.yaml").read_text(encoding="utf-8"), first
 
 
