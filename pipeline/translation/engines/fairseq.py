@@ -74,8 +74,17 @@ def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
     from fairseq import search
 
     if settings.method == "sampling":
+        import torch
+
+        class Sampling(search.Sampling):  # type: ignore[misc]  # fairseq has no types
+            """Draws also where a low temperature leaves all probability to tokens that may not follow."""
+
+            def step(self, step: int, lprobs: Any, *others: Any) -> Any:
+                lost = lprobs.exp().sum(-1, keepdim=True) == 0
+                return super().step(step, torch.where(lost, lprobs.log_softmax(-1), lprobs), *others)
+
         top_p = settings.top_p if settings.top_p < 1 else -1.0
-        return search.Sampling(dictionary, settings.top_k or -1, top_p)
+        return Sampling(dictionary, settings.top_k or -1, top_p)
     if settings.groups > 1:
         return search.DiverseBeamSearch(dictionary, settings.groups, settings.diversity)
     return None
