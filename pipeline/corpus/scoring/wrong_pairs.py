@@ -29,7 +29,6 @@ from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, 
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import scorer_types
-from paraforge.corpus.scoring.meaning.made_pairs import changed
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
 """An Arrow file: readers of a directory of Parquet files, some of which pass over no name, leave it alone."""
@@ -345,6 +344,8 @@ class Changed:
 
 def changed_rows(rows: pa.Table) -> Changed:
     """Change the meaning of drawn rows, of ``translation`` and ``key``, where a rule applies."""
+    from paraforge.corpus.scoring.meaning.made_pairs import changed  # here, as it loads numba
+
     keys = rows["key"].to_numpy()
     order = np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED])
     texts = rows["translation"].take(pa.array(order)).to_pylist()
