@@ -121,7 +121,7 @@ def test_few_pairs_are_said_to_be_few(tmp_path: Path) -> None:
 def test_no_wrong_pairs(tmp_path: Path, wrong: pa.Table | None, words: str) -> None:
     manifest = published(tmp_path, wrong, NUMBER)
     assert words in told(manifest) and separations(manifest) == []
-    with pytest.raises(ConfigurationError, match=r"select\.filters\.paraphrase_score: .*give a number"):
+    with pytest.raises(ConfigurationError, match=r"select\.filters\.paraphrase_score: .*set a number"):
         published(tmp_path / "share", wrong, SHARE)
 
 

@@ -131,9 +131,7 @@ def test_the_papers_choice() -> None:
     assert sample.size == 5_000_000
 
 
-def test_shipped_publication() -> None:
-    content = yaml.safe_load((CONFIGS / "publish" / "default.yaml").read_text(encoding="utf-8"))
-    PublishParameters.model_validate(content["publish"])
+def test_a_license_is_not_blank() -> None:
     with pytest.raises(ValidationError, match="no licence is given for tatoeba"):
         PublishParameters.model_validate({"licences": {"tatoeba": " "}})
 

@@ -1,7 +1,6 @@
 """Training from pairs to the model's directory: what goes in, what comes out, and what a kill costs."""
 
 import logging
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.resources import Resources
@@ -23,7 +21,7 @@ from paraforge.embeddings.trainer.train_model import EmbeddingsReport, train_mod
 from paraforge.interface.cli.settings import score_lines
 from tests.corpus.selection.published import publish_pairs
 from tests.embeddings.trainer.training import sentence_pairs, write_pairs, write_sts
-from tests.project import ROOT, digests
+from tests.project import digests
 
 SETTINGS = {"training": {"epochs": 3, "batch_size": 20, "mega_batch": 2}}
 
@@ -88,15 +86,6 @@ def test_pairs_that_choose_and_judge_are_counted(tmp_path: Path, caplog: pytest.
     about = SentenceModel.open(tmp_path / "model").about
     card = model_card("m", model_parameters().encoder, 8, {}, about, "", None)
     assert "5 of the 10 pairs of 2012.half chose the epoch." in card
-
-
-def test_the_composed_choice_of_sets_shares_no_pair_between_roles() -> None:
-    if "PARAFORGE_DATA" not in os.environ:
-        pytest.skip("PARAFORGE_DATA names no directory")
-    section = yaml.safe_load((ROOT / "configs/embeddings/sts.yaml").read_text(encoding="utf-8"))["embeddings"]
-    data = TrainingData(development=section["development"], test_sets=section["test_sets"])
-    assert data.evaluated_sets and data.development_sets
-    assert not data.development_pairs
 
 
 def test_a_place_that_cannot_be_written_is_found_out_before_training(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_mistakes_on_the_command_line(
         ("mine.tsv", "pipe", r"pipe: not a regular file"),
         ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
         ("mine.tsv", "empty.tsv", r"empty\.tsv: "),
-        ("# @package _global_\n", "", r"my\.yaml:1: .*first line has to be '# @package _global_'"),
+        ("# @package _global_\n", "", r"my\.yaml:1: .*first line must be '# @package _global_'"),
         ("kind: bitext", "kind: [", r"my\.yaml:\d+: not YAML"),
         ("  - name", "\t- name", r"my\.yaml:5: not YAML"),
         ("    format", "    columns: 1\n    format", r"my\.yaml:9: not YAML: .*duplicate key"),

@@ -37,7 +37,7 @@ def test_a_sound_file(project: Path) -> None:
         ("engine: ctranslate2", "engin: ctranslate2", "did you mean 'engine'?"),
         ("  dimension: 300", "  dimension: 0", "encoder.dimension: 0: should be greater than or equal to 1"),
         ("\nselect:", "\nselct:", "selct: there is no such parameter; did you mean 'select'?"),
-        ("in_process_rows: 20000", "in_process_rows: 1\n  in_process_rows: 2", "duplicate key"),
+        ("engine: ctranslate2", "engine: ctranslate2\n  engine: fake", "duplicate key"),
         ("\nselect:", "\nselect", "not YAML"),
     ],
 )

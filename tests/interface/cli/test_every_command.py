@@ -118,7 +118,7 @@ def test_one_thing_is_not_called_many() -> None:
 def test_the_overview_has_every_command_in_a_section() -> None:
     shown = run_command("--help").stdout
     titles = re.findall(r"^(\w+):$", shown, re.M)
-    assert titles == ["Options", "Project", "Corpus", "Translation", "Embeddings", "Lexicon"]
+    assert titles == ["Options", "Project", "Corpus", "Translation", "Embeddings", "Lexicon", "Documentation"]
     listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Project:")[2], re.M)
     assert listed == COMMANDS and len(set(listed)) == len(listed)
 
