@@ -89,6 +89,7 @@ def test_tf_idf_of_nothing() -> None:
     assert TfIdf([""]).similarity(["dog"], ["dog"]).tolist() == [0]
 
 
+@pytest.mark.full
 def test_yardsticks_on_real_sets(data_directory: Path) -> None:
     """Figures measured elsewhere on the same sets. Jaccard: to the digit. Trigrams: within 0.2, as the
     sentences that the document frequencies came from are not known."""

@@ -138,6 +138,7 @@ def test_scores_of_any_size() -> None:
         assert (wrong >= np.float32(minimum)).sum() == 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "share"), [(100, 0.05), (299, 0.01), (500, 0.01), (3_000, 0.01), (50, 0.5)]
 )

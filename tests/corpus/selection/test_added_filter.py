@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.corpus.selection.corpora import cut, random_pairs, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
 
@@ -78,6 +80,7 @@ def install(root: Path, module: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
 
 
+@pytest.mark.full
 def test_a_filter_of_another_package(tmp_path: Path) -> None:
     environment = install(tmp_path, MODULE)
     pairs = random_pairs(200, seed=2)

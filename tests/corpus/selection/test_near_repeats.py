@@ -67,12 +67,14 @@ def found_in(directory: Path, vectors: Any, scores: Any, cosine: float, block: i
     return near.find(partial(in_order, threads=workers)).tolist()
 
 
+@pytest.mark.full
 def test_all_in_one_bucket_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_vectors, "bands_for", lambda cosine, rows: (0, 1))
     vectors, scores = clustered(800)
     assert found_in(tmp_path / "near", vectors, scores, 0.9, 300) == expected(vectors, scores, 0.9)
 
 
+@pytest.mark.full
 def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, scores = clustered(2_000)
     found = found_in(tmp_path / "one", vectors, scores, 0.95, 700)
@@ -269,6 +271,7 @@ run({"filters": [FILTER]}, PAIRS, Path(sys.argv[1]), cut(600, 100))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("moment", ["rows", "bands", "kept", "shards"])
 def test_killed(tmp_path: Path, moment: str) -> None:
     run_program("python", "-c", KILLED, str(tmp_path / "killed"), moment, cwd=ROOT, expect=-9)

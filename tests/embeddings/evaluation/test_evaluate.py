@@ -76,6 +76,7 @@ def test_errors(place: Path) -> None:
         evaluate(str(place / "none"), open_model, sts=[place / "sts"])
 
 
+@pytest.mark.full
 def test_sentence_pairs_are_evaluated_without_torch(place: Path) -> None:
     """It takes seconds to import, and word vectors do not need it."""
     arguments = ["evaluate", str(place / "vectors"), "--sts", str(place / "sts")]

@@ -60,6 +60,7 @@ def test_processes_change_nothing(
     assert one.read_bytes() == two.read_bytes()
 
 
+@pytest.mark.full
 def test_a_line_that_is_no_text_ends_all_processes(
     model: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def word_model(path: Path, unit: Literal["word", "bare_word"] = "word") -> Sente
     return model
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["word", "bare_word"])
 def test_word_models_need_the_library_alone(tmp_path: Path, unit: Literal["word", "bare_word"]) -> None:
     library = pytest.importorskip("sentence_transformers")

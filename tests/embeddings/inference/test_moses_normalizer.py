@@ -66,6 +66,7 @@ def test_character_class() -> None:
     assert re.escape("") == character_class("")
 
 
+@pytest.mark.full
 def test_real_text(data_directory: Path) -> None:
     tokenizer = word_tokenizer(["?"], "?")
     lines = [

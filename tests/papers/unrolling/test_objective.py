@@ -96,6 +96,7 @@ def test_every_triple_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert [entry["triples"] for entry in state.history] == [len(store), 2 * len(store), 3 * len(store)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("encoder", "decoder"), [("gru", "gru"), ("bow", "bow")])
 def test_a_small_text_is_learned(tmp_path: Path, encoder: str, decoder: str) -> None:
     """A GRU decoder knows every word by heart; a bag of words cannot know their order, so that its loss ends
@@ -198,6 +199,7 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
         decoder_trainer(network, store, settings()).run()
 
 
+@pytest.mark.full
 def test_a_sample_of_all_words_trains_as_all_words_do(tmp_path: Path) -> None:
     """And of a few words it trains nearly as well."""
     encoder = "gru"

@@ -160,6 +160,7 @@ def test_what_cannot_be_prepared(root: Path, tmp_path: Path) -> None:
         prepare(tmp_path / "none", tmp_path, templates={})
 
 
+@pytest.mark.full
 def test_a_preparation_that_is_stopped_anywhere_ends_with_the_same_bytes(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def moses(text: str) -> str:
     return re.sub(r"(?<=\w)(?=')|(?<=\d)(?=%)", " ", text)
 
 
+@pytest.mark.full
 @given(spoken, spoken)
 def test_spaces_and_tokenisation_decide_nothing(one: list[str], other: list[str]) -> None:
     pair = (" ".join(one), " ".join(other))

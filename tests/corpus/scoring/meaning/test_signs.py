@@ -40,6 +40,7 @@ def test_a_text_and_itself_have_no_sign(found: list[str]) -> None:
         )
 
 
+@pytest.mark.full
 @given(st.lists(st.tuples(texts, texts), min_size=2, max_size=6))
 def test_a_pair_is_judged_by_itself(pairs: list[tuple[str, str]]) -> None:
     together = columns(*pairs)
