@@ -45,6 +45,8 @@ def last_of_each_kind(directory: Path) -> list[Path]:
 def test_one_damaged_input(finished: Path, tmp_path: Path, stage: str, name: str, damage: Damage) -> None:
     wanted = result(finished, stage)
     for number, original in enumerate(last_of_each_kind(finished / name)):
+        if original.name == "_README.md" and damage is truncate:
+            continue  # people edit a card: nothing says what its bytes were
         project = copy(finished, tmp_path / str(number), work=False)
         path = project / original.relative_to(finished)
         apply(damage, path)

@@ -3,7 +3,7 @@ drop them if wanted, while the pairs are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ class LeakageReport:
     """What was found so far.
 
     pairs: training pairs looked at. leaked: those with a sentence of any set or held-out split. dropped: how
-    many of these were left out. by_set: leaked pairs of each set or split. examples: the first few of each.
+    many of these were left out. by_set: leaked pairs of each set or split. examples: the first few of each
+    set; of held-out splits none.
     """
 
     pairs: int = 0
@@ -61,7 +62,8 @@ class LeakageReport:
         lines = [f"{self.leaked:,} of {self.pairs:,} training pairs ({share:.2f}%) have {what}: {fate}"]
         width = max(map(len, self.by_set))
         for name, count in self.by_set.items():
-            lines.append(f"  {name:{width}}  {count:>8,}  e.g. {self.examples[name][0].in_test}")
+            shown = f"  e.g. {self.examples[name][0].in_test}" if name in self.examples else ""
+            lines.append(f"  {name:{width}}  {count:>8,}{shown}")
         return lines
 
 
@@ -75,10 +77,13 @@ class LeakageFilter:
     Memory grows with the test sets alone.
     """
 
-    def __init__(self, test_sets: Mapping[str, Iterable[str]], drop: bool = True) -> None:
+    def __init__(
+        self, test_sets: Mapping[str, Iterable[str]], drop: bool = True, hidden: Collection[str] = ()
+    ) -> None:
         """test_sets: name -> test sentences, unchanged. drop: whether leaked pairs are left out, or only
-        reported."""
+        reported. hidden: names of sets whose sentences the report does not show."""
         self.drop = drop
+        self.hidden = frozenset(hidden)
         self.report = LeakageReport()
         self.sentences = SentenceSet(test_sets)
 
@@ -119,14 +124,15 @@ class LeakageFilter:
                 if side[row] >= 0
                 for name in self.sentences.sets_of(int(side[row]))
             }
+            shown = not self.hidden & in_sets.keys()
             for name in sorted(in_sets, key=order.__getitem__):
-                self._count(name, block, row, in_sets[name])
+                self.report.by_set[name] = self.report.by_set.get(name, 0) + 1
+                if shown:
+                    self._show(name, block, row, in_sets[name])
         return leaked
 
-    def _count(self, name: str, block: PairBlock, row: int, sentence: int) -> None:
-        report = self.report
-        report.by_set[name] = report.by_set.get(name, 0) + 1
-        examples = report.examples.setdefault(name, [])
+    def _show(self, name: str, block: PairBlock, row: int, sentence: int) -> None:
+        examples = self.report.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
             left, right = block.left[row].as_py(), block.right[row].as_py()
             examples.append(LeakedPair(left, right, self.sentences.sentences[sentence].as_py()))

@@ -104,7 +104,8 @@ class TrainingData:
         }
         for split in self._held_out:
             named[split.name] = _sentences(split)
-        return LeakageFilter(named, self.drop_leaked)
+        # The report goes into the model's directory, which is published: no held-out text in it.
+        return LeakageFilter(named, self.drop_leaked, hidden=[split.name for split in self._held_out])
 
     @cached_property
     def _held_out(self) -> list[Dataset]:

@@ -63,6 +63,17 @@ def test_blocks_that_become_empty_are_left_out_and_examples_are_few() -> None:
     assert len(leakage.report.examples["dev"]) == EXAMPLES
 
 
+def test_the_sentences_of_a_hidden_set_are_counted_and_not_shown() -> None:
+    leakage = LeakageFilter(SETS, hidden=["dev"])
+    list(leakage([block(PAIRS)]))
+    shown = LeakageFilter(SETS)
+    list(shown([block(PAIRS)]))
+    assert leakage.report.by_set == shown.report.by_set
+    # Each leaked pair has a sentence of the hidden set, the first two also one of another set.
+    assert leakage.report.examples == {}
+    assert not any("e.g." in line for line in leakage.report.lines())
+
+
 def test_nothing_to_look_for() -> None:
     leakage = LeakageFilter({})
     assert rows(leakage([block(PAIRS)])) == PAIRS

@@ -34,7 +34,7 @@ def test_good_input(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "ingested" / "shard-00000.parquet").is_file()
     metrics = json.loads((tmp_path / "metrics" / "ingest.json").read_text())
     assert (metrics["rows"], metrics["kept"], metrics["rejected"]) == (2, 1, {"duplicate": 1})
-    assert done.stderr.startswith("ingest: 1 of 2 pairs kept; 50.0 % duplicate; ")
+    assert "\ningest: 1 of 2 pairs kept; 50.0% duplicate; " in done.stderr
     assert "a: 2 rows, 1 kept, 1 duplicate" in (tmp_path / "logs" / "ingest.log").read_text()
 
 
