@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -60,10 +60,12 @@ class Blocks:
                 continue
             block = ((lines[known] - 1) // self.lines).astype(np.int64)
             units = np.rint(similarity[known].astype(np.float64) * _UNIT)
-            found = np.stack([np.bincount(block, units), np.bincount(block)])
-            before = self._sums.get(source, found[:, :0])
-            longest = max(found.shape[1], before.shape[1])
-            self._sums[source] = _longer(found, longest) + _longer(before, longest)
+            first, end = int(block.min()), int(block.max()) + 1
+            sums = self._sums.get(source, np.zeros((2, 0)))
+            if end > sums.shape[1]:
+                sums = self._sums[source] = np.pad(sums, ((0, 0), (0, end - sums.shape[1])))
+            # Only the blocks of these rows: a long source has many others.
+            sums[:, first:end] += np.bincount(block - first, units), np.bincount(block - first)
         while sum(one.shape[1] for one in self._sums.values()) > max(MOST_BLOCKS, len(self._sums)):
             self.lines *= 2
             for source, one in self._sums.items():
@@ -108,7 +110,3 @@ def warn_of(found: dict[str, list[Stretch]]) -> None:
             first.usual,
             f"{max(1, first.first - LINES):,}",
         )
-
-
-def _longer(sums: npt.NDArray[Any], blocks: int) -> npt.NDArray[np.float64]:
-    return np.pad(sums.astype(np.float64), ((0, 0), (0, blocks - sums.shape[1])))

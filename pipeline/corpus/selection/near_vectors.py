@@ -151,8 +151,7 @@ class NearVectors:
         what = "near repeats cannot be found"
         pairs = run_query(_IN_ORDER, {"near": ds.dataset(near)}, self.directory / "sorted", what)
         found = np.memmap(self.directory / "found", np.int64, "w+", shape=(self.rows,))
-        for first in range(0, self.rows, _BLOCK):
-            found[first : first + _BLOCK] = -1
+        found[:] = -1
         with pq.ParquetFile(pairs) as file:
             for batch in file.iter_batches():
                 check_interrupt()

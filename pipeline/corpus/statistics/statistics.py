@@ -41,6 +41,7 @@ _COUNTED_AT_ONCE = 50_000
 
 Decile = tuple[str, int]
 """Column of the ranking score, and the tenth from 1, the lowest."""
+_Described = tuple[Figures, pa.Table]
 
 
 @dataclass
@@ -94,38 +95,42 @@ def describe_corpus(
     references = Smallest(parameters.background.references)
     threads = threads_for(resources, pairs.view.total_rows)
 
-    def describe(index: int) -> tuple[pa.Table, dict[str, Figures], dict[Decile, Figures]]:
+    def describe(index: int) -> tuple[dict[str, _Described], pa.Table | None, dict[Decile, Figures]]:
+        """Of a shard: figures and rows to draw from by source, references to draw from, figures of tenths."""
         rows = pairs.read(index)
-        named = {source: figures_of(some) for source, some in by_source(rows).items()}
-        kept = ("source", "line", "rank", "reference", "paraphrase_score")
-        return rows.select([name for name in kept if name in rows.column_names]), named, _decile_figures(rows)
+        kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
+        named = {
+            source: (figures_of(some), _with_key(some, kept, parameters.seed))
+            for source, some in by_source(rows).items()
+        }
+        drawn = (
+            _with_key(rows, ["reference"], parameters.seed ^ BACKGROUND_SEED) if background is None else None
+        )
+        return named, drawn, _decile_figures(rows)
 
     with progress(total=pairs.view.total_rows, unit="rows", description="statistics") as bar:
-        for index, (rows, named, tenths) in enumerate(in_order(describe, len(pairs.view), threads)):
-            for source, one in named.items():
-                figures[source].add(one)
+        for index, (named, drawn, tenths) in enumerate(in_order(describe, len(pairs.view), threads)):
+            for source, (own, rows) in named.items():
+                figures[source].add(own)
+                samples[source].add(rows)
+            if drawn is not None:
+                references.add(drawn)
             for decile, one in tenths.items():
                 deciles[decile].add(one)
-            for source, some in by_source(_with_key(rows, parameters.seed)).items():
-                samples[source].add(some)
-            if background is None:
-                references.add(
-                    _with_key(rows, parameters.seed ^ BACKGROUND_SEED).select(["key", "reference"])
-                )
             bar.update(pairs.view.rows[index])
     if not figures:
         raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
     if background is None:
         background = _background_of(references.rows()["reference"])
-    drawn = {source: samples[source].rows() for source in sorted(samples)}
+    sampled = {source: samples[source].rows() for source in sorted(samples)}
     parses = None
     if parameters.parser is not None:
-        texts = [rows["reference"].combine_chunks() for rows in drawn.values()]
+        texts = [rows["reference"].combine_chunks() for rows in sampled.values()]
         parses = parse_sentences(texts, parameters.parser, resources)
     return Statistics(
         sources={
             source: {"pairs": figures[source].pairs, **_describe_sample(rows, background, parses)}
-            for source, rows in drawn.items()
+            for source, rows in sampled.items()
         },
         figures=dict(sorted(figures.items())),
         deciles=dict(deciles),
@@ -161,8 +166,8 @@ class _Pairs:
         return rows.filter(keep)
 
 
-def _with_key(rows: pa.Table, seed: int) -> pa.Table:
-    return rows.append_column("key", pa.array(sampling_keys(rows, seed)))
+def _with_key(rows: pa.Table, columns: Sequence[str], seed: int) -> pa.Table:
+    return rows.select(columns).append_column("key", pa.array(sampling_keys(rows, seed)))
 
 
 def _decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
