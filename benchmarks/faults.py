@@ -313,7 +313,7 @@ class Machine:
         shutil.rmtree(run, ignore_errors=True)
         fault_projects.copied(self.snapshot, run, stage, 1, True)
         for _ in range(2):  # the first compiles and imports
-            order = {
+            order: dict[str, object] | None = {
                 "project": str(run / HOSTS[0]),
                 "kind": "none",
                 "role": "main",
@@ -330,7 +330,7 @@ class Machine:
                 carry_out([command], None, self.place / "fired", random.Random())
                 if command.process.returncode != 0:
                     raise RuntimeError(f"{stage}, undisturbed: {command.said()[-3000:]}")
-                order = None  # type: ignore[assignment]  # the operations of the first host count
+                order = None  # the operations of the first host count
         found = Undisturbed(
             round(time.monotonic() - started, 3),
             json.loads(trace.read_text(encoding="utf-8")),

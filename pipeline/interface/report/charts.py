@@ -20,7 +20,7 @@ from paraforge.corpus.publication.manifest import KEPT, REJECTED
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.selection.filters.length import LENGTHS
-from paraforge.corpus.statistics.counts import Figures, figures_of
+from paraforge.corpus.statistics.counts import Figures, added, figures_of
 
 _SCORE = "paraphrase_score"
 _LONGEST = 60
@@ -41,22 +41,16 @@ class Bar:
 
 def count_pairs(views: dict[str, Dataset]) -> tuple[Figures, Figures]:
     """Count kept and rejected pairs in one pass. Raises InputError if a file is damaged."""
-    found = []
-    for name in (KEPT, REJECTED):
-        total = Figures()
-        if name in views:
-            files = views[name].files
-            columns = [column for column in AVERAGED if column in views[name].schema.names]
+    return _figures(views[KEPT]), _figures(views[REJECTED]) if REJECTED in views else Figures()
 
-            def figures(
-                index: int, files: Sequence[Path] = files, columns: Sequence[str] = columns
-            ) -> Figures:
-                return figures_of(read_parquet(files[index], columns))
 
-            for part in in_order(figures, len(files), available_cores()):
-                total.add(part)
-        found.append(total)
-    return found[0], found[1]
+def _figures(dataset: Dataset) -> Figures:
+    columns = [column for column in AVERAGED if column in dataset.schema.names]
+
+    def figures(index: int) -> Figures:
+        return figures_of(read_parquet(dataset.files[index], columns))
+
+    return added(in_order(figures, len(dataset.files), available_cores()))
 
 
 def bars_of(
