@@ -75,13 +75,14 @@ class ForbiddenCandidates:
         chosen = np.empty(sentences, dtype=np.int64)
         for first in range(0, sentences, STRIP):
             last = min(first + STRIP, sentences)
-            allowed = np.ones((last - first, sentences), dtype=bool)
-            row, column = self.of_rows(first, last)
-            allowed[row.numpy(), column.numpy()] = False
-            before = np.cumsum(allowed, axis=1, dtype=np.int32)
-            free = before[:, -1]
+            row, column = (part.numpy() for part in self.of_rows(first, last))
+            sizes = np.bincount(row, minlength=last - first)
+            free = sentences - sizes
             place = (numbers[first:last] * free).astype(np.int64)
-            chosen[first:last] = np.where(free > 0, (before > place[:, None]).argmax(1), -1)
+            # The n-th allowed column is n further by each forbidden one that is before it.
+            allowed_before = column - (np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes))
+            passed = np.bincount(row[allowed_before <= place[row]], minlength=last - first)
+            chosen[first:last] = np.where(free > 0, place + passed, -1)
         return chosen
 
 

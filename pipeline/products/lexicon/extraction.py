@@ -37,6 +37,10 @@ from paraforge.products.lexicon.encoding import CountedWords, read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 
+logger = logging.getLogger(__name__)
+
+STEP = "lexicon"
+
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
@@ -285,11 +289,6 @@ def write_words(vocabulary: CountedWords, entries: npt.NDArray[np.int64], path: 
         schema=WORDS_SCHEMA,
     )
     pq.write_table(table, path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
-
-
-logger = logging.getLogger(__name__)
-
-STEP = "lexicon"
 
 
 @dataclass(frozen=True)
