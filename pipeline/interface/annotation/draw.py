@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import Dataset, open_publication
 from paraforge.corpus.statistics.counts import BAND_EDGES, BANDS, Moments
-from paraforge.interface.query.database import fetch, open_database, rows_of
+from paraforge.interface.query.database import fetch, open_database, rows_at, rows_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -167,11 +167,9 @@ def _read(
     texts = {}
     for dataset in datasets:
         for path in dataset.files:
-            rows = [str(row) for _, file, row in places if file == str(path)]
+            rows = [row for _, file, row in places if file == str(path)]
             if rows:
-                relation = rows_of([path], "file_row_number = true")
-                sql = f"SELECT {_columns(dataset)}, file_row_number AS row FROM {relation} "
-                sql += f"WHERE file_row_number IN ({', '.join(rows)})"
+                sql = rows_at(path, rows, f"{_columns(dataset)}, file_row_number AS row")
                 for pair in fetch(connection, sql).to_pylist():
                     texts[str(path), pair.pop("row")] = pair
     return texts

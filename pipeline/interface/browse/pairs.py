@@ -33,6 +33,7 @@ from paraforge.interface.query.database import (
     identifier,
     literal,
     open_database,
+    rows_at,
     rows_of,
 )
 
@@ -245,10 +246,8 @@ class Pairs:
         found: dict[int, dict[str, Any]] = {}
         for place in np.unique(places).tolist():
             begin = int(self.ends[place])
-            numbers = ", ".join(str(row - begin) for row, at in zip(rows, places, strict=True) if at == place)
-            relation = rows_of([self.files[place][0]], "file_row_number = true")
-            sql = f"SELECT * FROM {relation} WHERE file_row_number IN ({numbers})"
-            table = fetch(self.connection.cursor(), sql)
+            numbers = [row - begin for row, at in zip(rows, places, strict=True) if at == place]
+            table = fetch(self.connection.cursor(), rows_at(self.files[place][0], numbers, "*"))
             found |= {begin + pair["file_row_number"]: pair for pair in table.to_pylist()}
         return [found[row] for row in rows]
 

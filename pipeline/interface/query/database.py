@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -107,6 +107,13 @@ def files_literal(files: Sequence[Path]) -> str:
 def rows_of(files: Sequence[Path], *options: str) -> str:
     """Give files, at least one, as a relation in SQL; options are those of DuckDB's ``read_parquet``."""
     return f"read_parquet({', '.join([files_literal(files), *options])})"
+
+
+def rows_at(path: Path, rows: Iterable[int], columns: str) -> str:
+    """Give the SQL that selects columns of single rows of a file; ``file_row_number`` can be among them."""
+    numbers = ", ".join(map(str, rows))
+    relation = rows_of([path], "file_row_number = true")
+    return f"SELECT {columns} FROM {relation} WHERE file_row_number IN ({numbers})"
 
 
 def identifier(name: str) -> str:

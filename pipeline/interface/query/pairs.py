@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import Dataset
-from paraforge.interface.query.database import fetch, identifier, literal, open_database, rows_of
+from paraforge.interface.query.database import fetch, identifier, open_database, rows_at, rows_of
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
 _ROUNDING = 1e-5
@@ -102,9 +102,7 @@ def sample_pairs(
         for place in found["places"] or []:
             drawn.setdefault(place["f"], []).append(place["r"])
         read = [
-            f"SELECT {wanted}, {number} AS __file, file_row_number AS __row "
-            f"FROM read_parquet({literal(str(path))}, file_row_number = true) "
-            f"WHERE file_row_number IN ({', '.join(map(str, drawn[str(path)]))})"
+            rows_at(path, drawn[str(path)], f"{wanted}, {number} AS __file, file_row_number AS __row")
             for number, path in enumerate(dataset.files)
             if str(path) in drawn
         ] or [f"SELECT {wanted}, 0 AS __file, 0 AS __row FROM {identifier(dataset.name)} LIMIT 0"]
