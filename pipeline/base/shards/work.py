@@ -74,12 +74,7 @@ class WorkDirectory:
 
     def made_with(self, key: str) -> dict[str, str]:
         """The versions of libraries that a shard's footer names; empty where it names none."""
-        try:
-            metadata = pq.read_metadata(self.file(key)).metadata or {}
-            found = json.loads(metadata.get(_LIBRARIES, b"{}"))
-            return {str(name): str(version) for name, version in found.items()}
-        except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
-            return {}
+        return libraries_of(self.file(key))
 
     def files(self, key: str) -> tuple[Path, ...]:
         """All files of a shard, in the order in which they appear."""
@@ -245,6 +240,17 @@ def _put_in_place(new: Path, output: Path) -> None:
         raise
     sync_directory(output.parent)
     remove(old)
+
+
+def libraries_of(path: Path) -> dict[str, str]:
+    """Read the versions of the libraries that made a file of :meth:`WorkDirectory.commit` from its footer;
+    empty where it names none."""
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+        found = json.loads(metadata.get(_LIBRARIES, b"{}"))
+        return {str(name): str(version) for name, version in found.items()}
+    except (OSError, pa.ArrowInvalid, ValueError, AttributeError):
+        return {}
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:

@@ -45,6 +45,7 @@ _BINS: Final = round(2 * _FARTHEST / _BIN) + 1
 _PRIOR_PAIRS: Final = 100
 _PRIOR_DEVIATION: Final = 0.2
 _LENGTHS: Final = b"paraforge.lengths"
+_LIBRARIES: Final = ("numba", "numpy", "sacremoses")  # bins of ratios, and every token
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns file of the counts, and the hash of what they were made of.
+    Returns file of the counts, and its SHA-256: scores depend on what was counted, and a new version of a
+    library may count otherwise.
 
     Raises:
         WorkLockedError: another process counts with this work directory.
@@ -143,7 +145,8 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     digests = [view.directories[0].records[shard].sha256 for shard in shards]
     key = shard_key({"step": STEP, "version": SCORE}, digests)
     with work.lock():
-        if work.find(key) is None:
+        record = work.find(key)
+        if record is None:
             rows = sum(view.rows[shard] for shard in shards)
             with progress(total=rows, unit="rows", description=STEP) as bar:
 
@@ -157,8 +160,8 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
                         bar.update(view.rows[shards[place]])
                         yield counts
 
-                work.commit(key, put_together(counted()).table(), installed(("numpy",)))
-    return work.file(key).resolve(), key
+                record = work.commit(key, put_together(counted()).table(), installed(_LIBRARIES))
+    return work.file(key).resolve(), record.sha256
 
 
 def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int]:

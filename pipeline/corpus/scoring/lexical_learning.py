@@ -133,7 +133,8 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns file of the table, empty where no row has a foreign side, and the hash of what it was made of.
+    Returns file of the table, empty where no row has a foreign side, and its SHA-256: scores depend on what
+    was learned, and a new version of a library may learn otherwise.
 
     Raises:
         WorkLockedError: another process learns with this work directory.
@@ -143,10 +144,11 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     work = WorkDirectory(STEP, resources.work)
     key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
     with work.lock():
-        if work.find(key) is None:
+        record = work.find(key)
+        if record is None:
             table = learn(drawn_rows(corpus_tables(view, resources))).table()
-            work.commit(key, table, installed(("numpy", "numba")))
-    return work.file(key).resolve(), key
+            record = work.commit(key, table, installed(("numba", "numpy", "sacremoses")))
+    return work.file(key).resolve(), record.sha256
 
 
 def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:

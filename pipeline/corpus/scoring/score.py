@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 from paraforge.base.errors import install_command
 from paraforge.base.files import sha256_directory
 from paraforge.base.shards.cluster import worker_number
+from paraforge.base.shards.libraries import merged
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardView, accompanied_by, aligned_with
-from paraforge.base.shards.work import replaced_directory
+from paraforge.base.shards.work import libraries_of, replaced_directory
 from paraforge.base.text.tokens import TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.columns import COLUMNS, schema_of
@@ -226,9 +227,9 @@ def score_steps(
     """The steps that score translated rows, see :func:`score`: that of all scores that cost little, and one
     for each column that a model gives, ``score-COLUMN``.
 
-    counted: the corpus' counts, and their fingerprint; see
-        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: its lexical table, and its
-        fingerprint; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
+    counted: file of the corpus' counts, and its SHA-256; see
+        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: file of its lexical
+        table, and its SHA-256; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
 
     Raises:
         InputError: the vectors or the sentence-transformers model are missing or damaged.
@@ -277,6 +278,7 @@ def score_steps(
             *("numba", "numpy", "sacremoses"),  # all sums, and every token
             *([language.PACKAGE] if identify else []),
         ),
+        inherited=merged(libraries_of(path) for path, _ in made.values()),
     )
     steps = [step]
     if words is None:

@@ -1,16 +1,19 @@
 """The score step: row-aligned, null where there is nothing to score, the same for any number of workers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.columns import COLUMNS, schema_of
+from paraforge.corpus.scoring import corpus_counts, lexical_learning
 from paraforge.corpus.scoring import score as score_module
 from paraforge.corpus.scoring.corpus_counts import CorpusCounts, count_shard, put_together
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
@@ -168,6 +171,34 @@ def test_what_the_result_depends_on(tmp_path: Path, vectors: Path) -> None:
 def test_the_libraries_that_tokenise_and_sum_are_recorded(vectors: Path) -> None:
     step = score_steps(WITHOUT_LANGUAGE, vectors, Resources(devices=["cpu"]))[0]
     assert {"numba", "numpy", "sacremoses"} <= {*step.libraries}
+
+
+@pytest.mark.parametrize("learner", [corpus_counts, lexical_learning])
+def test_what_another_version_of_a_library_learns_is_another_input_and_is_named(
+    tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch, learner: Any
+) -> None:
+    translated = write_translated(tmp_path / "translated", 25)
+
+    def scored(name: str) -> ShardDirectory:
+        resources = Resources(work=tmp_path / name, workers=1)
+        score(
+            ScoreParameters(identify_language=False),
+            translated,
+            vectors,
+            tmp_path / name / "scored",
+            resources,
+        )
+        return ShardDirectory(tmp_path / name / "scored")
+
+    here = scored("here")
+    with monkeypatch.context() as patch:
+        patch.setattr(learner, "installed", lambda names: {**installed(names), "numba": "0.0"})
+        elsewhere = scored("elsewhere")
+    again = scored("again")
+    fingerprints = [one.description["fingerprints"] for one in (here, again, elsewhere)]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+    assert "0.0" in elsewhere.description["libraries"]["numba"]
+    assert "0.0" not in here.description["libraries"]["numba"]
 
 
 def test_workers_share_the_gpus_out(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
