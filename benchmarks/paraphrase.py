@@ -167,9 +167,8 @@ def ways_of(
         "diverse, best of 4": ({}, {"search": "diverse", "nbest": 4}),
         "sampled": ({}, {"search": "sample"}),
     }
-    for control, edges in model.controls.edges.items():
-        names = ("low", "medium", "high") if len(edges) == 2 else tuple(map(str, range(1, len(edges) + 2)))
-        ways |= {f"{control} {bucket}": ({control: bucket}, {}) for bucket in names}
+    for control in model.controls.edges:
+        ways |= {f"{control} {name}": ({control: name}, {}) for name in model.controls.names(control)}
     if {"overlap", "similarity"} <= model.controls.edges.keys():
         ways["overlap low, similarity high"] = ({"overlap": "low", "similarity": "high"}, {})
     ways |= {

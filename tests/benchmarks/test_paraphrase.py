@@ -35,7 +35,7 @@ def test_what_is_measured_of_a_control() -> None:
     assert control_error(model, {}, SOURCES, outputs) is None
     # what is asked for alone, and in the order of the tags
     assert list(ways_of(model, 4))[3:] == [
-        *("overlap low", "overlap medium", "overlap high", "length 1", "length 2"),
+        *("overlap low", "overlap medium", "overlap high", "length low", "length high"),
     ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import typer
-from pydantic import BaseModel, Field
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.interrupts import graceful_interrupts
@@ -139,25 +138,6 @@ def _settings(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-class Wishes(BaseModel):
-    """What ``--set`` takes: what a paraphrase is to be like, and how it is searched for."""
-
-    model_config = {"extra": "forbid"}
-
-    similarity: str | float | None = Field(None, description="low, medium, high, a number from 1, or a value")
-    overlap: str | float | None = Field(None, description="share of words that both sides have; likewise")
-    length: str | float | None = Field(None, description="tokens of the paraphrase by those of the source")
-    template: str | None = Field(None, description="top two levels of its parse, e.g. (S (NP) (VP) (.))")
-    like: str | None = Field(None, description="a sentence whose template is used")
-    parser: str | None = Field(None, description="parser of `like`: link-grammar or stanza")
-    search: Literal["beam", "diverse", "sample"] = Field("beam", description="beam, diverse or sample")
-    beam: int = Field(8, ge=1, le=128, description="width of the beam, at least --nbest")
-    diversity: float = Field(1.0, ge=0, description="nats for a token of an earlier group (diverse)")
-    temperature: float = Field(1.0, ge=0.01, description="logits are divided by it (sample)")
-    top_k: int = Field(10, ge=0, description="most probable tokens to draw from; 0 is all (sample)")
-    seed: int = Field(1, description="random seed (sample)")
-
-
 def paraphrase(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
@@ -182,15 +162,12 @@ def paraphrase(
       paraforge paraphrase news.txt out.tsv --model models/paraphraser --set overlap=low --set search=diverse
       echo "A man rides a horse." | paraforge paraphrase - - --model models/paraphraser | cut -f4
     """
-    from paraforge.products.paraphrasing.paraphraser import Paraphraser
+    from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes
 
-    wishes = with_settings(Wishes, settings).model_dump()
-    of_sources = {name: wishes.pop(name) for name in ("similarity", "overlap", "length")}
-    of_sources = {name: None if value is None else str(value) for name, value in of_sources.items()}
-    of_sources |= {name: wishes.pop(name) for name in ("template", "like", "parser")}
+    wishes = with_settings(Wishes, settings, {"nbest": nbest})
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         opened = Paraphraser(model, device, threads)
-        return opened.translator(nbest=nbest, **wishes), opened.sources(sentences, **of_sources)
+        return opened.translator(wishes), opened.sources(sentences, wishes)
 
     translate_file(input_path, output_path, force, prepare, "paraphrase")

@@ -8,8 +8,10 @@ template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``, and the p
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,6 @@ CONTROLS_FILE = "controls.json"
 FORMAT = 1
 # In the order of the tags: the least and the greatest value that there can be.
 RANGES = {"similarity": (-1.0, 1.0), "overlap": (0.0, 1.0), "length": (0.0, float("inf"))}
-BUCKETED = tuple(RANGES)
 _OPEN, _CLOSE = "⟦", "⟧"
 _BRACKET = re.compile(r"\([^\s()]+|\)")
 _TAG = re.compile(f"{_OPEN}[^{_CLOSE}]*{_CLOSE}")
@@ -65,37 +66,31 @@ class Controls:
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The bucket of each value, from 0; -1 for NaN.
 
-        name: one of :data:`BUCKETED` that has edges. values: n.
+        name: one of :data:`RANGES` that has edges. values: n.
         """
         found = np.searchsorted(self.edges[name], values, side="right")
         return np.where(np.isnan(values), -1, found)
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """What the buckets of a control are called, the lowest first."""
+        return ("low", "medium", "high") if len(self.edges[name]) == 2 else ("low", "high")
+
     def bucket(self, name: str, asked: str) -> int:
-        """The bucket that a user means: ``low``, ``medium``, ``high``, its number from 1, or a value in it,
-        which has a decimal point and is in :data:`RANGES`.
+        """The bucket that a user means: by its name, or by a value in it, which is in :data:`RANGES`.
 
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """
         if name not in self.edges:
             raise ConfigurationError([f"--{name}: this model cannot be asked for it"])
-        count = len(self.edges[name]) + 1
-        middle = {"medium": count // 2} if count % 2 else {}
-        named = {"low": 0, **middle, "high": count - 1}
-        numbered = {str(number): number - 1 for number in range(1, count + 1)}
-        if asked in named or asked in numbered:
-            return {**named, **numbered}[asked]
-        least, most = RANGES[name]
-        try:
+        names, (least, most) = self.names(name), RANGES[name]
+        if asked in names:
+            return names.index(asked)
+        with suppress(ValueError):
             value = float(asked)
-        except ValueError:
-            value = np.nan
-        # A whole number is a bucket's.
-        if least <= value <= most and np.isfinite(value) and not asked.strip().lstrip("+-").isdecimal():
-            return int(self.buckets(name, np.array([value]))[0])
-        values = f"from {least} to {most}" if np.isfinite(most) else f"from {least}"
-        raise ConfigurationError(
-            [f"--{name} {asked!r}: there are {', '.join(named)}, 1 to {count}, and values {values}"]
-        )
+            if least <= value <= most and math.isfinite(value):
+                return int(self.buckets(name, np.array([value]))[0])
+        values = f"from {least} to {most}" if math.isfinite(most) else f"from {least}"
+        raise ConfigurationError([f"--{name} {asked!r}: use {', '.join(names)}, or a value {values}"])
 
     def known_template(self, text: str) -> str:
         """A template as :func:`~paraforge.base.parsing.brackets.template_of` writes it.
@@ -112,16 +107,12 @@ class Controls:
             return template
         if not self.templates:
             raise ConfigurationError(["this model was trained without templates"])
-        nearest = ", ".join(self.nearest_templates(template))
+        nearest = ", ".join(difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0))
         raise ConfigurationError([f"the model has not learnt the template {template}. Nearest: {nearest}"])
-
-    def nearest_templates(self, template: str) -> list[str]:
-        """Return the learnt templates that are most alike, the nearest first."""
-        return difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0)
 
     def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
         """The tags for buckets by name and for a template or a parse, which go in front of the text."""
-        tags = [_bucket_tag(name, wanted[name]) for name in BUCKETED if name in wanted]
+        tags = [_bucket_tag(name, wanted[name]) for name in RANGES if name in wanted]
         return "".join([*tags, tree_tags(tree) if tree else ""])
 
     def as_json(self) -> dict[str, Any]:
@@ -146,7 +137,7 @@ class Controls:
             check_format(content["format"], FORMAT, path)
             edges = {name: [float(edge) for edge in content["edges"][name]] for name in content["edges"]}
             templates = {str(name): int(count) for name, count in content["templates"].items()}
-            return cls(edges, templates, content["parser"], list(map(str, content.get("labels", []))))
+            return cls(edges, templates, content["parser"], list(map(str, content["labels"])))
 
 
 def plain(text: str) -> str:
@@ -164,16 +155,16 @@ def untagged(source: str) -> str:
     return _TAGGED.sub("", source)
 
 
-def bucket_edges(values: NDArray[np.float64], buckets: int) -> list[float]:
-    """Inner edges of buckets with equally many values in each; fewer of them where values are equal.
+def bucket_edges(values: NDArray[np.float64]) -> list[float]:
+    """Inner edges of three buckets with equally many values in each; fewer where values are equal.
 
-    values: n, NaN where there is none. buckets: how many are wanted.
+    values: n, NaN where there is none.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return []
     # Each edge is one of the values, so that no bucket is empty.
-    edges = np.unique(np.quantile(finite, np.arange(1, buckets) / buckets, method="higher"))
+    edges = np.unique(np.quantile(finite, np.arange(1, 3) / 3, method="higher"))
     # A value that is an edge is above it, so an edge at the smallest value would have nothing below it.
     return [float(edge) for edge in edges[edges > finite.min()]]
 

@@ -1,19 +1,24 @@
 """A trained paraphraser in use: what is asked, as tags, and the engine that searches for paraphrases."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.parsing.brackets import fill_template
 from paraforge.base.parsing.parser import open_parser, parser_names
+from paraforge.base.section import Section
 from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing.controls import (
-    BUCKETED,
     CONTROLS_FILE,
+    RANGES,
     Controls,
     tagged,
     tree_of_tags,
@@ -23,10 +28,7 @@ from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
 
-Search = Literal["beam", "diverse", "sample"]
 MAXIMUM_TOKENS = 256
-MOST_PARAPHRASES = 64
-WIDEST_BEAM = 128
 # Below a paraphraser whose sources have full parses: what makes one of a template.
 PARSE_GENERATOR = "parse_generator"
 PARSE_BEAM = 4
@@ -35,6 +37,36 @@ PARSE_BEAM = 4
 def is_paraphraser(path: Path) -> bool:
     """Whether a directory has a model that paraphrases."""
     return (path / CONTROLS_FILE).is_file()
+
+
+class Wishes(Section):
+    """What a paraphrase is to be like, and how it is searched for."""
+
+    similarity: str | float | None = Field(None, description="low, medium, high, or a value")
+    overlap: str | float | None = Field(None, description="share of words that both sides have; likewise")
+    length: str | float | None = Field(None, description="tokens of the paraphrase by those of the source")
+    template: str | None = Field(None, description="top two levels of its parse, e.g. (S (NP) (VP) (.))")
+    like: str | None = Field(None, description="a sentence whose template is used")
+    parser: str | None = Field(None, description="parser of `like`, if not the model's own")
+    nbest: int = Field(1, ge=1, le=64, description="paraphrases of a text")
+    search: Literal["beam", "diverse", "sample"] = Field(
+        "beam",
+        description="beam; diverse: a group of the beam for each paraphrase; "
+        "sample: drawn among the most probable tokens",
+    )
+    beam: int = Field(8, ge=1, le=128, description="width of the beam, at least nbest")
+    diversity: float = Field(1.0, ge=0, description="nats for a token that an earlier group took (diverse)")
+    temperature: float = Field(1.0, ge=0.01, description="logits are divided by it (sample)")
+    top_k: int = Field(10, ge=0, description="most probable tokens to draw from; 0 is all (sample)")
+    seed: int = Field(1, description="random seed (sample)")
+
+    @model_validator(mode="after")
+    def _one_template(self) -> Wishes:
+        if self.parser is not None and self.like is None:
+            raise ValueError("parser parses the sentence of like: set like as well")
+        if self.template is not None and self.like is not None:
+            raise ValueError("template and like are two ways to say one thing: set one")
+        return self
 
 
 class Paraphraser:
@@ -57,36 +89,19 @@ class Paraphraser:
         self._placement = Placement(device, threads or available_cores())
         self._opened: tuple[Any, Translator] | None = None
 
-    def sources(
-        self,
-        texts: Iterable[str],
-        *,
-        similarity: str | float | None = None,
-        overlap: str | float | None = None,
-        length: str | float | None = None,
-        template: str | None = None,
-        like: str | None = None,
-        parser: str | None = None,
-    ) -> Iterator[str]:
+    def sources(self, texts: Iterable[str], wishes: Wishes) -> Iterator[str]:
         """Each text as the model reads it, with the tags for what is asked.
-
-        similarity, overlap, length: ``low``, ``medium``, ``high``, the number of a bucket, or a value in it.
-        template: ``(S (NP) (VP) (.))``.
-        like: a sentence whose template is taken; it is parsed by ``parser``, or the model's own.
 
         Raises, before anything is read, ConfigurationError: the model cannot be asked that; InputError: no
         parser, or no parse.
         """
-        asked = dict(zip(BUCKETED, (similarity, overlap, length), strict=True))
+        asked = {name: getattr(wishes, name) for name in RANGES}
         wanted = {
             name: self.controls.bucket(name, str(text)) for name, text in asked.items() if text is not None
         }
-        if parser is not None and like is None:
-            raise ConfigurationError(["--parser parses the sentence of --like: give that, too"])
-        if like is not None:
-            if template is not None:
-                raise ConfigurationError(["--template and --like are two ways to say one thing: give one"])
-            template = self._tree_of(like, parser or self.controls.parser)
+        template = wishes.template
+        if wishes.like is not None:
+            template = self._tree_of(wishes.like, wishes.parser or self.controls.parser)
         if template is not None:
             template = self.controls.known_template(template)
             if self.controls.labels:
@@ -107,84 +122,51 @@ class Paraphraser:
             raise ConfigurationError(["this model was trained without templates"])
         if parser == "file":
             known = ", ".join(parser_names())
-            raise ConfigurationError(
-                [f"--like: the model's templates are from a file: give --parser ({known})"]
-            )
+            raise ConfigurationError([f"the model's templates are from a file: set parser as well ({known})"])
         (tree,) = open_parser(parser).parse([sentence])
         if tree is None:
-            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Pass a --template.")
+            raise InputError(f"{parser} finds no parse of {sentence!r}", remedy="Set template instead.")
         return tree
 
-    def translator(
-        self,
-        *,
-        nbest: int = 1,
-        search: Search = "beam",
-        beam: int = 8,
-        diversity: float = 1.0,
-        temperature: float = 1.0,
-        top_k: int = 10,
-        seed: int = 1,
-    ) -> Translator:
+    def translator(self, wishes: Wishes) -> Translator:
         """The engine that searches; sources are :func:`~paraforge.products.paraphrasing.controls.tagged`
-        texts.
-
-        nbest: paraphrases of a text.
-        search: ``beam``; ``diverse``: a group of the beam for each paraphrase, each paying ``diversity`` nats
-            for a token that an earlier one took; ``sample``: drawn among the ``top_k`` most probable tokens.
-        beam: its width, at least nbest. temperature, top_k, seed: of sampling; top_k 0 is all tokens.
-
-        Raises ConfigurationError, InputError: no such search, or a value cannot be.
-        """
-        if search not in get_args(Search):
-            raise ConfigurationError([f"--search {search}: there are {', '.join(get_args(Search))}"])
-        for name, value, most in (("nbest", nbest, MOST_PARAPHRASES), ("beam", beam, WIDEST_BEAM)):
-            if not 1 <= value <= most:
-                raise ConfigurationError([f"--{name} {value}: from 1 to {most}"])
+        texts. The same wishes get the same engine, without loading it again."""
         settings: dict[str, Any] = {}
         engine = _engine_of(self._model)
-        width = max(beam, nbest)
-        if search != "beam" and engine == "ctranslate2":
+        width = max(wishes.beam, wishes.nbest)
+        if wishes.search != "beam" and engine == "ctranslate2":
             engine = "torch"
-        if search == "diverse":
-            groups = max(2, nbest)
-            width = groups * max(1, beam // groups)
-            settings = {"groups": groups, "diversity": diversity}
-        elif search == "sample":
-            width = nbest
-            settings = {"method": "sampling", "temperature": temperature, "top_k": top_k, "seed": seed}
-        options = DecodingOptions(beam=width, nbest=nbest, maximum_target_tokens=MAXIMUM_TOKENS)
+        if wishes.search == "diverse":
+            groups = max(2, wishes.nbest)
+            width = groups * max(1, wishes.beam // groups)
+            settings = {"groups": groups, "diversity": wishes.diversity}
+        elif wishes.search == "sample":
+            width = wishes.nbest
+            settings = {"method": "sampling"} | wishes.model_dump(include={"temperature", "top_k", "seed"})
+        options = DecodingOptions(beam=width, nbest=wishes.nbest, maximum_target_tokens=MAXIMUM_TOKENS)
         key = (engine, options, sorted(settings.items()))
         if self._opened is None or self._opened[0] != key:
             self._opened = None  # frees the one before
             self._opened = (key, open_translator(engine, self._model, options, self._placement, settings))
         return self._opened[1]
 
-    def paraphrase(
-        self,
-        texts: Iterable[str],
-        *,
-        similarity: str | float | None = None,
-        overlap: str | float | None = None,
-        length: str | float | None = None,
-        template: str | None = None,
-        like: str | None = None,
-        parser: str | None = None,
-        **search: Any,
-    ) -> list[list[str]]:
+    def paraphrase(self, texts: Iterable[str], **wishes: Any) -> list[list[str]]:
         """Paraphrases of each text, the best first; none of a text that could not be paraphrased.
 
-        similarity, overlap, length, template, like, parser: what they are like, see :meth:`sources`.
-        search: how many and how, see :meth:`translator`.
+        wishes: what they are like, and how many and how they are searched for, as :class:`Wishes` has it.
 
-        Raises ConfigurationError, InputError: as those.
+        Raises ConfigurationError, InputError: a wish cannot be; as :meth:`sources`.
         """
         sentences = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
             raise TypeError("texts is a list of strings")
-        asked = {"similarity": similarity, "overlap": overlap, "length": length}
-        sources = self.sources(sentences, **asked, template=template, like=like, parser=parser)
-        results = self.translator(**search).translate(sources)
+        try:
+            wanted = Wishes(**wishes)
+        except ValidationError as error:
+            problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+            raise ConfigurationError(problems) from error
+        sources = self.sources(sentences, wanted)
+        results = self.translator(wanted).translate(sources)
         return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
 
 

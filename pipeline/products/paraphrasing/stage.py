@@ -24,7 +24,7 @@ from paraforge.corpus.scoring.pairs import Pairs
 from paraforge.corpus.scoring.scorers.models import ParaphraseScore
 from paraforge.corpus.scoring.scorers.words import Overlap
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.products.paraphrasing.controls import BUCKETED, CONTROLS_FILE, Controls
+from paraforge.products.paraphrasing.controls import CONTROLS_FILE, RANGES, Controls
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import NO_MODEL, TRAIN, ParaphraserParameters
 from paraforge.products.paraphrasing.paraphraser import PARSE_GENERATOR, Paraphraser, is_paraphraser
@@ -51,7 +51,7 @@ def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, NDArra
     )
     return {
         name: np.where(blank, np.nan, values.astype(np.float64))
-        for name, values in zip(BUCKETED, found, strict=True)
+        for name, values in zip(RANGES, found, strict=True)
     }
 
 
@@ -71,7 +71,7 @@ def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, 
     for overlap, similarity in ways:
         check_interrupt()
         asked = {"overlap": overlap, "similarity": similarity}
-        given: dict[str, Any] = {name: str(bucket) for name, bucket in asked.items() if bucket is not None}
+        given = {name: model.controls.names(name)[bucket - 1] for name, bucket in asked.items() if bucket}
         found = model.paraphrase(sources, beam=BEAM, **given)
         values = measured(sources, [texts[0] if texts else "" for texts in found])
         missed = (

@@ -11,7 +11,7 @@ import pytest
 
 import paraforge
 from paraforge.base.errors import ConfigurationError, InputError, ParaforgeError
-from paraforge.products.paraphrasing.paraphraser import Paraphraser, _with_parses
+from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes, _with_parses
 from paraforge.translation.decoding.translator import DecodingOptions, Translator
 from paraforge.translation.engines import open_translator
 from tests.here import run_command
@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Path:
 def test_from_python(root: Path) -> None:
     model = paraforge.load(root / "model")
     assert isinstance(model, Paraphraser)
-    found = model.paraphrase(TEXTS, overlap="low", length="3", template="(S (VP))", nbest=3)
+    found = model.paraphrase(TEXTS, overlap="low", length="high", template="(S (VP))", nbest=3)
     assert [len(row) for row in found] == [3, 1, 3]
     # What is asked is what the engine reads, a blank line asks nothing, and nobody's text is a tag.
     sources = [
@@ -51,7 +51,7 @@ def test_from_python(root: Path) -> None:
     translator = open_translator("ctranslate2", root / "model", options)
     assert found == [[h.text for h in result.hypotheses] for result in translator.translate(sources)]
     assert found != model.paraphrase(TEXTS, nbest=3)
-    assert model.paraphrase(TEXTS, overlap=0.0) == model.paraphrase(TEXTS, overlap=1)
+    assert model.paraphrase(TEXTS, overlap=0.0) == model.paraphrase(TEXTS, overlap="low")
     for texts in ("the dog", ["the dog", None]):
         with pytest.raises(TypeError, match="a list of strings"):
             model.paraphrase(cast("list[str]", texts))
@@ -68,7 +68,7 @@ def test_searches(root: Path) -> None:
     # One paraphrase, and fewer groups than the beam is wide.
     assert [len(row) for row in model.paraphrase(texts, search="diverse", beam=5)] == [1, 1]
     for wrong in ({"nbest": 0}, {"nbest": 65}, {"beam": 0}, {"beam": 129}):
-        with pytest.raises(ConfigurationError, match=r"--(nbest|beam) \d+: from 1 to"):
+        with pytest.raises(ConfigurationError, match=r"(nbest|beam): Input should be \w+ than"):
             model.paraphrase(texts, **wrong)
 
 
@@ -76,17 +76,17 @@ def test_a_sentence_to_be_like(root: Path) -> None:
     model = Paraphraser(root / "model")
     by_file = {"parser": str(root / "trees.tsv")}
     assert model.paraphrase(["a"], like="Go.", **by_file) == model.paraphrase(["a"], template="(S (VP))")
-    like = model.sources(["a"], like="Go.", **by_file)
-    assert list(like) == list(model.sources(["a"], template="(S (VP go))")) == ["⟦(S⟧⟦VP⟧ a"]
+    like = model.sources(["a"], Wishes(like="Go.", **by_file))
+    assert list(like) == list(model.sources(["a"], Wishes(template="(S (VP go))"))) == ["⟦(S⟧⟦VP⟧ a"]
     # Refused at once, not when the first text is read.
-    with pytest.raises(ConfigurationError, match="templates are from a file: give --parser"):
-        model.sources([], like="Go.")
+    with pytest.raises(ConfigurationError, match="templates are from a file: set parser"):
+        model.sources([], Wishes(like="Go."))
     with pytest.raises(InputError, match=r"finds no parse of 'Other\."):
-        model.sources([], like="Other.", **by_file)
-    with pytest.raises(ConfigurationError, match="--parser parses the sentence of --like"):
-        model.sources([], template="(S (VP))", **by_file)
-    with pytest.raises(ConfigurationError, match="give one"):
-        model.sources([], like="Go.", template="(S (VP))", **by_file)
+        model.sources([], Wishes(like="Other.", **by_file))
+    with pytest.raises(ConfigurationError, match="parser parses the sentence of like"):
+        model.paraphrase([], template="(S (VP))", **by_file)
+    with pytest.raises(ConfigurationError, match="set one"):
+        model.paraphrase([], like="Go.", template="(S (VP))", **by_file)
 
 
 def test_whatever_the_generator_gives_it_is_the_template_that_was_asked_for() -> None:
@@ -136,8 +136,8 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
     of_model = {
         "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
         "--set 'template=(S (PP) (VP))'": "has not learnt the template (S (PP) (VP)). Nearest: (S (",
-        "--set overlap=-1.5": "--overlap '-1.5': there are low, medium, high, 1 to 3, and values from 0",
-        "--set search=sample --set temperature=.inf": "temperature is inf: Input should be a finite",
+        "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
+        "--set search=sample --set temperature=.inf": "temperature: Input should be a finite",
         "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",
         "--set like=Go. --set parser=link-grammar": "needs the program link-parser",
         "--set like=Go. --set parser=earley": "no parser is called 'earley'",

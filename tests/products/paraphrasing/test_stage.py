@@ -16,7 +16,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.products.paraphrasing.controls import Controls, tree_of_tags, tree_tags
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from paraforge.products.paraphrasing.paraphraser import Paraphraser
+from paraforge.products.paraphrasing.paraphraser import Paraphraser, Wishes
 from paraforge.products.paraphrasing.stage import (
     ParaphraserReport,
     build_paraphraser,
@@ -162,13 +162,13 @@ def test_full_parses(published: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     model = Paraphraser(tmp_path / "model", "cpu", 1)
     texts = ["the dog", "", "two of the dogs run"]
     for template in Controls.read(tmp_path / "model").templates:
-        first, blank, last = model.sources(texts, overlap="low", template=template)
+        first, blank, last = model.sources(texts, Wishes(overlap="low", template=template))
         assert blank == ""
         for text, source in ((texts[0], first), (texts[2], last)):
             assert source.startswith("⟦overlap1⟧⟦(S⟧") and source.endswith(f"⟧ {text}")
             assert template_of(tree_of_tags(source.removeprefix("⟦overlap1⟧"))) == template
     assert [len(row) for row in model.paraphrase(texts, template="(S (VP))")] == [1, 1, 1]
-    assert list(model.sources(texts[:1], overlap="low")) == ["⟦overlap1⟧ the dog"]
+    assert list(model.sources(texts[:1], Wishes(overlap="low"))) == ["⟦overlap1⟧ the dog"]
     # Ready models keep it, and without it are refused; nothing is trained twice, or left out after a kill.
     build(published, tmp_path / "ready", model=str(tmp_path / "model"))
     assert files(tmp_path / "ready" / "model") == files(tmp_path / "model")
@@ -276,7 +276,9 @@ class Pretended(Paraphraser):
 
     def paraphrase(self, texts: Any, **asked: Any) -> list[list[str]]:
         self.asked.append(asked)
-        return [[text] if text else [] for text in OUTPUTS["high" if asked.get("overlap") == "2" else "low"]]
+        return [
+            [text] if text else [] for text in OUTPUTS["high" if asked.get("overlap") == "high" else "low"]
+        ]
 
 
 def test_the_curve() -> None:
@@ -293,5 +295,5 @@ def test_the_curve() -> None:
     assert [row["length"] for row in rows][:3] == [0.3333, 0.3333, 1]
     # of the lowest bucket one output has more overlap than 0.5, and a blank one has none
     assert [row["missed"] for row in rows] == [None, 0.6667, 0, 0.6667, 0]
-    assert [asked.get("similarity") for asked in model.asked] == [None, None, None, "3", "3"]
+    assert [asked.get("similarity") for asked in model.asked] == [None, None, None, "high", "high"]
     assert len(control_curve(Pretended(Controls()), SOURCES)) == 1
