@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import Dataset, open_publication
-from paraforge.corpus.statistics.counts import BAND_EDGES, BANDS, Moments
-from paraforge.interface.query.database import fetch, open_database, rows_at, rows_of
-
-if TYPE_CHECKING:
-    import duckdb
+from paraforge.corpus.statistics.counts import BAND_EDGES, BANDS
+from paraforge.interface.query.database import draw_key, fetch, open_database, rows_at, rows_of
 
 PAIRS_PER_BAND = 100
 SEED = 1
 _NEEDED = ("source", "line", "reference", "translation", "paraphrase_score")
-_SHOWN = (*_NEEDED, "rank", "overlap_3", "rejected")
+# Columns that a corpus may lack.
+_OPTIONAL = "SELECT NULL::TINYINT AS rank, NULL::VARCHAR AS rejected, NULL::FLOAT AS overlap_3 WHERE false"
 
 
 @dataclass(frozen=True)
@@ -41,33 +39,25 @@ class DrawnPair:
     overlap_3: float | None
 
 
-@dataclass
+@dataclass(frozen=True)
 class BandFigures:
-    """What a band has: the number of its pairs, and the moments of their trigram overlap in [0, 1]."""
+    """What a band has: the number of its pairs, and their trigram overlap in [0, 1]."""
 
     pairs: int = 0
-    overlap: Moments = field(default_factory=Moments)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a sample was drawn from.
-
-    corpus: directory, as it was given. name, signature: of the corpus.
-    manifests: SHA-256 of each manifest, by content (``corpus``, ``rejected``).
-    """
-
-    corpus: str
-    name: str
-    signature: str
-    manifests: dict[str, str]
+    overlap_3_mean: float | None = None
+    overlap_3_sd: float | None = None
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A stratified sample: pairs by band and, within it, by sampling key."""
+    """A stratified sample: pairs by band and, within it, by sampling key.
 
-    origin: Origin
+    name, signature: of the corpus. manifests: SHA-256 of each one's manifest, by name.
+    """
+
+    name: str
+    signature: str
+    manifests: dict[str, str]
     seed: int
     per_band: int
     bands: list[BandFigures]
@@ -75,101 +65,81 @@ class Draw:
 
 
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """The published corpus in ``directory`` and, by default, the rejected pairs next to it.
+    """Open the published corpus in ``directory`` and, by default, the rejected pairs next to it.
 
     Low bands of the score are mostly in ``data/rejected``: without it, they are empty. One of another run is
-    not taken. Raises InputError: not a published corpus, damaged, or without scores.
+    not taken. Raises InputError if it is not a published corpus, damaged, or without scores.
     """
     datasets = open_publication(directory, with_rejected)
     for one in datasets:
-        missing = [name for name in _NEEDED if name not in one.schema.names]
-        if missing:
-            raise InputError(
-                f"no column {', '.join(missing)}",
-                one.directory,
-                remedy="Run 'dvc repro' to score the corpus.",
-            )
+        if missing := [name for name in _NEEDED if name not in one.schema.names]:
+            remedy = "Run 'dvc repro' to score the corpus."
+            raise InputError(f"no column {', '.join(missing)}", one.directory, remedy=remedy)
     return datasets
 
 
-def origin_of(datasets: Sequence[Dataset], corpus: Path) -> Origin:
-    """What identifies the datasets that a sample is drawn from."""
-    manifests = {one.name: one.manifest.as_dict() for one in datasets if one.manifest}
-    first = next(iter(manifests.values()))
-    digests = {name: str(manifest["sha256"]) for name, manifest in manifests.items()}
-    return Origin(str(corpus), str(first["name"]), str(first["signature"]), digests)
+def manifests_of(datasets: Sequence[Dataset]) -> dict[str, str]:
+    """Return what identifies the datasets that a sample is drawn from."""
+    return {one.name: str(one.manifest.as_dict()["sha256"]) for one in datasets if one.manifest}
 
 
-def draw_pairs(datasets: Sequence[Dataset], corpus: Path, per_band: int, seed: int) -> Draw:
+def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
     """Draw ``per_band`` pairs of each band uniformly without replacement; all where a band has no more.
 
     The pairs with the smallest hashes of lineage and seed are drawn: the same corpus and seed give the same
     pairs, however the corpus is cut into files.
 
-    datasets: see :func:`open_for_annotation`. corpus: the directory as the user gave it.
-    per_band: at least 1.
+    datasets: see :func:`open_for_annotation`. per_band: at least 1.
 
     Raises InputError if no pair is in any band, or a file is damaged.
     """
     if per_band < 1:
         raise ValueError("a sample needs at least one pair per band")
     parts = [
-        f"SELECT {_columns(one)}, filename AS file, file_row_number AS row "
-        f"FROM {rows_of(one.files, 'filename = true', 'file_row_number = true')}"
+        f"SELECT * FROM {rows_of(one.files, 'filename = true', 'file_row_number = true')}"
         for one in datasets
         if one.files
     ]
     if not parts:
-        raise InputError("the corpus has no pairs: there is nothing to grade", corpus)
+        raise InputError("the corpus has no pairs: there is nothing to grade", datasets[0].directory)
     with open_database([]) as connection:
         found = fetch(
             connection,
-            f"SELECT {_band('paraphrase_score')} AS band, count(*) AS pairs, count(overlap_3) AS overlaps, "
-            "coalesce(sum(overlap_3::DOUBLE), 0) AS total, "
-            "coalesce(sum(overlap_3::DOUBLE * overlap_3::DOUBLE), 0) AS squares, "
-            "arg_min(struct_pack(file, row), "
-            f"md5_number_lower(concat_ws(chr(0), source, line, rank, {seed})), {per_band}) AS places "
-            f"FROM ({' UNION ALL '.join(parts)}) GROUP BY band HAVING band IS NOT NULL ORDER BY band",
+            "SELECT band, count(*) AS pairs, avg(overlap_3::DOUBLE) AS overlap_3_mean, "
+            "stddev_pop(overlap_3::DOUBLE) AS overlap_3_sd, arg_min(struct_pack(filename, "
+            f"file_row_number), {draw_key(seed, 'source', 'line', 'rank')}, {per_band}) AS places "
+            f"FROM ({_pairs(' UNION ALL BY NAME '.join(parts))}) GROUP BY band HAVING band >= 0 "
+            "ORDER BY band",
         ).to_pylist()
         if not found:
             message = "no pair has a paraphrase score within (-0.1, 1.0]: there is nothing to grade"
-            raise InputError(message, corpus)
-        places = [(band["band"], place["file"], place["row"]) for band in found for place in band["places"]]
-        texts = _read(connection, datasets, places)
-    bands = [BandFigures() for _ in BANDS]
-    for band in found:
-        moments = Moments(band["overlaps"], band["total"], band["squares"])
-        bands[band["band"]] = BandFigures(band["pairs"], moments)
-    pairs = [DrawnPair(band=band, **texts[file, row]) for band, file, row in places]
-    return Draw(origin_of(datasets, corpus), seed, per_band, bands, pairs)
+            raise InputError(message, datasets[0].directory)
+        places = [tuple(place.values()) for band in found for place in band["places"]]
+        read = _pairs(rows_at(place for band in found for place in band["places"]))
+        pairs = {
+            (one["filename"], one["file_row_number"]): one for one in fetch(connection, read).to_pylist()
+        }
+    bands = {band["band"]: BandFigures(*list(band.values())[1:4]) for band in found}
+    names = [field.name for field in fields(DrawnPair)]
+    first: Any = datasets[0].manifest
+    return Draw(
+        first.name,
+        first.signature,
+        manifests_of(datasets),
+        seed,
+        per_band,
+        [bands.get(number, BandFigures()) for number in range(len(BANDS))],
+        [DrawnPair(**{name: pairs[place][name] for name in names}) for place in places],
+    )
 
 
-def _columns(dataset: Dataset) -> str:
-    """Select what a pair needs; a column that the dataset lacks is NULL, and the rank 0."""
-    known = {name: name if name in dataset.schema.names else "NULL" for name in _SHOWN}
-    known["rank"] = f"coalesce({known['rank']}, 0)"
-    known["overlap_3"] = f"nullif({known['overlap_3']}::FLOAT, 'nan'::FLOAT)"
-    return ", ".join(f"{value} AS {name}" for name, value in known.items())
-
-
-def _band(score: str) -> str:
-    """Give the number of a score's band in SQL; rounding may lift the cosine of equal averages over 1."""
-    edges = [f"'{edge}'::FLOAT" for edge in BAND_EDGES]
-    cases = [f"WHEN least({score}, 1) <= {high} THEN {band}" for band, high in enumerate(edges[1:])]
-    none = f"{score} IS NULL OR isnan({score}) OR {score} <= {edges[0]}"
-    return f"CASE WHEN {none} THEN NULL {' '.join(cases)} END"
-
-
-def _read(
-    connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset], places: list[tuple[int, str, int]]
-) -> dict[tuple[str, int], dict[str, Any]]:
-    """Read single rows, by file and row of the file."""
-    texts = {}
-    for dataset in datasets:
-        for path in dataset.files:
-            rows = [row for _, file, row in places if file == str(path)]
-            if rows:
-                sql = rows_at(path, rows, f"{_columns(dataset)}, file_row_number AS row")
-                for pair in fetch(connection, sql).to_pylist():
-                    texts[str(path), pair.pop("row")] = pair
-    return texts
+def _pairs(rows: str) -> str:
+    """Select what a pair needs, and its band: -1 outside of all; NULL without a score."""
+    above = " + ".join(f"(least(paraphrase_score, 1) > '{edge}'::FLOAT)::INT" for edge in BAND_EDGES[:-1])
+    return (
+        "SELECT source, line, coalesce(rank, 0) AS rank, rejected, reference, translation, filename, "
+        "nullif(paraphrase_score, 'nan'::FLOAT) AS paraphrase_score, file_row_number, "
+        f"nullif(overlap_3, 'nan'::FLOAT) AS overlap_3, "
+        f"if(paraphrase_score IS NULL OR isnan(paraphrase_score), NULL, {above} - 1) AS band "
+        f"FROM ({_OPTIONAL} UNION ALL BY NAME {rows})"
+    )

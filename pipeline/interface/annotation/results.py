@@ -6,63 +6,70 @@ import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from paraforge.base.errors import require
+from paraforge.corpus.columns import schema_of
 from paraforge.corpus.statistics.counts import BANDS
+from paraforge.interface.annotation.draw import Draw
 from paraforge.interface.annotation.store import AnnotationStore, Answer
 
 GRADES = (1, 2, 3)
+STRONG = 3
+LEAST_ANSWERS = 10
+"""Graded pairs that a band needs: 0 strong pairs of 3 would be an estimate of 0 without an error."""
+QUESTIONS = ("paraphrase", "fluency")
+EVERYBODY = "all"
+ANSWER_SCHEMA = schema_of(
+    ("source", "line", "rank", "rejected", "reference", "translation", "paraphrase_score", "overlap_3"),
+    [
+        *(pa.field(name, pa.string()) for name in ("band", "annotator")),
+        *(pa.field(name, pa.int8()) for name in QUESTIONS),
+        *(pa.field(name, pa.string()) for name in ("comment", "answered_at")),
+    ],
+)
+Judgements = dict[int, list[tuple[str, Answer]]]
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = False) -> float | None:
-    """Cohen's kappa of two annotators over the same items (Cohen 1960; weighted, Cohen 1968).
+    """Return Cohen's kappa of two annotators over the same items (Cohen 1960; weighted, Cohen 1968).
 
     first, second: grades 1-3 of n items, in the same order.
     linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as between 2
         and 3.
 
-    Returns at most 1; 0 is what chance gives. None where it is not defined: without items, or where both give
-    one and the same grade throughout. Raises MissingPackageError: scikit-learn is not installed.
+    At most 1; 0 is what chance gives. None where it is not defined: without items, or where both give one and
+    the same grade throughout. Raises MissingPackageError if scikit-learn is not installed.
     """
     if not first and not second:
         return None
     metrics = require("sklearn.metrics", "annotate")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where both give one grade, 0 / 0
-        kappa = float(
-            metrics.cohen_kappa_score(first, second, labels=GRADES, weights="linear" if linear else None)
-        )
+        weights = "linear" if linear else None
+        kappa = float(metrics.cohen_kappa_score(first, second, labels=GRADES, weights=weights))
     return None if math.isnan(kappa) else kappa
-
-
-STRONG = 3
-LEAST_ANSWERS = 10
-"""Graded pairs that a band needs: 0 strong pairs of 3 would be an estimate of 0 without an error."""
-QUESTIONS = ("paraphrase", "fluency")
 
 
 @dataclass(frozen=True)
 class BandRow:
     """One line of Table 3, in the order of its columns.
 
-    pairs: of the corpus in this band.
-    overlap_mean, overlap_deviation: trigram overlap of those pairs in [0, 1]. drawn: pairs of the sample.
-    graded: how many of them have an answer.
+    pairs: of the corpus in this band. overlap_3_mean, overlap_3_sd: trigram overlap of those pairs.
+    drawn: pairs of the sample. graded: how many of them have an answer.
     paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded counts
         once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
     """
 
     band: str
     pairs: int
-    overlap_mean: float | None
-    overlap_deviation: float | None
+    overlap_3_mean: float | None
+    overlap_3_sd: float | None
     drawn: int
     graded: int
-    paraphrase: tuple[float, float, float]
-    fluency: tuple[float, float, float]
+    paraphrase: tuple[float, ...]
+    fluency: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Agreement:
     second: str
     question: str
     pairs: int
-    agreement: float | None
+    agreement: float
     kappa: float | None
     weighted_kappa: float | None
 
@@ -82,7 +89,6 @@ class Agreement:
 class Estimate:
     """A number of pairs of the whole corpus.
 
-    pairs: the number.
     standard_error: of sampling; None where only one pair of a band is graded.
     fewest_answers: graded pairs of the band that has the fewest, not counting bands that are graded whole;
         None where all are.
@@ -103,182 +109,115 @@ class Estimate:
 class Report:
     """All results of an evaluation.
 
-    table: Table 3 over all annotators. by_annotator: the same for each of them.
+    tables: Table 3 over all annotators, :data:`EVERYBODY`, then of each who graded a pair.
     strong: see :func:`estimate_strong`.
     """
 
-    name: str
-    signature: str
-    seed: int
-    annotators: dict[str, int]
-    table: list[BandRow]
-    by_annotator: dict[str, list[BandRow]]
+    draw: Draw
+    tables: dict[str, list[BandRow]]
     agreements: list[Agreement]
     strong: Estimate | None
 
 
-Judgements = dict[int, list[tuple[str, Answer]]]
-
-
 def build_report(store: AnnotationStore) -> Report:
-    """Everything from the answers as they are now; half answers do not count."""
+    """Compute everything from the answers as they are now; half answers do not count."""
     judgements: Judgements = defaultdict(list)
     for pair, name, answer, _ in store.judgements():
         judgements[pair].append((name, answer))
+    tables = {EVERYBODY: band_table(store.draw, judgements)}
     names = [annotator.name for annotator in store.annotators() if annotator.graded]
-    table = band_table(store, judgements)
-    by_annotator = {
-        name: band_table(
-            store, {pair: [one for one in given if one[0] == name] for pair, given in judgements.items()}
-        )
-        for name in names
-    }
-    return Report(
-        name=store.draw.origin.name,
-        signature=store.draw.origin.signature,
-        seed=store.draw.seed,
-        annotators={name: sum(row.graded for row in rows) for name, rows in by_annotator.items()},
-        table=table,
-        by_annotator=by_annotator,
-        agreements=agreements(judgements, names),
-        strong=estimate_strong(table),
-    )
+    for name in names:
+        own = {pair: [one for one in given if one[0] == name] for pair, given in judgements.items()}
+        tables[name] = band_table(store.draw, own)
+    return Report(store.draw, tables, agreements(judgements, names), estimate_strong(tables[EVERYBODY]))
 
 
-def band_table(store: AnnotationStore, judgements: Judgements) -> list[BandRow]:
-    """One row a band from the answers of each pair, keyed by the pair's number."""
+def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
+    """Make one row a band from the answers of each pair, keyed by the pair's number."""
     rows = []
-    for index, (band, figures) in enumerate(zip(BANDS, store.draw.bands, strict=True)):
-        drawn = [number for number, pair in enumerate(store.draw.pairs, start=1) if pair.band == index]
-        graded = [judgements[number] for number in drawn if judgements.get(number)]
+    for index, (band, figures) in enumerate(zip(BANDS, draw.bands, strict=True)):
+        drawn = [number for number, pair in enumerate(draw.pairs, start=1) if pair.band == index]
+        graded = [[answer for _, answer in judgements[number]] for number in drawn if judgements.get(number)]
+        paraphrase, fluency = (
+            tuple(
+                math.fsum(sum(getattr(one, name) == grade for one in given) / len(given) for given in graded)
+                for grade in GRADES
+            )
+            for name in QUESTIONS
+        )
         rows.append(
             BandRow(
-                band=band,
-                pairs=figures.pairs,
-                overlap_mean=figures.overlap.mean,
-                overlap_deviation=figures.overlap.deviation,
+                band,
+                **vars(figures),
                 drawn=len(drawn),
                 graded=len(graded),
-                paraphrase=_counts([[answer.paraphrase for _, answer in given] for given in graded]),
-                fluency=_counts([[answer.fluency for _, answer in given] for given in graded]),
+                paraphrase=paraphrase,
+                fluency=fluency,
             )
         )
     return rows
 
 
-def _counts(grades: Sequence[Sequence[int | None]]) -> tuple[float, float, float]:
-    counts = [math.fsum(given.count(grade) / len(given) for given in grades) for grade in GRADES]
-    return counts[0], counts[1], counts[2]
-
-
 def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
-    """Agreement of each two annotators on each question; those without a common pair are left out."""
+    """Return how each two annotators agree on each question; those without a common pair are left out."""
     result = []
-    for first, second in itertools.combinations(names, 2):
-        both = [dict(given) for given in judgements.values()]
-        common = [(given[first], given[second]) for given in both if first in given and second in given]
-        for question in QUESTIONS if common else ():
-            one = [getattr(left, question) for left, _ in common]
-            other = [getattr(right, question) for _, right in common]
-            equal = [left == right for left, right in zip(one, other, strict=True)]
-            result.append(
-                Agreement(
-                    first,
-                    second,
-                    question,
-                    len(common),
-                    sum(equal) / len(equal),
-                    cohen_kappa(one, other),
-                    cohen_kappa(one, other, linear=True),
-                )
-            )
+    for (first, second), question in itertools.product(itertools.combinations(names, 2), QUESTIONS):
+        given = [dict(one) for one in judgements.values()]
+        grades = [
+            (getattr(one[first], question), getattr(one[second], question))
+            for one in given
+            if first in one and second in one
+        ]
+        if grades:
+            ours, theirs = zip(*grades, strict=True)
+            equal = sum(one == other for one, other in grades) / len(grades)
+            kappas = (cohen_kappa(ours, theirs, linear=linear) for linear in (False, True))
+            result.append(Agreement(first, second, question, len(grades), equal, *kappas))
     return result
 
 
 def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
-    """How many pairs of the corpus are strong paraphrases (grade 3), from the stratified sample.
+    """Estimate how many pairs of the corpus are strong paraphrases (grade 3), from the stratified sample.
 
     Each band's pairs times its share of grade 3, summed (ParaNMT-50M, section 3.2: "approximately 30
     million"). The standard error is that of a stratified sample without replacement; it counts sampling
     alone, not that people may err. None while a band that has pairs has no grades.
     """
+    rows = [row for row in table if row.pairs]
+    if not all(row.graded for row in rows):
+        return None
     total = variance = 0.0
-    known = True
-    fewest: int | None = None
-    for row in table:
-        if not row.pairs:
-            continue
-        if not row.graded:
-            return None
+    for row in rows:
         share = row.paraphrase[STRONG - 1] / row.graded
         total += row.pairs * share
-        left_out = 1 - row.graded / row.pairs
-        if left_out:
-            fewest = row.graded if fewest is None else min(fewest, row.graded)
-        if row.graded > 1:
-            variance += row.pairs**2 * left_out * share * (1 - share) / (row.graded - 1)
-        elif left_out:
-            known = False
-    return Estimate(total, math.sqrt(variance) if known else None, fewest)
-
-
-TABLE_SCHEMA = pa.schema(
-    [
-        ("annotator", pa.string()),
-        ("band", pa.string()),
-        ("pairs", pa.int64()),
-        ("overlap_3_mean", pa.float64()),
-        ("overlap_3_sd", pa.float64()),
-        ("drawn", pa.int64()),
-        ("graded", pa.int64()),
-        *((f"{question}_{grade}", pa.float64()) for question in QUESTIONS for grade in GRADES),
-    ]
-)
-EVERYBODY = "all"
+        if row.graded < row.pairs:
+            spread = share * (1 - share) / (row.graded - 1) if row.graded > 1 else math.inf
+            variance += row.pairs**2 * (1 - row.graded / row.pairs) * spread
+    error = math.sqrt(variance) if math.isfinite(variance) else None
+    return Estimate(total, error, min((row.graded for row in rows if row.graded < row.pairs), default=None))
 
 
 def table_rows(report: Report) -> pa.Table:
-    """Table 3 as rows: of all annotators together (``all``), then of each."""
-    tables = {EVERYBODY: report.table, **report.by_annotator}
-    rows: list[dict[str, Any]] = []
-    for name, table in tables.items():
+    """Give Table 3 as rows: of all annotators together (``all``), then of each."""
+    rows = []
+    for name, table in report.tables.items():
         for row in table:
-            *plain, paraphrase, fluency = vars(row).values()
-            values = [name, *plain, *paraphrase, *fluency]
-            rows.append(dict(zip(TABLE_SCHEMA.names, values, strict=True)))
-    return pa.Table.from_pylist(rows, TABLE_SCHEMA)
-
-
-ANSWER_SCHEMA = pa.schema(
-    [
-        ("band", pa.string()),
-        ("source", pa.string()),
-        ("line", pa.int64()),
-        ("rank", pa.int8()),
-        ("rejected", pa.string()),
-        ("reference", pa.string()),
-        ("translation", pa.string()),
-        ("paraphrase_score", pa.float32()),
-        ("overlap_3", pa.float32()),
-        ("annotator", pa.string()),
-        ("paraphrase", pa.int8()),
-        ("fluency", pa.int8()),
-        ("comment", pa.string()),
-        ("answered_at", pa.string()),
-    ]
-)
+            *plain, _, _ = vars(row).items()
+            grades = {
+                f"{question}_{grade}": getattr(row, question)[grade - 1]
+                for question in QUESTIONS
+                for grade in GRADES
+            }
+            rows.append({"annotator": name, **dict(plain), **grades})
+    return pa.Table.from_pylist(rows)
 
 
 def answer_rows(store: AnnotationStore) -> pa.Table:
-    """Every complete answer with its pair, one row an answer."""
-    rows = [
-        {
-            **vars(store.draw.pairs[number - 1]),
-            "band": BANDS[store.draw.pairs[number - 1].band],
-            "annotator": name,
-            **vars(answer),
-            "answered_at": at,
-        }
-        for number, name, answer, at in store.judgements()
-    ]
+    """Give every complete answer with its pair, one row an answer."""
+    rows = []
+    for number, name, answer, at in store.judgements():
+        pair = store.draw.pairs[number - 1]
+        rows.append(
+            {**vars(pair), "band": BANDS[pair.band], "annotator": name, **vars(answer), "answered_at": at}
+        )
     return pa.Table.from_pylist(rows, ANSWER_SCHEMA)

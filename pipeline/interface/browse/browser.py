@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,21 +18,18 @@ from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.wrong_pairs import changed_meanings, find_wrong_pairs, other_rows
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters
-from paraforge.intake.bitext.block import REASONS
-from paraforge.interface.browse.histogram import Outlines, outlines
-from paraforge.interface.browse.pairs import Array, Judged, Mismatched, Pairs, Ranked, open_pairs
-from paraforge.interface.browse.rules import RANDOM, View, default_view, parameters_of, tests_of
+from paraforge.interface.browse.pairs import Array, Mismatched, Pairs, Ranked, open_pairs
+from paraforge.interface.browse.rules import RANDOM, Judged, View, default_view
 from paraforge.interface.query.pairs import Pieces, fixed, marked_words
 
 SHOWN_PAIRS = 10
-_COUNTS = 32
 
 
 @dataclass(frozen=True)
 class Counted:
     """What a view counts.
 
-    judged: the tests. unjudged: filters that are not asked again. words: what the reasons mean.
+    judged: the tests. words: what the reasons mean.
     came, kept: pairs looked at that came to selection, and that nothing rejects.
     entering, leaving: pairs that would newly be kept, and would be kept no more.
     sources: for each source the pairs that came to selection, and the kept ones.
@@ -43,7 +39,6 @@ class Counted:
     """
 
     judged: Judged
-    unjudged: list[str]
     words: dict[str, str]
     came: int
     kept: int
@@ -69,8 +64,8 @@ class ShownPair:
     source_text: str
     where: str
     reason: str
-    score: str = ""
-    scores: list[tuple[str, str]] = field(default_factory=list)
+    score: str
+    scores: list[tuple[str, str]]
 
 
 class Browser:
@@ -84,7 +79,7 @@ class Browser:
         self.adequacy = verdict_words(self.manifest).sentences[0] if known else ""
         self.published = selection_of(self.manifest.steps)
         self.base = self.published or SelectParameters(required=[], deciles=[])
-        self.default = default_view(self.base, list(pairs.scales), pairs.flags)
+        self.default = default_view(self.base, pairs.scales, pairs.flags)
         # What matters most is above: the paraphrase score, then what the corpus was selected by.
         self.scales = dict(
             sorted(
@@ -96,81 +91,60 @@ class Browser:
         samples = {} if table is None else {"wrong": other_rows(table), "changed": changed_meanings(table)}
         found = {name: Mismatched(pairs, name, one) for name, one in samples.items() if one.num_rows}
         self.wrong, self.changed = found.get("wrong"), found.get("changed")
-        self._count = lru_cache(maxsize=_COUNTS)(self._counted)
 
-    def count(self, view: View, everything: bool = False) -> Counted:
-        """Count the pairs that a view looks at, or all pairs under its thresholds; the last ones are kept."""
-        parameters = parameters_of(view, self.base).model_dump_json()
-        return self._count(parameters, () if everything else view.sources, "" if everything else view.text)
-
-    def _counted(self, key: str, sources: tuple[str, ...], text: str) -> Counted:
-        parameters = SelectParameters.model_validate_json(key)
-        words = explain_filters(parameters)
-        tests, unjudged = tests_of(parameters, self.corpus.columns, list(self.scales))
-        judged = Judged(tests, REASONS.keys() - words.keys())
+    def count(self, parameters: SelectParameters, sources: Sequence[str] = (), text: str = "") -> Counted:
+        """Count pairs under thresholds: those of some sources, or all, with a text in a side."""
+        judged = Judged(parameters, self.corpus.columns, self.scales)
         where = self.corpus.looked_at(sources, text)
-        kept = came = entering = leaving = pairs = 0
-        of_source = {name: [0, 0] for name in self.corpus.sources}
+        rows = self.corpus.count(judged, where)
+        kept = sum(pairs for rank, _, _, pairs in rows if rank == judged.kept)
+        stayed = sum(pairs for rank, _, was_kept, pairs in rows if was_kept and rank == judged.kept)
+        of_source = dict.fromkeys(self.corpus.sources, (0, 0))
         reasons: Counter[str] = Counter()
-        for rank, source, was_kept, number in self.corpus.count(judged, where):
-            passes = rank == judged.kept
-            pairs += number
-            came += number * (rank > 0)
-            kept += number * passes
-            entering += number * (passes and not was_kept)
-            leaving += number * (was_kept and not passes)
-            of_source[source][0] += number * (rank > 0)
-            of_source[source][1] += number * passes
+        for rank, source, _, pairs in rows:
+            came, passed = of_source[source]
+            of_source[source] = (came + pairs * (rank > 0), passed + pairs * (rank == judged.kept))
             if 0 < rank < judged.kept:
-                reasons[tests[rank - 1].reason] += number
+                reasons[judged.tests[rank - 1].reason] += pairs
         return Counted(
             judged,
-            unjudged,
-            words,
-            came,
+            explain_filters(parameters),
+            kept + reasons.total(),
             kept,
-            entering,
-            leaving,
-            {name: (first, second) for name, (first, second) in of_source.items()},
+            kept - stayed,
+            sum(pairs for _, _, was_kept, pairs in rows if was_kept) - stayed,
+            of_source,
             dict(reasons.most_common()),
-            self.corpus.histograms(judged, where, pairs),
+            self.corpus.histograms(judged, where, sum(row[-1] for row in rows)),
             self.wrong.share(judged) if self.wrong else None,
             self.changed.share(judged) if self.changed else None,
         )
 
-    def outlines(self, view: View, counted: Counted) -> dict[str, Outlines]:
-        """Draw each score."""
-        return {
-            name: outlines(
-                scale,
-                counted.histograms[name][0].tolist(),
-                counted.histograms[name][1].tolist(),
-                view.intervals[name].minimum,
-                view.intervals[name].maximum,
-                self.wrong.bins.get(name, ()) if self.wrong else (),
-            )
-            for name, scale in self.scales.items()
-        }
-
-    def pairs(self, view: View, counted: Counted) -> tuple[list[ShownPair], list[ShownPair]]:
-        """Return kept and rejected pairs to show: drawn at random, or those nearest to a threshold."""
+    def pairs(self, view: View, counted: Counted) -> dict[str, list[ShownPair]]:
+        """Return pairs to show: kept and rejected ones, drawn at random or nearest to a threshold, and
+        mismatched pairs that would pass, those with the highest paraphrase score first."""
         judged, where = counted.judged, self.corpus.looked_at(view.sources, view.text)
         if view.order != RANDOM:
             bounds = view.intervals[view.order]
-            found = self.corpus.nearest(
+            sides = self.corpus.nearest(
                 judged, where, view.order, bounds.minimum, bounds.maximum, SHOWN_PAIRS
             )
-            return self._shown(found[0], counted), self._shown(found[1], counted)
-        ranks = [
-            rank
-            for rank, test in enumerate(judged.tests, start=1)
-            if not view.reason or test.reason == view.reason
-        ]
-        kept, rejected = (
-            self.corpus.drawn(judged, where, chosen, SHOWN_PAIRS, view.draw)
-            for chosen in ([judged.kept], ranks)
-        )
-        return self._shown(kept, counted), self._shown(rejected, counted)
+        else:
+            ranks = [
+                rank
+                for rank, test in enumerate(judged.tests, start=1)
+                if not view.reason or test.reason == view.reason
+            ]
+            sides = (
+                self.corpus.drawn(judged, where, [judged.kept], SHOWN_PAIRS, view.draw),
+                self.corpus.drawn(judged, where, ranks, SHOWN_PAIRS, view.draw),
+            )
+        wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []
+        return {
+            "kept": self._shown(sides[0], counted),
+            "rejected": self._shown(sides[1], counted),
+            "wrong": [self._shown_pair(pair) for pair in wrong],
+        }
 
     def _shown(self, rows: Ranked, counted: Counted) -> list[ShownPair]:
         tests = counted.judged.tests
@@ -188,50 +162,43 @@ class Browser:
         main = "" if score is None else fixed(score, 2)
         return ShownPair(reference, translation, pair.get("source_text") or "", where, reason, main, scores)
 
-    def wrong_pairs(self, counted: Counted) -> list[ShownPair]:
-        """Return mismatched pairs that would pass, those with the highest paraphrase score first."""
-        if self.wrong is None:
-            return []
-        return [self._shown_pair(pair) for pair in self.wrong.passing(counted.judged, SHOWN_PAIRS)]
+
+@contextmanager
+def open_browser(corpus: Path, with_rejected: bool = True) -> Iterator[Browser]:
+    """Read a published corpus. Raises InputError if there is none, it is damaged, or it has no pairs."""
+    datasets = open_publication(corpus, with_rejected)
+    if not sum(dataset.rows for dataset in datasets):
+        raise InputError("there are no pairs to look at", corpus)
+    with open_pairs(datasets) as pairs:
+        yield Browser(datasets, pairs)
 
 
-class Reopening:
-    """Opens a corpus again when another is published under the same path, so that open pages survive."""
+def reopening(corpus: Path, with_rejected: bool, stack: ExitStack) -> Callable[[], Browser]:
+    """Read a corpus, and give a function that returns it as it is now: read again where another has been
+    published under the same path, so that open pages survive.
 
-    def __init__(self, corpus: Path, with_rejected: bool, stack: ExitStack) -> None:
-        """Raises InputError if there is no corpus or it has no pairs. stack: closes at the end."""
-        self.directory, self.with_rejected, self.stack = corpus, with_rejected, stack
-        self._lock = Lock()
-        self._opened: list[ExitStack] = []
-        self._seen = self._state()
-        self._browser = self._open()
+    stack: closes what is open in the end. Both raise InputError as :func:`open_browser` does, and while there
+    is no whole corpus.
+    """
+    lock = Lock()
+    opened: list[tuple[tuple[int, int], ExitStack, Browser]] = []
 
-    def _state(self) -> tuple[int, int]:
-        try:
-            found = (self.directory / MANIFEST_NAME).stat()
-        except OSError as error:
-            raise InputError("the corpus is being made again", self.directory) from error
-        return found.st_ino, found.st_mtime_ns
+    def current() -> Browser:
+        with lock:
+            try:
+                found = (corpus / MANIFEST_NAME).stat()
+            except OSError as error:
+                raise InputError("the corpus is being made again", corpus) from error
+            state = found.st_ino, found.st_mtime_ns
+            if not opened or opened[-1][0] != state:
+                own = ExitStack()
+                opened.append((state, own, own.enter_context(open_browser(corpus, with_rejected))))
+                stack.push(own)
+                # Answers may still be read from the one before.
+                for _, older, _ in opened[:-2]:
+                    older.close()
+                del opened[:-2]
+            return opened[-1][2]
 
-    def _open(self) -> Browser:
-        datasets = open_publication(self.directory, self.with_rejected)
-        if not sum(dataset.rows for dataset in datasets):
-            raise InputError("there are no pairs to look at", self.directory)
-        own = ExitStack()
-        browser = Browser(datasets, own.enter_context(open_pairs(datasets)))
-        self.stack.push(own)
-        # Answers may still be read from the one before.
-        self._opened.append(own)
-        for older in self._opened[:-2]:
-            older.close()
-        self._opened = self._opened[-2:]
-        return browser
-
-    def current(self) -> Browser:
-        """Return the corpus as it is now. Raises InputError while there is none, or not a whole one."""
-        with self._lock:
-            state = self._state()
-            if state != self._seen:
-                self._browser = self._open()
-                self._seen = state
-            return self._browser
+    current()
+    return current

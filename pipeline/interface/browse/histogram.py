@@ -1,9 +1,7 @@
-"""A score's histogram: its scale, with bins and steps of its handles, and outlines for a picture 1,000 wide
-and 100 high of all pairs, kept pairs and mismatched pairs."""
+"""A score's histogram: its scale, steps of its handles, and an outline that is 1,000 wide and 100 high."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,29 +20,23 @@ def scale_of(values: npt.NDArray[Any], low: float, high: float, integer: bool) -
     values: a sample of the scores, none of them missing. low, high: the smallest and the largest of all.
     integer: whether scores are whole numbers: then a bin is one or several of them.
     """
+    first, last = np.quantile(values, _QUANTILES).tolist()
     if integer:
-        least, most = math.floor(low), math.floor(np.quantile(values, _QUANTILES[1])) + 1
-        size = max(1, math.ceil((most - least) / 100))
-        bins = max(2, math.ceil((most - least) / size))
+        first, last = math.floor(low), math.floor(last) + 1
+        size = max(1, math.ceil((last - first) / 100))
+        bins = max(2, math.ceil((last - first) / size))
         # Whole numbers are in the middle of their bins.
-        return Scale(least - 0.5, least - 0.5 + bins * size, bins)
-    if low >= 0 and high <= 1 + 1e-5:
-        first, last = 0.0, 1.0
-    else:
-        first, last = (float(np.quantile(values, quantile)) for quantile in _QUANTILES)
-        # A cosine of two equal averages may be rounded to just over 1.
-        last = min(last, 1.0) if high <= 1 + 1e-5 else last
+        return Scale(first - 0.5, first - 0.5 + bins * size, bins)
+    # A cosine of two equal averages may be rounded to just over 1.
+    at_most_one = high <= 1 + 1e-5
+    first, last = (0.0, 1.0) if low >= 0 and at_most_one else (first, min(last, 1.0) if at_most_one else last)
     if last - first <= 1e-6 * max(1.0, abs(last)):
         first, last = first - 0.5, last + 0.5
-    width = _round_width((last - first) / _FEWEST_BINS)
+    width = (last - first) / _FEWEST_BINS
+    power = 10.0 ** math.floor(math.log10(width))
+    width = next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= width * (1 + 1e-9))
     first, last = math.floor(first / width + 1e-6) * width, math.ceil(last / width - 1e-6) * width
     return Scale(round(first, 10), round(last, 10), max(2, round((last - first) / width)))
-
-
-def _round_width(width: float) -> float:
-    """Return the largest of 1, 2, 5, 10, ... and their tenths, hundredths, ... that is at most ``width``."""
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(factor * power for factor in (5.0, 2.0, 1.0) if factor * power <= width * (1 + 1e-9))
 
 
 def handle_step(scale: Scale, integer: bool) -> float:
@@ -52,73 +44,28 @@ def handle_step(scale: Scale, integer: bool) -> float:
     return 1.0 if integer else round((scale.high - scale.low) / scale.bins / 2, 10)
 
 
-@dataclass(frozen=True)
-class Outlines:
-    """What is drawn of a score, as data of SVG paths.
+def outline(counts: Sequence[float], most: float | None = None, line: bool = False) -> str:
+    """Draw the counts of equal bins as data of an SVG path: bars, or a line through their middles.
 
-    all: pairs that came to selection. kept: within the bounds, pairs that nothing rejects.
-    gained: outside, pairs that would be kept if the bounds let them in.
-    wrong: mismatched pairs, as a line; empty without them.
+    Heights are as the square root of counts, so that small bins can be seen. most: the count that is as high
+    as the picture; by default the highest.
     """
-
-    all: str
-    kept: str
-    gained: str
-    wrong: str
-
-
-def outlines(
-    scale: Scale,
-    totals: Sequence[int],
-    passing: Sequence[int],
-    low: float | None,
-    high: float | None,
-    wrong: Sequence[float] = (),
-) -> Outlines:
-    """Draw a histogram; heights are as the square root of counts, so that small bins can be seen.
-
-    totals: pairs in each bin. passing: those that no other score rejects. low, high: the bounds.
-    wrong: mismatched pairs in each bin; drawn as high as the highest bin of all.
-    """
-    most = max(totals, default=0)
-    width = (scale.high - scale.low) / scale.bins
-    # Whole numbers are in the middle of their bins.
-    reach = width / 2 if scale.low % 1 == 0.5 else 0.0
-    inside = (-math.inf if low is None else low - reach, math.inf if high is None else high + reach)
-    kept, gained, everything = [], [], []
-    for bin, (total, passes) in enumerate(zip(totals, passing, strict=True)):
-        left, right = scale.low + bin * width, scale.low + (bin + 1) * width
-        everything.append((left, right, total))
-        start, end = max(left, inside[0]), min(right, inside[1])
-        if start < end:
-            kept.append((start, end, passes))
-            gained += [(left, start, passes), (end, right, passes)]
-        else:
-            gained.append((left, right, passes))
-    return Outlines(
-        _bars(scale, everything, most), _bars(scale, kept, most), _bars(scale, gained, most), _line(wrong)
-    )
-
-
-def _x(scale: Scale, value: float) -> str:
-    return f"{1000 * (value - scale.low) / (scale.high - scale.low):.1f}"
-
-
-def _y(count: float, most: float) -> str:
-    return f"{100 - 96 * math.sqrt(count / most):.1f}"
-
-
-def _bars(scale: Scale, bars: Iterable[tuple[float, float, int]], most: int) -> str:
+    most = max(counts, default=0) if most is None else most
+    step = 1000 / max(1, len(counts))
+    heights = [100 - 96 * math.sqrt(count / most) if most else 100.0 for count in counts]
+    if line and most:
+        return "M" + " ".join(f"{(bin + 0.5) * step:.1f} {y:.1f}" for bin, y in enumerate(heights))
     return "".join(
-        f"M{_x(scale, left)} 100V{_y(count, most)}H{_x(scale, right)}V100Z"
-        for left, right, count in bars
-        if count and right - left > 1e-9
+        f"M{bin * step:.1f} 100V{y:.1f}H{(bin + 1) * step:.1f}V100Z"
+        for bin, y in enumerate(heights)
+        if counts[bin]
     )
 
 
-def _line(counts: Sequence[float]) -> str:
-    most = max(counts, default=0)
-    if not most:
-        return ""
-    step = 1000 / len(counts)
-    return "M" + " ".join(f"{(bin + 0.5) * step:.1f} {_y(count, most)}" for bin, count in enumerate(counts))
+def inside(scale: Scale, low: float | None, high: float | None, integer: bool) -> tuple[float, float]:
+    """Return where the part of a picture within two bounds begins, and how wide it is."""
+    reach = 0.5 if integer else 0.0
+    left = 0.0 if low is None else (low - reach - scale.low) / (scale.high - scale.low)
+    right = 1.0 if high is None else (high + reach - scale.low) / (scale.high - scale.low)
+    left, right = (1000 * min(max(end, 0.0), 1.0) for end in (left, right))
+    return round(left, 1), round(max(0.0, right - left), 1)

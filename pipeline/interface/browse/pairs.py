@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ from paraforge.corpus.selection.filters import SCORES
 from paraforge.corpus.selection.filters.language import LANGUAGES
 from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.browse.histogram import scale_of
-from paraforge.interface.browse.rules import Test
+from paraforge.interface.browse.rules import FAILED, Judged, left_out
 from paraforge.interface.query.database import (
     explained,
     fetch,
@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
 SAMPLE = 200_000
 """Histograms of larger corpora are drawn from a sample of about so many pairs; counts are exact."""
-FAILED = "(failed)"
 _MEMORY = "1GB"
 _TEXTS = ("reference", "translation", "source_text")
 _LINEAGE = {"line", "first_row"}
-_SEARCHES = 4
 Array = npt.NDArray[Any]
+Ranked = list[tuple[int, int]]
 
 
 class Pairs:
@@ -65,68 +64,73 @@ class Pairs:
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
         """Raises InputError if a file is damaged, or a corpus has no pairs."""
         self.connection = connection
-        self.files = [(path, one) for one in datasets for path in one.files]
-        self.schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])
-        types = {field.name: field.type for field in self.schema}
-        self._scores = [
+        schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])
+        types = {field.name: field.type for field in schema}
+        self.texts = [name for name in _TEXTS if name in types]
+        self.integers = {name for name, kind in types.items() if pa.types.is_integer(kind)}
+        scores = [
             name
             for name, kind in types.items()
-            if (pa.types.is_float32(kind) or (pa.types.is_integer(kind) and kind.bit_width <= 32))
+            if (pa.types.is_float32(kind) or (name in self.integers and kind.bit_width <= 32))
             and name in SCORES
             and name not in _LINEAGE
         ]
         flags = [name for name, kind in types.items() if pa.types.is_boolean(kind)]
-        kinds = dict.fromkeys(self._scores, "FLOAT") | dict.fromkeys(flags, "BOOLEAN")
+        kinds = dict.fromkeys(scores, "FLOAT") | dict.fromkeys(flags, "BOOLEAN")
         kinds |= {name: "VARCHAR" for name in LANGUAGES if name in types}
         kinds |= {name: "TINYINT" for name in types if name.endswith("_decile")}
         self.columns = list(kinds)
-        self.ends = self._fill(datasets, kinds)
+        self.files: list[Path] = []
+        self.begins: list[int] = []
+        self._fill(datasets, kinds)
         self.sources = [row[0] for row in self.rows("SELECT DISTINCT source FROM prepared.pairs ORDER BY 1")]
-        self.integers = {name for name, kind in types.items() if pa.types.is_integer(kind)}
-        sides = [f"{side}({identifier(name)})" for side in ("min", "max") for name in self._scores]
-        marks = [f"bool_or({identifier(name)})" for name in flags]
         self.total, *found = self.rows(
-            f"SELECT {', '.join(['count(*)', *sides, *marks])} FROM prepared.pairs"
+            "SELECT count(*)"
+            + "".join(f", [min({one}), max({one})]" for one in map(identifier, scores))
+            + "".join(f", bool_or({one})" for one in map(identifier, flags))
+            + "".join(
+                f", bool_or({one} IS NULL AND NOT {left_out(REASONS)})" for one in map(identifier, scores)
+            )
+            + " FROM prepared.pairs"
         )[0]
-        limits = zip(self._scores, found, found[len(self._scores) :], strict=False)
-        self.ranges = {name: (low, high) for name, low, high in limits if low is not None and low < high}
-        self.flags = [name for name, one in zip(flags, found[2 * len(self._scores) :], strict=True) if one]
+        self.flags = [name for name, one in zip(flags, found[len(scores) :], strict=False) if one]
+        gaps = dict(zip(scores, found[len(scores) + len(flags) :], strict=True))
+        self.ranges: dict[str, tuple[float, float]] = {
+            name: (low, high)
+            for name, (low, high) in zip(scores, found, strict=False)
+            if low is not None and low < high
+        }
+        self.incomplete = {name for name in self.ranges if gaps[name]}
         part = f"WHERE hash(row) % {self.total} < {SAMPLE}" if self.total > SAMPLE else ""
         self.rows(f"CREATE TABLE prepared.sample AS SELECT * FROM prepared.pairs {part}")
         self.scales = {name: self._scale(name) for name in self.ranges}
-        gaps = [f"bool_or({identifier(name)} IS NULL)" for name in self.scales]
-        came = self.rows(
-            f"SELECT {', '.join([*gaps, 'true'])} FROM prepared.pairs WHERE NOT {left_out(REASONS)}"
-        )
-        self.incomplete = {name for name, one in zip(self.scales, came[0], strict=False) if one}
-        self._found: dict[str, int] = {}
+        self._searches: dict[str, str] = {}
         self._lock = Lock()
 
-    def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> npt.NDArray[np.int64]:
-        """Read every file; returns the number of rows before each, and of all."""
+    def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> None:
         listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
         self.rows(f"CREATE TABLE prepared.pairs (row BIGINT, source VARCHAR, fate VARCHAR, {listed})")
-        ends = [0]
+        begin = 0
         with progress(total=sum(one.rows for one in datasets), unit="pairs", description="read") as bar:
             for dataset in datasets:
                 present = set(dataset.schema.names)
-                values = [_value(name, kind) if name in present else "NULL" for name, kind in kinds.items()]
-                rejected = "coalesce(rejected, '')" if "rejected" in present else "''"
-                failed = f"if(failed IS NULL, {rejected}, '{FAILED}')" if "failed" in present else rejected
-                wanted = ", ".join(["source", failed, *values])
-                listed_files = dataset.manifest.files if dataset.manifest else []
-                for path, file in zip(dataset.files, listed_files, strict=True):
+                values = [value_of(name, kind) if name in present else "NULL" for name, kind in kinds.items()]
+                fate = "coalesce(rejected, '')" if "rejected" in present else "''"
+                fate = f"if(failed IS NULL, {fate}, '{FAILED}')" if "failed" in present else fate
+                for path, file in zip(dataset.files, getattr(dataset.manifest, "files", ()), strict=True):
                     check_interrupt()
+                    self.files.append(path)
+                    self.begins.append(begin)
                     rows = self.rows(
-                        f"INSERT INTO prepared.pairs SELECT {ends[-1]} + file_row_number, {wanted} "
+                        f"INSERT INTO prepared.pairs SELECT {begin} + file_row_number, "
+                        f"{', '.join(['source', fate, *values])} "
                         f"FROM {rows_of([path], 'file_row_number = true')}"
                     )[0][0]
                     if rows != file.rows:
                         message = f"damaged: it has {rows:,} rows, the manifest says {file.rows:,}"
                         raise InputError(message, path, remedy=PUBLISH_AGAIN)
-                    ends.append(ends[-1] + rows)
+                    begin += rows
                     bar.update(rows)
-        return np.array(ends, np.int64)
 
     def _scale(self, name: str) -> Scale:
         column = identifier(name)
@@ -152,31 +156,27 @@ class Pairs:
     def looked_at(self, sources: Sequence[str], text: str) -> str:
         """Give a condition in SQL for pairs of some sources, all if none is named, with a text in a side.
 
-        Case does not matter. The rows of the last few texts are kept.
+        Case does not matter. The rows of a text are kept in a table, so that handles move quickly.
         """
         conditions = [f"source IN ({', '.join(map(literal, sources))})"] if sources else []
         if text:
             with self._lock:
-                if text not in self._found:
-                    self._search(text)
-                conditions.append(f"row IN (SELECT row FROM prepared.found_{self._found[text]})")
+                if text not in self._searches:
+                    self._searches[text] = self._search(text)
+                conditions.append(f"row IN (SELECT row FROM {self._searches[text]})")
         return " AND ".join(conditions) or "true"
 
-    def _search(self, text: str) -> None:
-        number = max(self._found.values(), default=0) + 1
-        self.rows(f"CREATE TABLE prepared.found_{number} (row BIGINT)")
-        for begin, (path, dataset) in zip(self.ends[:-1].tolist(), self.files, strict=True):
-            columns = [identifier(name) for name in _TEXTS if name in dataset.schema.names]
-            condition = " OR ".join(f"contains(lower({column}), lower(?))" for column in columns)
+    def _search(self, text: str) -> str:
+        table = f"prepared.found_{len(self._searches)}"
+        self.rows(f"CREATE TABLE {table} (row BIGINT)")
+        condition = " OR ".join(f"contains(lower({identifier(name)}), lower($1))" for name in self.texts)
+        for begin, path in zip(self.begins, self.files, strict=True):
+            relation = rows_of([path], "file_row_number = true")
             self.rows(
-                f"INSERT INTO prepared.found_{number} SELECT {begin} + file_row_number "
-                f"FROM {rows_of([path], 'file_row_number = true')} WHERE {condition}",
-                [text] * len(columns),
+                f"INSERT INTO {table} SELECT {begin} + file_row_number FROM {relation} WHERE {condition}",
+                [text],
             )
-        if len(self._found) >= _SEARCHES:
-            oldest = self._found.pop(next(iter(self._found)))
-            self.rows(f"DROP TABLE prepared.found_{oldest}")
-        self._found[text] = number
+        return table
 
     def count(self, judged: Judged, where: str) -> list[tuple[int, str, bool, int]]:
         """Count pairs by rank, source, and whether they were kept when the corpus was published."""
@@ -192,21 +192,21 @@ class Pairs:
         pairs: how many ``where`` is for; of more than :data:`SAMPLE`, the sample is counted.
         """
         names = list(self.scales)
-        bits = [f"({judged.fails(name)})::INT::UBIGINT << {place}" for place, name in enumerate(names)]
-        bits += [f"({judged.fails(None)})::INT::UBIGINT << 62", f"{judged.left_out}::INT::UBIGINT << 63"]
-        columns = [" | ".join(f"({bit})" for bit in bits) + " AS mask", *map(identifier, names)]
+        conditions = [*map(judged.fails, names), judged.fails(None), judged.left_out]
+        mask = " | ".join(f"(({one})::INT::BIGINT << {place})" for place, one in enumerate(conditions))
         table = "sample" if pairs > SAMPLE else "pairs"
-        found = self.arrays(f"SELECT {', '.join(columns)} FROM prepared.{table} WHERE {where}")
-        mask = found["mask"]
-        came = mask < np.uint64(1 << 63)
+        found = self.arrays(
+            f"SELECT {', '.join([f'{mask} AS mask', *map(identifier, names)])} "
+            f"FROM prepared.{table} WHERE {where}"
+        )
         counts = {}
         for place, (name, scale) in enumerate(self.scales.items()):
             known = ~np.isnan(found[name])
             bins = scale.bin_of(found[name][known].astype(np.float64))
-            passing = (mask[known] & ~np.uint64(1 << place)) == 0
+            masks = found["mask"][known]
             counts[name] = (
-                np.bincount(bins[came[known]], minlength=scale.bins),
-                np.bincount(bins[passing], minlength=scale.bins),
+                np.bincount(bins[masks >> (len(names) + 1) == 0], minlength=scale.bins),
+                np.bincount(bins[masks & ~(1 << place) == 0], minlength=scale.bins),
             )
         return counts
 
@@ -228,11 +228,12 @@ class Pairs:
         bounds = [low] if low is not None and low > least else []
         bounds += [high] if high is not None and high < most else []
         away = [f"abs({identifier(score)} - '{bound!r}'::FLOAT)" for bound in bounds or [least]]
-        others = " OR ".join([judged.left_out, *(t.fails for t in judged.tests if t.score != score)])
+        others = {test.score for test in judged.tests} - {score}
         own = judged.fails(score)
         kept, rejected = (
             self.rows(
-                f"SELECT row, {judged.rank} FROM prepared.pairs WHERE {where} AND NOT ({others}) "
+                f"SELECT row, {judged.rank} FROM prepared.pairs WHERE {where} "
+                f"AND NOT ({judged.left_out} OR {judged.fails(*others)}) "
                 f"AND {condition} AND {identifier(score)} IS NOT NULL "
                 f"ORDER BY least({', '.join(away)}), row LIMIT {wanted}"
             )
@@ -242,47 +243,17 @@ class Pairs:
 
     def read(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Read all columns of the given rows, in their order."""
-        places = np.searchsorted(self.ends, rows, side="right") - 1
-        found: dict[int, dict[str, Any]] = {}
-        for place in np.unique(places).tolist():
-            begin = int(self.ends[place])
-            numbers = [row - begin for row, at in zip(rows, places, strict=True) if at == place]
-            table = fetch(self.connection.cursor(), rows_at(self.files[place][0], numbers, "*"))
-            found |= {begin + pair["file_row_number"]: pair for pair in table.to_pylist()}
-        return [found[row] for row in rows]
+        places = []
+        for row in rows:
+            file = bisect_right(self.begins, row) - 1
+            places.append({"filename": str(self.files[file]), "file_row_number": row - self.begins[file]})
+        found = fetch(self.connection.cursor(), rows_at(places)).to_pylist() if places else []
+        by_place = {(pair["filename"], pair["file_row_number"]): pair for pair in found}
+        return [by_place[place["filename"], place["file_row_number"]] for place in places]
 
 
-Ranked = list[tuple[int, int]]
-
-
-class Judged:
-    """Tests as expressions in SQL.
-
-    tests: in order. A pair's rank is the place of the first test that it fails, counted from 1, or ``kept``;
-    it is 0 if it did not come to selection. unasked: reasons of such pairs.
-    """
-
-    def __init__(self, tests: Sequence[Test], unasked: Iterable[str]) -> None:
-        self.tests = tests
-        self.kept = len(tests) + 1
-        self.left_out = left_out(unasked)
-        cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(tests, start=1)]
-        self.rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
-        self._fails: dict[str | None, list[str]] = defaultdict(list)
-        for test in tests:
-            self._fails[test.score].append(test.fails)
-
-    def fails(self, *scores: str | None) -> str:
-        """Give a condition in SQL for pairs that fail a test of the scores; None is for all other tests."""
-        return " OR ".join(one for score in scores for one in self._fails[score]) or "false"
-
-
-def left_out(reasons: Iterable[str]) -> str:
-    """Give a condition in SQL for pairs that failed or were rejected for one of the reasons."""
-    return f"(fate IN ({', '.join(map(literal, [FAILED, *reasons]))}))"
-
-
-def _value(name: str, kind: str) -> str:
+def value_of(name: str, kind: str = "FLOAT") -> str:
+    """Give a column in SQL, a score with NULL for NaN."""
     return f"nullif({identifier(name)}::FLOAT, 'nan'::FLOAT)" if kind == "FLOAT" else identifier(name)
 
 
@@ -290,21 +261,20 @@ class Mismatched:
     """A sample of pairs that are known to be wrong, each with the number of pairs that it stands for.
 
     Only scores that can tell right from wrong judge them: the length of a mismatched pair says nothing.
+
+    bins: weight of the pairs in each bin of a score.
     """
 
     def __init__(self, pairs: Pairs, name: str, sample: pa.Table) -> None:
         self.pairs, self.table = pairs, f"prepared.{name}"
-        judging = [one for one in pairs.scales if {one, f"{RIGHT}{one}"} <= set(sample.column_names)]
-        self.judging = judging
-        texts = [one for one in sample.column_names if one not in judging]
-        values = [f"{_value(one, 'FLOAT')} AS {identifier(one)}" for one in judging]
-        columns = ", ".join([*map(identifier, texts), *values])
+        self.judging = [one for one in pairs.scales if {one, f"{RIGHT}{one}"} <= set(sample.column_names)]
+        values = [f"{value_of(one)} AS {identifier(one)}" for one in self.judging]
         cursor = pairs.connection.cursor()
         cursor.register("given", sample)
         with explained():
-            cursor.execute(f"CREATE TABLE {self.table} AS SELECT {columns} FROM given")
+            cursor.execute(f"CREATE TABLE {self.table} AS SELECT * REPLACE ({', '.join(values)}) FROM given")
         self.bins = {}
-        for one in judging:
+        for one in self.judging:
             known = f"{self.table} WHERE {identifier(one)} IS NOT NULL"
             found = pairs.arrays(f"SELECT {identifier(one)} AS score, weight FROM {known}")
             places = pairs.scales[one].bin_of(found["score"].astype(np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,12 @@ import numpy as np
 from paraforge.base.errors import InputError
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.selection.filters import FilterParameters, MissingPolicy, missing_reason
-from paraforge.corpus.selection.filters.bounds import BoundsParameters
+from paraforge.corpus.selection.filters.bounds import BoundsParameters, IntervalParameters
 from paraforge.corpus.selection.filters.decile import DecileParameters
 from paraforge.corpus.selection.filters.flag import FlagParameters
 from paraforge.corpus.selection.filters.language import LanguageParameters
-from paraforge.corpus.selection.filters.length import LENGTHS, LengthParameters
 from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.query.database import identifier, literal
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 200
 MOST_DRAWS = 1_000_000
 RANDOM = "random"
+FAILED = "(failed)"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,103 @@ def _bound(text: str, name: str) -> float | None:
     return value
 
 
+def default_view(published: SelectParameters, scores: Iterable[str], flags: Iterable[str]) -> View:
+    """Return the view whose thresholds are those of the published corpus.
+
+    published: section ``select``. scores: those that have handles. flags: those that can be rejected.
+    """
+    intervals, refused = dict.fromkeys(scores, Interval()), dict.fromkeys(flags, False)
+    for one in _governed(published, {*intervals, *refused}):
+        if isinstance(one, FlagParameters):
+            refused[one.column] = True
+        else:
+            intervals |= dict.fromkeys(one.columns(), _interval(one))
+    return View(intervals, refused)
+
+
+def _interval(one: IntervalParameters) -> Interval:
+    """Give the bounds of a filter; those that are shares of some pairs are not numbers, and stay open."""
+    low, high = (side if isinstance(side, float) else None for side in (one.minimum, one.maximum))
+    return Interval(low, high, one.missing if isinstance(one, BoundsParameters) else "refuse")
+
+
+def _governed(published: SelectParameters, free: set[str]) -> list[IntervalParameters | FlagParameters]:
+    """Find the filters that handles and boxes stand for: of each column the first one."""
+    found: list[IntervalParameters | FlagParameters] = []
+    for one in published.filters:
+        if isinstance(one, IntervalParameters | FlagParameters) and free.issuperset(one.columns()):
+            found.append(one)
+            free = free.difference(one.columns())
+    return found
+
+
+def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
+    """Make section ``select`` for a view's thresholds; what the page has no handle for is as published.
+
+    New filters come before the first one that looks at all pairs together, or else last. Raises
+    ValidationError if a bound is outside the scale of its score.
+    """
+    usual = default_view(published, view.intervals, view.flags)
+    left = dict.fromkeys([*view.intervals, *view.flags])
+    governed = _governed(published, set(left))
+    filters: list[FilterParameters] = []
+    end: int | None = None
+    for one in published.filters:
+        if end is None and one.needs_all_pairs:
+            end = len(filters)
+        if one not in governed:
+            filters.append(one)
+            continue
+        own = {column: left.pop(column) for column in one.columns()}
+        same = _thresholds(own, view) == _thresholds(own, usual)
+        filters += [one] if same else _filters(own, view, one.name)
+    place = len(filters) if end is None else end
+    filters[place:place] = _filters(left, view)
+    return SelectParameters.model_validate({**published.model_dump(), "filters": _named(filters)})
+
+
+def _thresholds(columns: Iterable[str], view: View) -> list[Interval | bool | None]:
+    return [view.intervals.get(name, view.flags.get(name)) for name in columns]
+
+
+def _filters(columns: Iterable[str], view: View, name: str | None = None) -> list[FilterParameters]:
+    """Make the filters that a view has for columns."""
+    found: list[FilterParameters] = []
+    for column in columns:
+        interval = view.intervals.get(column)
+        if interval is None and view.flags[column]:
+            found.append(FlagParameters(kind="flag", column=column, name=name))
+        elif interval is not None and not interval.is_open:
+            found.append(BoundsParameters(kind="bounds", score=column, name=name, **vars(interval)))
+    return found
+
+
+def _named(filters: Sequence[FilterParameters]) -> list[FilterParameters]:
+    """Give a filter a name of its own if it would have the name of another."""
+    named: dict[str, FilterParameters] = {}
+    for one in filters:
+        names = chain([one.reason], (f"{one.reason}_{number}" for number in count(2)))
+        name = next(name for name in names if name not in named)
+        named[name] = one if name == one.reason else one.model_copy(update={"name": name})
+    return [*named.values()]
+
+
+def section_text(parameters: SelectParameters) -> str:
+    """Write section ``select`` of params.yaml, without defaults."""
+    filters = []
+    for one in parameters.filters:
+        given = one.model_dump(mode="json", exclude_defaults=True)
+        # What the filter looks at comes before its bounds.
+        keys = [key for key in dict.fromkeys(("kind", "score", "column", *given)) if key in given]
+        filters.append({key: _whole(given[key]) for key in keys})
+    lists = {"required": list(parameters.required), "deciles": list(parameters.deciles)}
+    return yaml_text({"select": {**lists, "filters": filters}})
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 @dataclass(frozen=True)
 class Test:
     """One test of a pair, in the order of judging.
@@ -133,174 +231,74 @@ class Test:
     score: str | None = None
 
 
-def tests_of(
-    parameters: SelectParameters, columns: Sequence[str], scores: Sequence[str]
-) -> tuple[list[Test], list[str]]:
-    """Translate section ``select`` into tests in SQL that reject the same pairs for the same reasons.
+class Judged:
+    """Section ``select`` as expressions in SQL, which reject the same pairs for the same reasons.
 
-    columns: those of the prepared pairs. scores: those that have handles.
-
-    Returns the tests, and the reasons of filters that cannot be asked here, because they compare pairs or
-    read files: a pair that they rejected when the corpus was published stays rejected, others are accepted.
+    tests: in order. A pair's rank is the place of the first test that it fails, counted from 1, or ``kept``;
+    it is 0 if it did not come to selection, which is ``left_out``.
+    unjudged: reasons of filters that cannot be asked, because they compare pairs or read files: a pair that
+    they rejected when the corpus was published stays rejected, others are accepted.
     """
-    tests = [_missing(name, scores) for name in parameters.required if name in columns]
-    unjudged = []
-    for one in parameters.filters:
-        found = _tests(one, scores)
-        if found is None or not set(_read(one)) <= set(columns):
-            unjudged.append(one.reason)
-            found = [Test(one.reason, f"fate = {literal(one.reason)}")]
-        tests += found
-    return tests, unjudged
+
+    def __init__(self, parameters: SelectParameters, columns: Sequence[str], scores: Iterable[str]) -> None:
+        """columns: those of the prepared pairs. scores: those that have handles."""
+        self._scores = frozenset(scores)
+        self.tests = [self._missing(name) for name in parameters.required if name in columns]
+        self.unjudged: list[str] = []
+        for one in parameters.filters:
+            found = self._tests(one)
+            if found is None or not set(_read(one)) <= set(columns):
+                self.unjudged.append(one.reason)
+                found = [Test(one.reason, f"fate = {literal(one.reason)}")]
+            self.tests += found
+        self.kept = len(self.tests) + 1
+        self.left_out = left_out(REASONS)
+        cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(self.tests, start=1)]
+        self.rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
+
+    def fails(self, *scores: str | None) -> str:
+        """Give a condition in SQL for pairs that fail a test of the scores; None is for all other tests."""
+        return " OR ".join(test.fails for test in self.tests if test.score in scores) or "false"
+
+    def _tests(self, one: FilterParameters) -> list[Test] | None:
+        """Make a filter's tests, missing values first: they are the reason even where another is outside."""
+        columns = _read(one)
+        if isinstance(one, FlagParameters):
+            return [Test(one.reason, f"coalesce({identifier(one.column)}, false)")]
+        if isinstance(one, DecileParameters):
+            outside = f"{identifier(columns[0])} NOT IN ({', '.join(map(str, one.tenths()))})"
+            lacking = Test(missing_reason(one.score), f"{identifier(columns[0])} IS NULL")
+            return [lacking, Test(one.reason, f"coalesce({outside}, false)")]
+        missing = [self._missing(name) for name in columns] if getattr(one, "missing", "") != "accept" else []
+        if isinstance(one, LanguageParameters):
+            listed = ", ".join(map(literal, one.languages))
+            outsides = [f"coalesce({identifier(name)} NOT IN ({listed}), false)" for name in columns]
+            return [*missing, Test(one.reason, " OR ".join(outsides))]
+        if not isinstance(one, IntervalParameters):
+            return None
+        bounds = []
+        for sign, bound in (("<", one.minimum), (">", one.maximum)):
+            if isinstance(bound, float):
+                # As paraforge.corpus.scorer.inside compares: a bound has the scores' 32 bits.
+                bounds.append(f"{sign} '{float(np.float32(bound))!r}'::FLOAT")
+            elif bound is not None:
+                return None
+        return missing + [
+            Test(
+                one.reason, f"coalesce({' OR '.join(f'{identifier(name)} {b}' for b in bounds)}, false)", name
+            )
+            for name in columns
+        ]
+
+    def _missing(self, column: str) -> Test:
+        score = column if column in self._scores else None
+        return Test(missing_reason(column), f"{identifier(column)} IS NULL", score)
+
+
+def left_out(reasons: Iterable[str]) -> str:
+    """Give a condition in SQL for pairs that failed or were rejected for one of the reasons."""
+    return f"(fate IN ({', '.join(map(literal, [FAILED, *reasons]))}))"
 
 
 def _read(one: FilterParameters) -> tuple[str, ...]:
     return (f"{one.score}_decile",) if isinstance(one, DecileParameters) else one.columns()
-
-
-def _tests(one: FilterParameters, scores: Sequence[str]) -> list[Test] | None:
-    """Missing values come first: within a filter, they are the reason even if another value is outside."""
-    if isinstance(one, FlagParameters):
-        return [Test(one.reason, f"coalesce({identifier(one.column)}, false)")]
-    if isinstance(one, LanguageParameters):
-        listed = ", ".join(map(literal, one.languages))
-        lacking = [_missing(name, scores) for name in _read(one)] if one.missing == "refuse" else []
-        outside = [f"coalesce({identifier(name)} NOT IN ({listed}), false)" for name in _read(one)]
-        return [*lacking, Test(one.reason, " OR ".join(outside))]
-    if isinstance(one, DecileParameters):
-        column = identifier(_read(one)[0])
-        kept = ", ".join(map(str, one.tenths()))
-        lacking = [Test(missing_reason(one.score), f"{column} IS NULL")]
-        return [*lacking, Test(one.reason, f"coalesce({column} NOT IN ({kept}), false)")]
-    if not isinstance(one, BoundsParameters | LengthParameters):
-        return None
-    refuse = not isinstance(one, BoundsParameters) or one.missing == "refuse"
-    lacking = [_missing(name, scores) for name in one.columns()] if refuse else []
-    bounds = [("<", one.minimum), (">", one.maximum)]
-    return lacking + [
-        Test(one.reason, f"coalesce({_outside(name, bounds)}, false)", name) for name in one.columns()
-    ]
-
-
-def _missing(column: str, scores: Sequence[str]) -> Test:
-    return Test(missing_reason(column), f"{identifier(column)} IS NULL", column if column in scores else None)
-
-
-def _outside(column: str, bounds: Sequence[tuple[str, Any]]) -> str:
-    """Compare as :func:`paraforge.corpus.scorer.inside` does: a bound has the scores' 32 bits."""
-    return " OR ".join(
-        f"{identifier(column)} {sign} '{float(np.float32(bound))!r}'::FLOAT"
-        for sign, bound in bounds
-        if bound is not None
-    )
-
-
-def default_view(published: SelectParameters, scores: Sequence[str], flags: Sequence[str]) -> View:
-    """Return the view whose thresholds are those of the published corpus.
-
-    published: section ``select``. scores: those that have handles. flags: those that can be rejected.
-    """
-    intervals = dict.fromkeys(scores, Interval())
-    refused = dict.fromkeys(flags, False)
-    for place, columns in _governed(published, scores, flags).items():
-        one = published.filters[place]
-        for column in columns:
-            if isinstance(one, FlagParameters):
-                refused[column] = True
-            elif isinstance(one, BoundsParameters):
-                minimum = one.minimum if isinstance(one.minimum, float) else None
-                maximum = one.maximum if isinstance(one.maximum, float) else None
-                intervals[column] = Interval(minimum, maximum, one.missing)
-            elif isinstance(one, LengthParameters):
-                intervals[column] = Interval(one.minimum, one.maximum)
-    return View(intervals, refused)
-
-
-def _governed(
-    published: SelectParameters, scores: Sequence[str], flags: Sequence[str]
-) -> dict[int, tuple[str, ...]]:
-    """Find the filters that handles and boxes stand for: places and columns, of each column the first."""
-    found: dict[int, tuple[str, ...]] = {}
-    free = {*scores, *flags}
-    for place, one in enumerate(published.filters):
-        handled = isinstance(one, BoundsParameters | LengthParameters | FlagParameters)
-        if handled and set(one.columns()) <= free:
-            found[place] = one.columns()
-            free -= set(one.columns())
-    return found
-
-
-def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
-    """Make section ``select`` for a view's thresholds; what the page has no handle for is as published.
-
-    New filters come before the first one that looks at all pairs together, or else last.
-    """
-    governed = _governed(published, list(view.intervals), list(view.flags))
-    filters: list[dict[str, Any]] = []
-    end: int | None = None
-    for index, one in enumerate(published.filters):
-        if end is None and one.needs_all_pairs:
-            end = len(filters)
-        filters += _changed(one, view) if index in governed else [one.model_dump()]
-    known = {column for columns in governed.values() for column in columns}
-    new = [
-        _bounds(name, one) for name, one in view.intervals.items() if name not in known and not one.is_open
-    ]
-    new += [
-        {"kind": "flag", "column": name}
-        for name, refused in view.flags.items()
-        if refused and name not in known
-    ]
-    place = len(filters) if end is None else end
-    filters[place:place] = new
-    return SelectParameters.model_validate({**published.model_dump(), "filters": _named(filters)})
-
-
-def _changed(one: FilterParameters, view: View) -> list[dict[str, Any]]:
-    """Give a filter a view's bounds; none where they are open."""
-    if isinstance(one, FlagParameters):
-        return [one.model_dump()] if view.flags[one.column] else []
-    if isinstance(one, BoundsParameters):
-        interval = view.intervals[one.score]
-        return [] if interval.is_open else [{**one.model_dump(), **vars(interval)}]
-    sides = [view.intervals[column] for column in LENGTHS]
-    if sides[0] == sides[1] and sides[0].missing == "refuse":
-        bounds = {"minimum": sides[0].minimum, "maximum": sides[0].maximum}
-        return [] if sides[0].is_open else [{**one.model_dump(), **bounds}]
-    return [_bounds(column, side) for column, side in zip(LENGTHS, sides, strict=True) if not side.is_open]
-
-
-def _bounds(score: str, interval: Interval) -> dict[str, Any]:
-    return {"kind": "bounds", "score": score, **vars(interval)}
-
-
-def _named(filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a new filter a name of its own if it would have the name of another."""
-    taken: set[str] = set()
-    named = []
-    for one in filters:
-        reason = SelectParameters.model_validate({"filters": [one]}).filters[0].reason
-        names = chain([reason], (f"{reason}_{number}" for number in count(2)))
-        name = next(name for name in names if name not in taken)
-        taken.add(name)
-        named.append(one if name == reason else {**one, "name": name})
-    return named
-
-
-def section_text(parameters: SelectParameters) -> str:
-    """Write section ``select`` of params.yaml, without defaults."""
-    section: Mapping[str, Any] = {
-        "required": list(parameters.required),
-        "deciles": list(parameters.deciles),
-        "filters": [_short(one) for one in parameters.filters],
-    }
-    return yaml_text({"select": section})
-
-
-def _short(one: FilterParameters) -> dict[str, Any]:
-    """Order the keys as a person does: what the filter looks at comes before its bounds, its name last."""
-    given = one.model_dump(mode="json", exclude_defaults=True)
-    first = [key for key in ("kind", "score", "column") if key in given]
-    keys = [*first, *(key for key in given if key not in (*first, "name")), *(["name"] if one.name else [])]
-    whole = {"minimum", "maximum"} if isinstance(one, LengthParameters) else set()
-    return {key: int(given[key]) if key in whole and given[key] % 1 == 0 else given[key] for key in keys}

@@ -84,7 +84,7 @@ def serve(
     counts = [sum(pair.band == band for pair in draw.pairs) for band in range(len(BANDS))]
     said = "drew" if new else "continuing with"
     typer.echo(
-        f"{database}: {said} {counted(len(draw.pairs), 'pair')} from {draw.origin.name}, seed {draw.seed}",
+        f"{database}: {said} {counted(len(draw.pairs), 'pair')} from {draw.name}, seed {draw.seed}",
         err=True,
     )
     for band, count, figures in zip(BANDS, counts, draw.bands, strict=True):
@@ -156,16 +156,13 @@ def show_report(found: Report, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    console.print(Text(found.name, style="bold"))
-    console.print(Text(found.signature, style="dim"), soft_wrap=True)
-    graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.annotators.items()) or "nobody yet"
-    console.print(Text(f"seed {found.seed}; graded by {graders}\n"))
-    tables = (
-        {"all": found.table} if len(found.annotators) == 1 else {"all": found.table, **found.by_annotator}
-    )
-    for name, rows in tables.items():
-        title = "Grades by band" if name == "all" else f"Grades by band: {name}"
-        console.print(Text(title, style="bold"))
+    console.print(Text(found.draw.name, style="bold"))
+    console.print(Text(found.draw.signature, style="dim"), soft_wrap=True)
+    (_, everybody), *others = found.tables.items()
+    graders = [f"{name} ({sum(row.graded for row in rows):,})" for name, rows in others]
+    console.print(Text(f"seed {found.draw.seed}; graded by {', '.join(graders) or 'nobody yet'}\n"))
+    for name, rows in [("", everybody), *(others if len(others) > 1 else [])]:
+        console.print(Text(f"Grades by band: {name}".removesuffix(": "), style="bold"))
         console.print(Padding(_band_table(rows), (0, 0, 1, 0)))
     if found.agreements:
         console.print(Text("Agreement", style="bold"))
@@ -196,7 +193,7 @@ def _band_table(rows: list[BandRow]) -> Table:
     for heading in ("pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        overlap = "-" if row.overlap_mean is None else f"{row.overlap_mean:.2f} ± {row.overlap_deviation:.2f}"
+        overlap = "-" if row.overlap_3_mean is None else f"{row.overlap_3_mean:.2f} ± {row.overlap_3_sd:.2f}"
         grades = [f"{count:.4g}" if row.graded else "-" for count in (*row.paraphrase, *row.fluency)]
         table.add_row(row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades)
     return table

@@ -232,12 +232,12 @@ def browse(
 
     require_packages()
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.browse.browser import Reopening
+    from paraforge.interface.browse.browser import reopening
     from paraforge.interface.browse.server import create_app
 
     at = listening(host, port, allow_host, open_browser, "Browse", "read the pairs")
     open_published(corpus)
     with contextlib.ExitStack() as stack:
         with graceful_interrupts():
-            opened = Reopening(corpus, not kept_only, stack)
-        serve_app(partial(create_app, opened.current), at)
+            current = reopening(corpus, not kept_only, stack)
+        serve_app(partial(create_app, current), at)

@@ -109,11 +109,25 @@ def rows_of(files: Sequence[Path], *options: str) -> str:
     return f"read_parquet({', '.join([files_literal(files), *options])})"
 
 
-def rows_at(path: Path, rows: Iterable[int], columns: str) -> str:
-    """Give the SQL that selects columns of single rows of a file; ``file_row_number`` can be among them."""
-    numbers = ", ".join(map(str, rows))
-    relation = rows_of([path], "file_row_number = true")
-    return f"SELECT {columns} FROM {relation} WHERE file_row_number IN ({numbers})"
+def rows_at(places: Iterable[Mapping[str, Any]]) -> str:
+    """Give the SQL that selects single rows with all their columns.
+
+    places: ``filename`` and ``file_row_number`` of each row, which are also columns of the result; at least
+    one. A column that a file lacks is NULL in its rows.
+    """
+    rows: dict[str, list[str]] = {}
+    for place in places:
+        rows.setdefault(place["filename"], []).append(str(place["file_row_number"]))
+    return " UNION ALL BY NAME ".join(
+        f"SELECT * FROM {rows_of([Path(path)], 'filename = true', 'file_row_number = true')} "
+        f"WHERE file_row_number IN ({', '.join(numbers)})"
+        for path, numbers in rows.items()
+    )
+
+
+def draw_key(seed: int, *columns: str) -> str:
+    """Give the hash in SQL whose smallest values draw rows: of columns that tell rows apart, and a seed."""
+    return f"md5_number_lower(concat_ws(chr(0), {', '.join([*columns, str(seed)])}))"
 
 
 def identifier(name: str) -> str:

@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.datasets import Dataset
-from paraforge.interface.query.database import fetch, identifier, open_database, rows_at, rows_of
+from paraforge.interface.query.database import (
+    draw_key,
+    fetch,
+    files_literal,
+    identifier,
+    open_database,
+    rows_at,
+    rows_of,
+)
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
 _ROUNDING = 1e-5
@@ -90,24 +98,18 @@ def sample_pairs(
         if not dataset.files:
             return Sample(fetch(connection, f"SELECT {wanted} FROM {identifier(dataset.name)}"), 0)
         lineage = [identifier(name) for name in _LINEAGE if name in dataset.schema.names]
-        key = f"md5_number_lower(concat_ws(chr(0), {', '.join([*lineage, str(seed)])}))"
-        rows = rows_of(dataset.files, "filename = true", "file_row_number = true")
         found = fetch(
             connection,
-            "SELECT count(*) AS population, arg_min(struct_pack(f := filename, r := file_row_number), "
-            f"{key}, {count}) AS places FROM {rows} "
-            f"WHERE {condition}",
+            "SELECT count(*) AS population, arg_min(struct_pack(filename, file_row_number), "
+            f"{draw_key(seed, *lineage)}, {count}) AS places "
+            f"FROM {rows_of(dataset.files, 'filename = true', 'file_row_number = true')} WHERE {condition}",
         ).to_pylist()[0]
-        drawn: dict[str, list[int]] = {}
-        for place in found["places"] or []:
-            drawn.setdefault(place["f"], []).append(place["r"])
-        read = [
-            rows_at(path, drawn[str(path)], f"{wanted}, {number} AS __file, file_row_number AS __row")
-            for number, path in enumerate(dataset.files)
-            if str(path) in drawn
-        ] or [f"SELECT {wanted}, 0 AS __file, 0 AS __row FROM {identifier(dataset.name)} LIMIT 0"]
-        pairs = fetch(connection, f"SELECT * FROM ({' UNION ALL '.join(read)}) ORDER BY __file, __row")
-    return Sample(pairs.drop_columns(["__file", "__row"]), int(found["population"]))
+        rows = f"{identifier(dataset.name)} LIMIT 0"
+        if found["places"]:
+            order = f"list_position({files_literal(dataset.files)}, filename), file_row_number"
+            rows = f"({rows_at(found['places'])}) ORDER BY {order}"
+        pairs = fetch(connection, f"SELECT {wanted} FROM {rows}")
+    return Sample(pairs, int(found["population"]))
 
 
 def fixed(number: float, digits: int) -> str:

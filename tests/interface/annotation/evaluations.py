@@ -8,8 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urljoin
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
-from paraforge.corpus.statistics.counts import Moments
-from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair, Origin
+from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair
 from tests.page_server import PATIENCE, PageServer
 
 NASTY = "<script>document.title = 'owned'</script> & \"quoted\" <b>bold</b>"
@@ -31,9 +30,8 @@ def small_draw(bands: Sequence[int] = (0, 0, 1, 2, 3, 4, 4, 4), population: int 
         )
         for number, band in enumerate(bands)
     ]
-    figures = [BandFigures(population, Moments(population, population / 2, population / 2)) for _ in range(5)]
-    origin = Origin("data/corpus", "A <corpus>", "src:tatoeba|v:0.1", {"corpus": "00"})
-    return Draw(origin, 1, 2, figures, pairs)
+    figures = [BandFigures(population, 0.5, 0.5)] * 5
+    return Draw("A <corpus>", "src:tatoeba|v:0.1", {"corpus": "00"}, 1, 2, figures, pairs)
 
 
 class ServerProcess(PageServer):

@@ -27,7 +27,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def draw(root: Path, per_band: int = 20, seed: int = 1, with_rejected: bool = True) -> Draw:
-    return draw_pairs(open_for_annotation(root / "corpus", with_rejected), root / "corpus", per_band, seed)
+    return draw_pairs(open_for_annotation(root / "corpus", with_rejected), per_band, seed)
 
 
 def all_rows(root: Path, *names: str) -> pa.Table:
@@ -63,8 +63,8 @@ def test_draw_equals_an_oracle(published: Path, seed: int, names: tuple[str, ...
         figures = drawn.bands[band]
         assert figures.pairs == len(inside)
         if overlaps:
-            assert figures.overlap.mean == pytest.approx(np.mean(overlaps, dtype=float))
-            assert figures.overlap.deviation == pytest.approx(np.std(np.array(overlaps, float)))
+            assert figures.overlap_3_mean == pytest.approx(np.mean(overlaps, dtype=float))
+            assert figures.overlap_3_sd == pytest.approx(np.std(np.array(overlaps, float)))
 
 
 def test_low_bands_come_from_the_rejected_pairs(published: Path) -> None:
@@ -93,8 +93,8 @@ def test_seed_matters(published: Path) -> None:
 
 def test_either_directory_may_be_named(published: Path) -> None:
     corpus, rejected = published / "corpus", published / "rejected"
-    drawn = draw_pairs(open_for_annotation(rejected), rejected, 20, 1)
-    assert drawn.pairs == draw_pairs(open_for_annotation(corpus), corpus, 20, 1).pairs
+    drawn = draw_pairs(open_for_annotation(rejected), 20, 1)
+    assert drawn.pairs == draw_pairs(open_for_annotation(corpus), 20, 1).pairs
 
 
 def test_a_small_band_is_taken_whole(published: Path) -> None:

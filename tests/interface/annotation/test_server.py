@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraforge.interface.annotation.server import FLUENCY, PARAPHRASE, create_app, presentation_order
+from paraforge.interface.annotation.server import QUESTIONS, create_app, presentation_order
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from paraforge.interface.web.serving import HostPolicy
 from tests.interface.annotation.evaluations import NASTY, small_draw
@@ -90,10 +90,10 @@ def test_annotators_do_not_see_scores(anna: Annotating) -> None:
 
 def test_guidelines_stand_beside_the_pair(anna: Annotating) -> None:
     page = anna.client.get("/annotators/1/pairs/1").text
-    for question in (PARAPHRASE, FLUENCY):
-        for grade in question.grades:
-            assert f'id="meaning-{question.name}-{grade.value}">{grade.meaning}' in page
-            assert f'aria-describedby="meaning-{question.name}-{grade.value}"' in page
+    for question in QUESTIONS:
+        for grade, (_, meaning) in question.grades.items():
+            assert f'id="meaning-{question.name}-{grade}">{meaning}' in page
+            assert f'aria-describedby="meaning-{question.name}-{grade}"' in page
 
 
 def test_an_answer_is_shown_and_changed(anna: Annotating, store: AnnotationStore) -> None:

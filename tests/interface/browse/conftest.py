@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.corpus.publication.datasets import open_publication
-from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.pairs import open_pairs
+from paraforge.interface.browse.browser import Browser, open_browser
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
 
@@ -55,9 +53,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def browsing(root: Path, with_rejected: bool = True) -> Iterator[Browser]:
     """A published corpus as the page has it."""
-    datasets = open_publication(root / "corpus", with_rejected)
-    with open_pairs(datasets) as pairs:
-        yield Browser(datasets, pairs)
+    with open_browser(root / "corpus", with_rejected) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="package")

@@ -41,13 +41,13 @@ def browser(root: Path) -> Iterator[Browser]:
 
 def test_histograms_are_those_of_the_files(browser: Browser) -> None:
     pairs = browser.corpus
-    read = pa.concat_tables([pq.read_table(path) for path, _ in pairs.files], promote_options="default")
+    read = pa.concat_tables([pq.read_table(path) for path in pairs.files], promote_options="default")
     came = [
         failed is None and rejected not in ("duplicate", "blank_source")
         for rejected, failed in zip(read["rejected"].to_pylist(), read["failed"].to_pylist(), strict=True)
     ]
     assert pairs.total == read.num_rows and len(pairs.scales) > 5
-    counted = browser.count(browser.default)
+    counted = browser.count(browser.base)
     for name, scale in pairs.scales.items():
         values = read.filter(pa.array(came))[name].cast(pa.float64()).to_numpy()
         expected = np.bincount(scale.bin_of(values[~np.isnan(values)]), minlength=scale.bins)
@@ -64,10 +64,10 @@ def test_histograms_are_those_of_the_files(browser: Browser) -> None:
 def test_large_corpora_are_drawn_from_a_sample(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The picture is a sample's, the counts are exact."""
     with browsing(root) as whole:
-        other = whole.count(whole.default)
+        other = whole.count(whole.base)
     monkeypatch.setattr(module, "SAMPLE", 300)
     with browsing(root) as sampled:
-        one = sampled.count(sampled.default)
+        one = sampled.count(sampled.base)
     assert (one.kept, one.came, one.reasons, one.sources) == (
         other.kept,
         other.came,
@@ -129,12 +129,12 @@ def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:
     with browsing(tmp_path) as browser:
         assert browser.default.intervals["contradiction"].maximum == 0.75
         assert "contradiction" in browser.scales
-        assert browser.count(browser.default).reasons["contradiction"] > 0
+        assert browser.count(browser.base).reasons["contradiction"] > 0
 
 
 def counted(browser: Browser, parameters: SelectParameters) -> tuple[int, Multiset[str]]:
     """Kept pairs, and rejected ones by reason."""
-    found = browser._counted(parameters.model_dump_json(), (), "")
+    found = browser.count(parameters)
     assert found.came == found.kept + sum(found.reasons.values())
     return found.kept, Multiset(found.reasons)
 

@@ -21,7 +21,7 @@ from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scoring.wrong_pairs import store_wrong_pairs
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
-from paraforge.interface.browse.browser import Browser, Reopening
+from paraforge.interface.browse.browser import Browser, reopening
 from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.server import create_app
 from paraforge.interface.web.serving import HostPolicy
@@ -288,8 +288,8 @@ def test_an_open_page_goes_on_when_the_corpus_is_made_again(tmp_path: Path) -> N
     """Other filters, another corpus, and in between none: the loop that the page is for."""
     publish_pairs(tmp_path, rows=300)
     with contextlib.ExitStack() as stack:
-        opened = Reopening(tmp_path / "corpus", True, stack)
-        client = create_app(opened.current, HostPolicy("127.0.0.1")).test_client()
+        current = reopening(tmp_path / "corpus", True, stack)
+        client = create_app(current, HostPolicy("127.0.0.1")).test_client()
         before = headline(client.get("/").text)
         for name in ("corpus", "rejected"):
             (tmp_path / name).rename(tmp_path / f"old-{name}")

@@ -7,12 +7,10 @@ import yaml
 
 from paraforge.base.errors import ParaforgeError
 from paraforge.base.shards.store import ShardView
-from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.scoring.scorers.meaning import Meaning
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
-from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.pairs import open_pairs
+from paraforge.interface.browse.browser import open_browser
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.extraction import extract_lexicon
@@ -58,11 +56,9 @@ def test_commands_work(arguments: list[str], root: Path, tmp_path: Path) -> None
 
 
 def test_browse_report_and_lexicon_open_it(root: Path, tmp_path: Path) -> None:
-    datasets = open_publication(root / "corpus")
-    with open_pairs(datasets) as pairs:
-        browser = Browser(datasets, pairs)
+    with open_browser(root / "corpus") as browser:
         assert not MEANING & set(browser.scales)
-        assert browser.count(browser.default).came > 0
+        assert browser.count(browser.base).came > 0
     parameters = LexiconParameters(minimum_pairs=3)
     extract_lexicon([root / "corpus"], tmp_path / "lexicon", parameters, resources(tmp_path, 1))
     write_report(root / "corpus", tmp_path / "report.html", ReportParameters())

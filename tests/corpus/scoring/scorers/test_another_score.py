@@ -61,11 +61,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.publication.datasets import open_publication
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 from paraforge.corpus.statistics.statistics import describe_corpus
 from paraforge.corpus.statistics.tables import write_tables
-from paraforge.interface.browse.pairs import open_pairs
+from paraforge.interface.browse.browser import open_browser
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
 from tests.corpus.selection.corpora import random_pairs, resources
@@ -79,7 +78,7 @@ scored = [root / "translated", root / "scored"]
 described = describe_corpus(scored, root / "selected", StatisticsParameters(), resources(root))
 write_tables(described, root / "tables", root / "plots")
 write_report(root / "corpus", root / "report.html", ReportParameters())
-with open_pairs(open_publication(root / "corpus")) as opened:
+with open_browser(root / "corpus") as opened:
     assert "loudness" in opened.scales
 """
 
