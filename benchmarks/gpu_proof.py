@@ -5,7 +5,7 @@ python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz -
 python -m benchmarks.gpu_proof --model ... --text ... --write-expected    (what a CPU gives, to compare with)
 
 A call takes nine minutes at most (``--minutes``), and the next one does the parts that have no line in
-results/gpu_proof.jsonl yet: 37 minutes in all. A part that fails or takes too long has a line too.
+results/gpu_proof.jsonl yet: 50 minutes in all at most. A part that fails or takes too long has a line too.
 """
 
 import hashlib
@@ -30,6 +30,7 @@ from benchmarks.device import Watch, ceilings, name_of
 from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import ROOT, append, directory, latest, read
 from benchmarks.training import sample, trained
+from benchmarks.transformer_base import Size, speed, write_random_model
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
@@ -127,13 +128,13 @@ def peaks(setting: Setting) -> Figures:
     return {"tera_operations_per_second": arithmetic / 1e12, "terabytes_per_second": bandwidth / 1e12}
 
 
-def translation(setting: Setting, engine: str, compute_type: str, graphs: bool = False) -> Figures:
+def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
     """Speed, idle share and quality of a way of translating, and how often a CPU agrees."""
     import sacrebleu
 
-    references, sources = setting.bitext(20_000, 24)
+    references, sources = setting.bitext(most, 24)
     references = references[:_JUDGED]
-    translator = setting.open(engine, compute_type, graphs)
+    translator = setting.open(**given)
     with Watch(setting.device) as first:  # kernels are chosen, graphs are recorded
         list(translator.translate(sources))
     with Watch(setting.device) as watch:
@@ -152,6 +153,18 @@ def translation(setting: Setting, engine: str, compute_type: str, graphs: bool =
         "chrf": sacrebleu.corpus_chrf(judged, [references]).score,
         **_agreement(setting, sources, best),
     }
+
+
+def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figures:
+    """Speed with the random weights of a transformer-base."""
+    _, sources = setting.bitext(12_000, 12)
+    texts = [" ".join(sources[at : at + 12]) for at in range(len(sources))]
+    size = Size(layers=2, width=32, feed_forward=64, heads=4) if setting.small else Size()
+    pattern = open_model(usable_model(setting.model, "ctranslate2"), "ctranslate2", verify=False)
+    with tempfile.TemporaryDirectory() as temporary:
+        model = write_random_model(pattern, Path(temporary) / "model", size)
+        open_engine = partial(replace(setting, model=str(model)).open, beam=beam, **given)
+        return speed(open_engine, texts, setting.device)
 
 
 def _agreement(setting: Setting, sources: Sequence[str], best: Sequence[Hypothesis]) -> Figures:
@@ -370,9 +383,8 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     kind = "bfloat16" if engine == "torch" else "float16"
     options = setting.options(engine, kind, beam=4, maximum_target_tokens=64)
     model = Path(usable_model(setting.model, engine))
-    translate = build_translation(
-        EngineChoice(engine, options, {}, "", model), Workplace(1, (setting.device,), 1, 0)
-    )
+    choice = EngineChoice(engine, options, {}, open_model(model, engine).fingerprint, model)
+    translate = build_translation(choice, Workplace(1, (setting.device,), 1, 0))
     tables = [pa.table({"source_text": sources[at : at + size]}) for at in range(0, len(sources), size)]
     translate(tables[0].slice(0, setting.size(4_000, 4)))
     with Watch(setting.device) as watch, ThreadPoolExecutor(at_once) as pool:
@@ -384,18 +396,32 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     }
 
 
-# What measures a part, and the most seconds that it may take.
+_TORCH, _CTRANSLATE2 = {"engine": "torch"}, {"engine": "ctranslate2"}
+_BFLOAT16 = {**_TORCH, "compute_type": "bfloat16"}
+_GRAPHS = {**_BFLOAT16, "graphs": True}
+_FLOAT16, _INT8 = ({**_CTRANSLATE2, "compute_type": kind} for kind in ("float16", "int8_float16"))
+# What measures a part, and the most seconds that it may take; what matters most comes first.
 PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "peaks": (peaks, 40),
-    "bfloat16": (partial(translation, engine="torch", compute_type="bfloat16"), 200),
-    "bfloat16, graphs": (partial(translation, engine="torch", compute_type="bfloat16", graphs=True), 200),
-    "float16": (partial(translation, engine="torch", compute_type="float16"), 160),
-    "CTranslate2 float16": (partial(translation, engine="ctranslate2", compute_type="float16"), 160),
-    "graphs equal to eager": (graphs_equal, 120),
+    "float32": (partial(translation, **_TORCH, compute_type="float32", most=_JUDGED), 60),
+    "transformer-base, bfloat16, graphs": (partial(transformer_base, **_GRAPHS), 60),
+    "transformer-base, bfloat16": (partial(transformer_base, **_BFLOAT16), 60),
+    "transformer-base, CTranslate2 float16": (partial(transformer_base, **_FLOAT16), 90),
+    "transformer-base, CTranslate2 int8_float16": (partial(transformer_base, **_INT8), 90),
+    "transformer-base, bfloat16, graphs, beam 4": (partial(transformer_base, **_GRAPHS, beam=4), 60),
+    "transformer-base, CTranslate2 float16, beam 4": (partial(transformer_base, **_FLOAT16, beam=4), 60),
+    "transformer-base, 8192 tokens": (partial(transformer_base, **_GRAPHS, batch_tokens=8_192), 60),
+    "transformer-base, 131072 tokens": (partial(transformer_base, **_GRAPHS, batch_tokens=131_072), 60),
     "256 shapes": (shapes, 150),
+    "overflow in float16": (overflow, 60),
+    "graphs equal to eager": (graphs_equal, 120),
+    "bfloat16, graphs": (partial(translation, **_GRAPHS), 200),
+    "bfloat16": (partial(translation, **_BFLOAT16), 200),
+    "float16": (partial(translation, **_TORCH, compute_type="float16"), 160),
+    "CTranslate2 float16": (partial(translation, **_FLOAT16), 160),
+    "CTranslate2 int8_float16": (partial(translation, **_INT8), 160),
     "a tenth of the memory, torch": (partial(memory_fraction, engine="torch"), 70),
     "a tenth of the memory, ctranslate2": (partial(memory_fraction, engine="ctranslate2"), 70),
-    "overflow in float16": (overflow, 60),
     "two workers, one killed": (two_workers, 180),
     "training": (training, 220),
 }

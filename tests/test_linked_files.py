@@ -1,4 +1,5 @@
-"""Work directory, output and cache of DVC are links to one file, and nothing ever writes into it."""
+"""Work directory, output and cache of DVC are links to one file, and nothing ever writes into it. Ingested
+shards have no copy in the work directory."""
 
 import hashlib
 import subprocess
@@ -32,7 +33,7 @@ def test_nothing_writes_into_a_linked_file(finished_project: Path, tmp_path: Pat
     for name in ("ingested", "translated", "scored"):
         shards = inodes(project / "data" / name, ".parquet")
         assert shards and shards.keys() <= cached.keys()
-        assert shards.keys() <= inodes(project / "work").keys()
+        assert name == "ingested" or shards.keys() <= inodes(project / "work").keys()
     before = check_cache(project)
     parameters = read_parameters(project)
     for changed in ({"ingest": {"sources": [{**parameters["ingest"]["sources"][0], "pairs": 800}]}}, {}):
@@ -41,6 +42,4 @@ def test_nothing_writes_into_a_linked_file(finished_project: Path, tmp_path: Pat
         assert check_cache(project) >= before
     # Back at the first parameters, everything is as it was.
     assert "up to date" in run("dvc", "status", "publish", cwd=project).stdout
-    # What the work directory kept of the other parameters is gone, but for translations and scores.
-    kept = {path.name for path in (project / "work" / "ingest").glob("*.parquet")}
-    assert len(kept) == len(list((project / "data" / "ingested").glob("*.parquet")))
+    assert not inodes(project / "work" / "ingest", ".parquet")

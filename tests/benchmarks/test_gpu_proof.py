@@ -36,9 +36,9 @@ def measured(setting: Setting, name: str) -> Figures:
     return PARTS[name][0](setting)
 
 
-def test_all_parts_take_37_minutes_at_most_and_each_fits_into_one_call() -> None:
+def test_all_parts_take_50_minutes_at_most_and_each_fits_into_one_call() -> None:
     limits = [limit for _, limit in PARTS.values()]
-    assert sum(limits) <= 37 * 60 - len(limits) and max(limits) <= 9 * 60
+    assert sum(limits) <= 50 * 60 - len(limits) and max(limits) <= 9 * 60
 
 
 def test_translations_are_compared_with_those_of_a_cpu(setting: Setting) -> None:
@@ -59,6 +59,12 @@ def test_translations_are_compared_with_those_of_a_cpu(setting: Setting) -> None
 # What figures are, or more than which they are.
 MEASURED: dict[str, tuple[Figures, dict[str, float]]] = {
     "peaks": ({}, {"tera_operations_per_second": 0, "terabytes_per_second": 0}),
+    "float32": ({"failed_sentences": 0}, {"bleu": 30}),
+    "transformer-base, bfloat16, graphs": ({"tokens_per_target": 32}, {"sentences_per_second": 0}),
+    "transformer-base, CTranslate2 int8_float16": (
+        {"tokens_per_target": 32},
+        {"target_tokens_per_second": 0},
+    ),
     "bfloat16": ({"failed_sentences": 0}, {"bleu": 30, "sentences_per_second": 0}),
     "bfloat16, graphs": ({"failed_sentences": 0}, {"bleu": 30}),
     "float16": ({"failed_sentences": 0}, {"bleu": 30}),
