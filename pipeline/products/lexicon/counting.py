@@ -4,7 +4,7 @@ Counted are `#(u,v)` across the two sides of a pair and within each side, over b
 once a sentence; ParaNMT appendix A.1). Five passes, each a batch of independent jobs:
 
 1. *encode*: each piece of the corpus is tokenised, its words' sentences are counted;
-2. the vocabularies are added up, and words ranked by frequency;
+2. the vocabularies are added up, and words ranked by frequency (DuckDB);
 3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
 4. *count*: each block of rows reads all pieces and counts its rows
 (:mod:`paraforge.products.lexicon.pair_table`); 5. *cells* with enough pairs come out, block by block.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.interrupts import check_interrupt
@@ -19,7 +21,13 @@ from paraforge.products.lexicon.pair_sources import Piece, classify, select_pair
 from paraforge.products.lexicon.parameters import LexiconParameters
 
 SIDES = ("reference", "translation")
-_RANKS = "ranks.npy"
+_VOCABULARY = "vocabulary.arrow"
+# Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
+_RANKED = """
+    SELECT word, sum(reference)::BIGINT AS reference, sum(translation)::BIGINT AS translation
+    FROM words GROUP BY word HAVING sum(reference + translation) >= greatest(1, ?)
+    ORDER BY sum(reference + translation) DESC, word
+"""
 
 
 @dataclass(frozen=True)
@@ -42,20 +50,9 @@ class CountedWords:
         """``#(u)``: sentences with the word on either side."""
         return self.references + self.translations
 
-    def write(self, path: Path) -> None:
-        """Write the vocabulary as an Arrow file."""
-        write_arrow(
-            pa.table({"word": self.words, "reference": self.references, "translation": self.translations}),
-            path,
-        )
-
-    @staticmethod
-    def read(path: Path) -> CountedWords:
-        """Read what :meth:`write` wrote."""
-        table = read_arrow(path)
-        return CountedWords(
-            table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
-        )
+    def alphabetical(self) -> npt.NDArray[np.int64]:
+        """Ranks of the words in the order of their names."""
+        return np.array(sorted(range(len(self)), key=self.words.__getitem__), dtype=np.int64)
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
@@ -76,7 +73,7 @@ def read_arrow(path: Path) -> pa.Table:
 
 def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
     """Name a file of a piece: `tokens` until they have been numbered, `words` with their sentence counts,
-    `ids` (sentences as ranks), `report`, `numbers`."""
+    `ids` (sentences as ranks), `report`."""
     return directory / f"{what}-{number:06d}.{ending}"
 
 
@@ -111,62 +108,39 @@ def encode_piece(
 
 
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
-    """Add up the words of all pieces, rank them by frequency, and write the numbers of each piece's words and
-    the ranks of all numbers.
+    """Add up the words of all pieces, rank them by frequency, and write them in the order of their ranks.
 
     A word in fewer than ``minimum`` sentences is left out: no pair of words with it can reach ``minimum``, so
     every count that is asked for stays exact.
     """
-    merged = _Merged()
-    for piece in range(pieces):
-        check_interrupt()
-        numbers = merged.add(read_arrow(file_of(directory, "words", piece)))
-        write_npy(numbers, file_of(directory, "numbers", piece, "npy"))
-    words = list(merged.numbers)
-    counts = merged.counts
-    total = counts.sum(axis=0)
-    kept = np.flatnonzero(total >= max(1, minimum)).tolist()
-    # Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
-    kept.sort(key=lambda number: (-total[number], words[number]))
-    ranks = np.full(len(words), pair_table.DROPPED, np.uint32)
-    ranks[kept] = np.arange(len(kept), dtype=np.uint32)
-    write_npy(ranks, directory / _RANKS)
-    return CountedWords([words[number] for number in kept], counts[0, kept], counts[1, kept])
+    import duckdb
 
-
-class _Merged:
-    """Words numbered in order of appearance, and the sums of their counts."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self._counts = np.zeros((2, 1 << 16), np.int64)
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        return self._counts[:, : len(self.numbers)]
-
-    def add(self, table: pa.Table) -> npt.NDArray[np.uint32]:
-        """Add words with their counts; gives their numbers."""
-        numbers = self.numbers
-        words = table["word"].to_pylist()
-        added = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.uint32, len(words))
-        if len(numbers) > self._counts.shape[1]:
-            wider = max(len(numbers), 2 * self._counts.shape[1]) - self._counts.shape[1]
-            self._counts = np.pad(self._counts, ((0, 0), (0, wider)))
-        self._counts[0, added] += table["reference"].to_numpy()
-        self._counts[1, added] += table["translation"].to_numpy()
-        return added
+    with (
+        TemporaryDirectory(dir=directory) as scratch,
+        duckdb.connect(f"{scratch}/words.duckdb") as connection,
+    ):
+        connection.execute("CREATE TABLE words (word VARCHAR, reference BIGINT, translation BIGINT)")
+        for piece in range(pieces):
+            check_interrupt()
+            connection.register("piece", read_arrow(file_of(directory, "words", piece)))
+            connection.execute("INSERT INTO words FROM piece")
+        table = connection.sql(_RANKED, params=[minimum]).to_arrow_table()
+    write_arrow(table, directory / _VOCABULARY)
+    return CountedWords(
+        table["word"].to_pylist(), table["reference"].to_numpy(), table["translation"].to_numpy()
+    )
 
 
 def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
     """Write a piece's sentences as distinct ascending ranks; gives the increments of each row of the counts.
 
-    Needs the ranks that :func:`merge_vocabulary` left. The piece's tokens are removed when this is done.
+    Needs the vocabulary that :func:`merge_vocabulary` wrote. The piece's tokens are removed at the end.
     """
     ids_path = file_of(directory, "ids", index)
     if not ids_path.is_file():
-        all_ranks = np.load(directory / _RANKS, mmap_mode="r", allow_pickle=False)
-        ranks = all_ranks[np.load(file_of(directory, "numbers", index, "npy"), allow_pickle=False)]
+        own = read_arrow(file_of(directory, "words", index))["word"]
+        found = pc.index_in(own, read_arrow(directory / _VOCABULARY)["word"])
+        ranks = pc.fill_null(found.cast(pa.uint32()), pair_table.DROPPED).to_numpy()
         table = read_arrow(file_of(directory, "tokens", index))
         sides = []
         for name in SIDES:
@@ -194,9 +168,3 @@ def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
         return np.zeros(1, np.int32), np.zeros(0, np.uint32)
     lists = column.combine_chunks()
     return lists.offsets.to_numpy(), lists.values.to_numpy()
-
-
-def write_npy(array: npt.NDArray[Any], path: Path) -> None:
-    """Write an array as one ``.npy`` file, atomically."""
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.save(file, array, allow_pickle=False)

@@ -3,13 +3,12 @@
 Scores are pointwise mutual information: across the sides of a pair, within a sentence, and the difference.
 All logarithms are natural. `#(u)` counts sentences, N all sentences; a word counts once a sentence."""
 
-import itertools
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ import pyarrow.parquet as pq
 
 from paraforge import versions
 from paraforge.base.files import hash_json, remove_directory, sha256_file, write_json
+from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, job_memory
-from paraforge.base.shards.scheduler import Jobs, open_jobs
+from paraforge.base.shards.scheduler import open_jobs
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.corpus.publication.lexicon_layout import (
@@ -121,141 +121,99 @@ def _smoothed(joint: Counts, first: Counts, second: Counts, sentences: int, pseu
         return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
 
 
-def assemble(
-    counts: PairCounts, parameters: LexiconParameters, directory: Path, output: Path, jobs: Jobs
-) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
-    """Turn cells into entries in both directions, sorted by word and rank.
+_INSERT = "CREATE TABLE IF NOT EXISTS cells AS FROM scored LIMIT 0; INSERT INTO cells FROM scored"
+_ENTRIES = """
+    WITH entries AS (
+        SELECT u AS own, v AS other, * FROM cells UNION ALL SELECT v AS own, u AS other, * FROM cells
+    )
+    SELECT
+        own.word, other.word AS paraphrase,
+        CAST(row_number() OVER (
+            PARTITION BY own.place
+            ORDER BY adjusted_pmi DESC NULLS LAST, cross_pmi DESC, other.place
+        ) AS INTEGER) AS rank,
+        adjusted_pmi, cross_pmi, ordinary_pmi, pairs, cross_count, reference_count, translation_count,
+        own.sentences AS word_count, other.sentences AS paraphrase_count
+    FROM entries JOIN words own ON own.id = entries.own JOIN words other ON other.id = entries.other
+    WHERE own.file = ? QUALIFY rank <= ? ORDER BY own.place, rank
+"""
 
-    Cells come in order of the rarer word's rank; entries are wanted in order of the word. So the words are
-    cut into ranges of about ``ROWS_PER_FILE`` entries, each block's cells are separated by range, and each
-    range is one file.
+
+def write_entries(
+    counts: PairCounts, parameters: LexiconParameters, memory: int, directory: Path, output: Path
+) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
+    """Write entries in both directions, sorted by word and rank, in files of about ``ROWS_PER_FILE``.
+
+    memory: bytes that sorting may take. directory: of the work files.
 
     Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
     """
-    vocabulary = counts.vocabulary
-    words = len(vocabulary)
-    degrees = np.zeros(words, np.int64)
-    for path in counts.cells:
-        table = read_arrow(path)
-        for side in ("u", "v"):
-            degrees += np.bincount(table[side].to_numpy(), minlength=words)
-    alphabetical = np.array(sorted(range(words), key=vocabulary.words.__getitem__), dtype=np.int64)
-    places = np.empty(words, np.int64)
-    places[alphabetical] = np.arange(words)
-    entries_before = np.cumsum(degrees[alphabetical]) - degrees[alphabetical]
-    ranges = np.empty(words, np.int64)
-    ranges[alphabetical] = entries_before // ROWS_PER_FILE
-    number = int(ranges.max()) + 1 if degrees.any() else 0
+    import duckdb
 
-    vocabulary.write(directory / "vocabulary.arrow")
-    np.save(directory / "places.npy", places, allow_pickle=False)
-    parted = [path.with_name(path.name.replace("cells-", "parted-")) for path in counts.cells]
-    jobs.results(
-        part_cells,
-        [(cells, path, ranges, number) for cells, path in zip(counts.cells, parted, strict=True)],
-        description="lexicon: sort",
-    )
-    arguments = [
-        (index, parted, directory, output / f"lexicon-{index:05d}.parquet", counts.pairs, parameters)
-        for index in range(number)
-    ]
-    kept = degrees.copy()
-    files = []
-    for record, limited in jobs.results(write_range, arguments, description="lexicon: write"):
-        files.append(record)
-        if limited is not None:
-            kept[limited[0]] = limited[1]
-    if not files:
-        path = output / "lexicon-00000.parquet"
-        _write_parquet(SCHEMA.empty_table(), path)
-        files = [_record(path, 0)]
-    return files, kept
+    vocabulary, most = counts.vocabulary, parameters.maximum_paraphrases
+    degrees = np.zeros(len(vocabulary), np.int64)
+    settings: dict[str, Any] = {"memory_limit": f"{memory}B"}
+    with (
+        TemporaryDirectory(dir=directory) as scratch,
+        duckdb.connect(f"{scratch}/entries.duckdb", config=settings) as connection,
+    ):
+        for path in counts.cells:
+            check_interrupt()
+            cells = read_arrow(path)
+            for side in ("u", "v"):
+                degrees += np.bincount(cells[side].to_numpy(), minlength=len(vocabulary))
+            connection.register("scored", _scored(cells, counts, parameters))
+            connection.execute(_INSERT)
+        order = vocabulary.alphabetical()
+        files = (np.cumsum(degrees[order]) - degrees[order]) // ROWS_PER_FILE
+        words = {
+            "id": order,
+            "place": np.arange(len(order)),
+            "word": pa.array(vocabulary.words, pa.string()).take(pa.array(order)),
+            "sentences": vocabulary.sentences[order],
+            "file": files,
+        }
+        connection.register("words", pa.table(words))
+        records = []
+        for number in range(int(files.max()) + 1 if degrees.any() else 0):
+            check_interrupt()
+            table = connection.sql(_ENTRIES, params=[number, most or len(order)]).to_arrow_table()
+            records.append(_write_parquet(table.cast(SCHEMA), output / f"lexicon-{number:05d}.parquet"))
+    if not records:
+        records.append(_write_parquet(SCHEMA.empty_table(), output / "lexicon-00000.parquet"))
+    return records, degrees if most is None else np.minimum(degrees, most)
 
 
-def part_cells(cells: Path, path: Path, ranges: npt.NDArray[np.int64], number: int) -> None:
-    """Write a block's cells in both directions, one record batch a range of words."""
-    table = read_arrow(cells)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    both = {name: np.concatenate([values, values]) for name, values in columns.items()}
-    both["u"] = np.concatenate([columns["u"], columns["v"]])
-    both["v"] = np.concatenate([columns["v"], columns["u"]])
-    of_word = ranges[both["u"]]
-    order = np.argsort(of_word, kind="stable")
-    bounds = np.searchsorted(of_word[order], np.arange(number + 1))
-    sorted_table = pa.table({name: values[order] for name, values in both.items()})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, sorted_table.schema) as writer:
-        for start, end in itertools.pairwise(bounds.tolist()):
-            part = sorted_table.slice(start, end - start)
-            batches = part.combine_chunks().to_batches()
-            writer.write_batch(batches[0] if batches else pa.RecordBatch.from_pylist([], sorted_table.schema))
-
-
-@lru_cache(maxsize=1)
-def _words_of(directory: Path) -> tuple[CountedWords, Any, npt.NDArray[np.int64]]:
-    vocabulary = CountedWords.read(directory / "vocabulary.arrow")
-    return vocabulary, pa.array(vocabulary.words, pa.string()), np.load(directory / "places.npy")
-
-
-Limited = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
-
-def write_range(
-    index: int, parted: Sequence[Path], directory: Path, path: Path, pairs: int, parameters: LexiconParameters
-) -> tuple[dict[str, Any], Limited | None]:
-    """Write one file of the lexicon; gives its record and, if entries were cut, how many each word kept."""
-    parts = []
-    for file in parted:
-        with pa.memory_map(str(file)) as source:
-            parts.append(pa.Table.from_batches([pa.ipc.open_file(source).get_batch(index)]))
-    cells = pa.concat_tables(parts).combine_chunks()
-    vocabulary, names, places = _words_of(directory)
-    word, paraphrase = cells["u"].to_numpy(), cells["v"].to_numpy()
+def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
+    """Return cells with their three scores, which are the same for both directions."""
+    vocabulary, (u, v) = counts.vocabulary, (cells[side].to_numpy() for side in ("u", "v"))
     count = {
         name: cells[name].to_numpy().astype(np.int64)
         for name in ("pairs", "cross", "reference", "translation")
     }
-    sentences = vocabulary.sentences
-    cross = cross_pmi(count["cross"], sentences[word], sentences[paraphrase], pairs)
+    cross = cross_pmi(count["cross"], vocabulary.sentences[u], vocabulary.sentences[v], counts.pairs)
     ordinary = ordinary_pmi(
         (count["reference"], count["translation"]),
-        (vocabulary.references[word], vocabulary.translations[word]),
-        (vocabulary.references[paraphrase], vocabulary.translations[paraphrase]),
-        pairs,
+        (vocabulary.references[u], vocabulary.translations[u]),
+        (vocabulary.references[v], vocabulary.translations[v]),
+        counts.pairs,
         parameters.pseudo_count,
         parameters.smooth_all,
     )
-    adjusted = (cross - ordinary).astype(np.float32)
-    # Ties: cross-sentence PMI, then the name.
-    order = np.lexsort((places[paraphrase], -cross.astype(np.float32), -adjusted, places[word]))
-    of_word = places[word][order]
-    first = np.flatnonzero(np.concatenate([[True], of_word[1:] != of_word[:-1]]))
-    rank = np.arange(1, len(order) + 1) - np.repeat(first, np.diff(np.append(first, len(order))))
-    limited: Limited | None = None
-    if parameters.maximum_paraphrases is not None:
-        within = rank <= parameters.maximum_paraphrases
-        order, rank = order[within], rank[within]
-        ids, number = np.unique(word[order], return_counts=True)
-        limited = (ids.astype(np.int64), number.astype(np.int64))
-    word, paraphrase = word[order], paraphrase[order]
-    table = pa.table(
-        [
-            names.take(pa.array(word)),
-            names.take(pa.array(paraphrase)),
-            pa.array(rank, pa.int32()),
-            pa.array(adjusted[order], from_pandas=True),
-            pa.array(cross[order].astype(np.float32)),
-            pa.array(ordinary[order].astype(np.float32), from_pandas=True),
-            *(count[name][order] for name in ("pairs", "cross", "reference", "translation")),
-            sentences[word],
-            sentences[paraphrase],
-        ],
-        schema=SCHEMA,
+    scores = {"adjusted": cross - ordinary, "cross": cross, "ordinary": ordinary}
+    return pa.table(
+        {
+            "u": u,
+            "v": v,
+            "pairs": count.pop("pairs"),
+            **{f"{name}_count": values for name, values in count.items()},
+            **{f"{name}_pmi": pa.array(one, pa.float32(), from_pandas=True) for name, one in scores.items()},
+        }
     )
-    _write_parquet(table, path)
-    return _record(path, table.num_rows), limited
 
 
-def _write_parquet(table: pa.Table, path: Path) -> None:
+def _write_parquet(table: pa.Table, path: Path) -> dict[str, Any]:
+    """Write a file of the lexicon; gives its entry in ``lexicon.json``."""
     pq.write_table(
         table,
         path,
@@ -270,24 +228,19 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
             table.schema, [("word", "ascending"), ("rank", "ascending")]
         ),
     )
-
-
-def _record(path: Path, rows: int) -> dict[str, Any]:
-    return {"file": path.name, "rows": rows, "sha256": sha256_file(path)}
+    return {"file": path.name, "rows": table.num_rows, "sha256": sha256_file(path)}
 
 
 def write_words(vocabulary: CountedWords, entries: npt.NDArray[np.int64], path: Path) -> None:
     """Write how often each word occurs and how many entries it has, in alphabetical order."""
-    order = np.array(sorted(range(len(vocabulary)), key=vocabulary.words.__getitem__), dtype=np.int64)
-    table = pa.table(
-        [
-            pa.array([vocabulary.words[index] for index in order.tolist()], pa.string()),
-            vocabulary.references[order],
-            vocabulary.translations[order],
-            entries[order],
-        ],
-        schema=WORDS_SCHEMA,
-    )
+    order = vocabulary.alphabetical()
+    columns = [
+        pa.array(vocabulary.words, pa.string()).take(pa.array(order)),
+        vocabulary.references[order],
+        vocabulary.translations[order],
+        entries[order],
+    ]
+    table = pa.table(columns, schema=WORDS_SCHEMA)
     pq.write_table(table, path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
 
 
@@ -344,7 +297,7 @@ def extract_lexicon(
             memory = job_memory(resources)
             counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
             with replaced_directory(output.resolve()) as temporary:
-                files, degrees = assemble(counts, parameters, directory, temporary, jobs)
+                files, degrees = write_entries(counts, parameters, memory, directory, temporary)
                 write_words(counts.vocabulary, degrees, temporary / WORDS)
                 entries = sum(int(file["rows"]) for file in files)
                 settings = parameters.model_dump(mode="json", exclude={"word_lists", "reference_lexicons"})
