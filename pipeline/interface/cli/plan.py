@@ -54,7 +54,6 @@ def plan(
 
     from paraforge.interface.configuration import load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
-    from paraforge.interface.planning.alignment import warn_of_misaligned_sources
     from paraforge.interface.planning.plan import ingested_corpus, make_plan, model_path, plan_text
     from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_remote
@@ -82,8 +81,7 @@ def plan(
     plans = {}
     with graceful_interrupts():
         for name, place, one in pivots:
-            corpus = ingested_corpus(one, Path("data/ingested") / place)
-            warn_of_misaligned_sources(corpus.path, one.resources)
+            corpus = ingested_corpus(one)
             built = Path("models/nmt") / place
             plans[name] = make_plan(
                 one,

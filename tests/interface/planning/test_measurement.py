@@ -1,23 +1,15 @@
-"""The rate is what a clock says, and the interval holds it as often as it should. Before a translation a
-misaligned source is named, and an aligned one is not."""
+"""The rate is what a clock says, and the interval holds it as often as it should."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError
-from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardWriter
 from paraforge.corpus.columns import schema_of
-from paraforge.intake.sample_bitext import generate
-from paraforge.interface.planning.alignment import warn_of_misaligned_sources
-from paraforge.interface.planning.measurement import estimate, measure
+from paraforge.interface.planning.plan import estimate, measure
 from paraforge.translation.decoding.translator import Hypotheses, make_hypothesis
 from paraforge.translation.stage.population import survey
-from tests.corpus.scoring.test_lexical import Row, bitext, shifted
 from tests.translation.stage.test_population import write_corpus
 
 SCHEMA = schema_of(["source", "source_text", "reference", "rejected"])
@@ -67,8 +59,6 @@ def test_the_rate_of_the_whole_is_found_from_a_sample(tmp_path: Path) -> None:
     assert found.rate.seconds * len(sentences) == pytest.approx(whole, rel=0.03)
     assert found.rate.low < found.rate.seconds < found.rate.high
     assert max(engine.calls) <= 200
-    assert found.failed == 0
-    assert found.hypothesis_bytes == pytest.approx(whole * 100 / len(sentences), rel=0.05)
 
 
 def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
@@ -77,7 +67,7 @@ def test_time_is_kept_and_blocks_fit_it(tmp_path: Path) -> None:
     engine = Engine(clock, noise=0.5)
     measure(lambda: engine, population, seconds=500, precision=0.001, sentences_per_task=4000, clock=clock)
     assert clock.now < 700
-    assert engine.calls[2] == 64  # six seconds would be fewer
+    assert engine.calls[0] == 64  # six seconds would be fewer
 
 
 @pytest.mark.parametrize("sentences", [2, 40, 400, 4000])
@@ -86,8 +76,8 @@ def test_measuring_takes_hardly_longer_than_the_work(sentences: int, tmp_path: P
     clock = Clock()
     engine = Engine(clock, noise=0.9)
     measure(lambda: engine, population, seconds=9999, precision=1e-9, sentences_per_task=100, clock=clock)
-    # Twice 32 to warm up, and five blocks, which have all sentences where there are fewer than in a block.
-    assert sum(engine.calls) <= max(sentences + 100, 5 * sentences) + 64
+    # Six blocks, which have all sentences where there are fewer than in a block.
+    assert sum(engine.calls) <= max(sentences + 100, 6 * sentences) + 64
 
 
 def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: Path) -> None:
@@ -111,12 +101,6 @@ def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: P
     assert found.rate.seconds == pytest.approx(1 / 4000 + 1 / 5000)
 
 
-def test_nothing_to_measure(tmp_path: Path) -> None:
-    population = survey(write_corpus(tmp_path / "in", ["a"], rejected={0}))
-    with pytest.raises(InputError, match="nothing to translate"):
-        measure(lambda: Engine(Clock()), population, seconds=1, precision=0.1, sentences_per_task=10)
-
-
 @pytest.mark.parametrize("blocks", [2, 5, 12])
 def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> None:
     dice = np.random.default_rng(11)
@@ -131,52 +115,3 @@ def test_one_block_says_nothing_of_the_spread() -> None:
     rate = estimate([3.0], 100)
     assert (rate.seconds, rate.low) == (0.03, 0.0)
     assert rate.high == float("inf")
-
-
-def warned(path: Path, sources: dict[str, list[Row]]) -> dict[str, float]:
-    rows = [
-        {"source": name, "source_text": foreign, "reference": reference}
-        for name, pairs in sources.items()
-        for foreign, reference in pairs
-    ]
-    writer = ShardWriter(path / "ingested", SCHEMA, 700)
-    writer.write(pa.Table.from_pylist(rows, SCHEMA))
-    writer.close({"step": "ingest"})
-    return warn_of_misaligned_sources(path / "ingested", Resources(work=path / "work", workers=1))
-
-
-def test_a_source_with_a_missing_line_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = warned(tmp_path, {"good": bitext(2000), "shifted": shifted(bitext(1000, seed=2))})
-    assert list(found) == ["shifted"] and 0.4 < found["shifted"] < 0.8
-    assert "source shifted looks misaligned" in caplog.text and "good" not in caplog.text
-
-
-def test_lines_that_are_out_of_step_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = bitext(4000)
-    rows[1000:2000] = shifted(rows[1000:2000])
-    schema = schema_of(["source", "line", "source_text", "reference"])
-    columns = {"source": ["news"] * len(rows), "line": range(1, len(rows) + 1)}
-    foreign, reference = zip(*rows, strict=True)
-    writer = ShardWriter(tmp_path / "ingested", schema, 700)
-    writer.write(pa.table({**columns, "source_text": foreign, "reference": reference}).cast(schema))
-    writer.close({"step": "ingest"})
-    assert (
-        warn_of_misaligned_sources(tmp_path / "ingested", Resources(work=tmp_path / "work", workers=1)) == {}
-    )
-    assert "source news is out of step in lines 1,001 to 2,000;" in caplog.text
-
-
-def test_a_corpus_that_is_all_shifted(tmp_path: Path) -> None:
-    assert list(warned(tmp_path, {"all": shifted(bitext(3000))})) == ["all"]
-
-
-@pytest.mark.parametrize("sources", [{}, {"few": shifted(bitext(50))}, {"paraphrases": [(None, "x")] * 500}])
-def test_too_little_to_judge(tmp_path: Path, sources: dict[str, list[Row]]) -> None:
-    assert warned(tmp_path, sources) == {}
-
-
-def test_the_sample_is_aligned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert (
-        warned(tmp_path, {"sample": [(pair.cs, pair.reference) for pair in generate(2000)]}) == {}
-        and not caplog.records
-    )
