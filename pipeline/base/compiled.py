@@ -24,7 +24,7 @@ def compiled(function: FunctionT) -> FunctionT:
     name = function.__qualname__
     function.__qualname__ = f"{name}-{_surroundings(function.__module__)}"
     try:
-        return cast("FunctionT", numba.njit(nogil=True, cache=True)(function))
+        return cast("FunctionT", numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True)(function))
     except RuntimeError:  # neither the package's nor the user's cache directory can be written
         return cast("FunctionT", numba.njit(nogil=True)(function))
     finally:

@@ -57,7 +57,7 @@ class Resources(Section):
         "given to others. A scheduler of your own has its own limit (distributed.scheduler.worker-ttl)",
     )
     in_process_rows: int = Field(
-        20_000, ge=0, description="with no more rows than this, no cluster is started"
+        30_000, ge=0, description="with no more rows than this, no cluster is started"
     )
     translation_memory: Path | None = Field(
         None,

@@ -93,7 +93,8 @@ def aligned_scores(
     references, translations: over one vocabulary. directions, lengths: of its words, see
         :func:`directions_of`.
     """
-    scores = _aligned(
+    scores = np.full(len(references), np.nan, dtype=np.float32)
+    _aligned(
         references.ids,
         references.offsets,
         translations.ids,
@@ -102,8 +103,9 @@ def aligned_scores(
         lengths,
         CONTEXT,
         BETA * BETA,
+        scores,
     )
-    return np.asarray(scores, dtype=np.float32)
+    return scores
 
 
 def directions_of(
@@ -146,6 +148,15 @@ def _best_fits(
 
 
 @compiled
+def _weighted(fits: Any, lengths: Any, words: Any) -> Any:
+    """Add up the fits of words, each times its vector's length."""
+    total = np.float32(0)
+    for place in range(len(words)):
+        total += fits[place] * lengths[words[place]]
+    return total
+
+
+@compiled
 def _aligned(
     left: Any,
     left_offsets: Any,
@@ -155,8 +166,8 @@ def _aligned(
     lengths: Any,
     context: float,
     beta: float,
-) -> Any:
-    scores = np.full(len(left_offsets) - 1, np.nan, dtype=np.float32)
+    scores: Any,
+) -> None:
     space = np.empty(0, dtype=np.float32)
     for row in range(len(scores)):
         first = left[left_offsets[row] : left_offsets[row + 1]]
@@ -186,10 +197,9 @@ def _aligned(
             if stop == rows:
                 cosines[-1, -1] = 1
             _best_fits(cosines, stop - start, columns, context, row_best[start:stop], column_best)
-        recall = (row_best * lengths[first]).sum() / first_total
-        precision = (column_best * lengths[second]).sum() / second_total
+        recall = _weighted(row_best, lengths, first) / first_total
+        precision = _weighted(column_best, lengths, second) / second_total
         if recall + precision > 0:
             scores[row] = (1 + beta) * precision * recall / (beta * precision + recall)
         else:
             scores[row] = 0
-    return scores

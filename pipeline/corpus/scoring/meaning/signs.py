@@ -204,8 +204,8 @@ def _signs(
         to_b, to_a = matches[0], matches[1]
         _match(a, b, stems, to_b, to_a)
         people[:] = 0
-        numbered = _side(a, properties, persons, to_b, sums[0], people, 1)
-        numbered |= _side(b, properties, persons, to_a, sums[1], people, -1)
+        numbered = _side(a, properties, persons, to_b, sums[0], people, np.int64(1))
+        numbered |= _side(b, properties, persons, to_a, sums[1], people, np.int64(-1))
         antonyms[:], placed[:], replaced[:] = 0, 0, 0
         affixes = 0
         for i in range(len(a)):
@@ -242,7 +242,8 @@ def _signs(
             missing += missing_numbers(numbers[1, :m], sure[1], numbers[0, :n])
         negations, denials = abs(sums[0, 0] - sums[1, 0]), abs(sums[0, 2] - sums[1, 2])
         near = max(sums[0, 3], sums[1, 3])
-        flips = negations + antonyms.sum()
+        opposites = antonyms[0] + antonyms[1] + antonyms[2]
+        flips = negations + opposites
         gender = min(max(people[4], 0), max(-people[5], 0)) + min(max(-people[4], 0), max(people[5], 0))
         more = fewer = 0
         for k in range(1, 7):
@@ -260,4 +261,4 @@ def _signs(
         sign[15], sign[16], sign[17] = replaced[2], replaced[1], min(replaced[0], 2)
         sign[18] = min(sums[0, 4], sums[1, 4], 8) / 4
         counts[row, 0], counts[row, 1] = sums[int(turned), 1], sums[1 - int(turned), 1]
-        counts[row, 2], counts[row, 3], counts[row, 4] = antonyms.sum(), missing, gender + person
+        counts[row, 2], counts[row, 3], counts[row, 4] = opposites, missing, gender + person
