@@ -143,7 +143,7 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
 
 @compiled
 def _side(
-    words: Any, properties: Any, persons: Any, to_other: Any, found: Any, people: Any, sign: int
+    words: Any, properties: Any, persons: Any, to_other: Any, found: Any, people: Any, sign: Any
 ) -> bool:
     """Add up what a side has: negations, negations and affixes, denials that are not matched, how near its
     unmatched negations are to matched words, and words left over; and whom its pronouns point to, by `sign`.
