@@ -95,8 +95,9 @@ def encode_piece(
     sides = classify(both, parameters.classes, parameters.language)
     vocabulary = sides[0].vocabulary
     counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
+    words = pa.array(vocabulary, pa.string())
     write_arrow(
-        pa.table({"word": vocabulary, "reference": counts[0], "translation": counts[1]}),
+        pa.table({"word": words, "reference": counts[0], "translation": counts[1]}),
         file_of(directory, "words", index),
     )
     # Offsets stay 64 bits wide, as a piece may be of any size.

@@ -141,6 +141,12 @@ def test_an_empty_corpus_is_the_users_mistake(tmp_path: Path) -> None:
         count([], tmp_path)
 
 
+def test_a_piece_of_which_nothing_is_left_counts_nothing(tmp_path: Path) -> None:
+    counts = count([("w " * 31, "w")] * 3 + [("a b", "c")] * 3, tmp_path, rows=3)
+    assert counts.pairs == counts.dropped["tokens"] == 3
+    assert as_dictionary(counts).keys() == {("a", "c"), ("b", "c")}
+
+
 def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none of 3 pairs is left .* tokens 3"):
         count([("w " * 31, "w")] * 3, tmp_path)
