@@ -62,13 +62,18 @@ def describe(corpus: Path) -> str:
 
     Raises InputError if the directory has no card or the card has no front matter.
     """
+    return read_card(corpus)[1]
+
+
+def read_card(corpus: Path) -> tuple[str, str]:
+    """Return a card's front matter, which is YAML, and its text. Raises InputError as :func:`describe`."""
     path = next((corpus / name for name in (CARD_NAME, "README.md") if (corpus / name).is_file()), None)
     if path is None:
         raise InputError("no such file", corpus / CARD_NAME, remedy="Publish the corpus again.")
     with describing(path, "not the card of a corpus", "Publish the corpus again."):
         text = path.read_text(encoding="utf-8")
-        _, _, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
-    return body.lstrip("\n")
+        _, front, body = re.split(r"^---\n", text, maxsplit=2, flags=re.MULTILINE)
+    return front, body.lstrip("\n")
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:

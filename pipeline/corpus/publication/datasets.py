@@ -66,24 +66,6 @@ class Dataset:
         return self.splits.get(TRAIN, replace(self, files=[], rows=0))
 
 
-def kept_pairs(corpus: Dataset, needed: Sequence[str] = ()) -> Manifest:
-    """The manifest of the kept pairs of a publication. Raises InputError: it is something else, or does not
-    have a column that is needed."""
-    if corpus.manifest is None or corpus.name != KEPT:
-        raise InputError(
-            "not the kept pairs of a publication",
-            corpus.directory,
-            remedy="Use data/corpus, or a copy; 'paraforge query' writes rejected pairs into a file.",
-        )
-    if lacking := [name for name in needed if name not in corpus.schema.names]:
-        raise InputError(
-            f"it has no column {', '.join(lacking)}",
-            corpus.directory,
-            remedy="Use the corpus that it is from, or export it with both sentences.",
-        )
-    return corpus.manifest
-
-
 def open_published(directory: Path) -> Dataset:
     """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
 
@@ -201,8 +183,6 @@ def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset
 
 def _whole(directory: Path, name: str, size: int | None) -> Path:
     path = directory.absolute() / name
-    if path.suffix != ".parquet":
-        raise InputError("a corpus that was exported as text", path, remedy="Use the corpus that it is from.")
     try:
         found = path.stat().st_size
         with path.open("rb") as file:

@@ -201,8 +201,6 @@ def _check_file(
     problems = list(_check_bytes(path, file))
     if path.is_symlink() or not path.is_file():
         return problems, None
-    if path.suffix != ".parquet":
-        return problems, None  # an export as text
     try:
         schema = pq.read_schema(path)
         rows = pq.read_metadata(path).num_rows

@@ -4,13 +4,12 @@ What a score is worth on a corpus shows on pairs that are known to be wrong. A s
 paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -57,19 +56,6 @@ _ADDED: Final = (
     column("weight", pa.float64(), "scored pairs in its source that the mismatched pair stands for"),
     column(RULE, pa.string(), "what changed the meaning of the row's own translation; null for another's"),
 )
-
-
-class Shards(Protocol):
-    """Rows of a corpus in pieces: a :class:`~paraforge.base.shards.store.ShardView`, or what reads as one."""
-
-    @property
-    def column_names(self) -> list[str]:
-        """Columns that can be read."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, index: int, columns: Sequence[str]) -> pa.Table:
-        """The named columns of a piece."""
 
 
 def rows_of_similar_length(
@@ -210,7 +196,7 @@ def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
     return {name: min(sources[name], max(least, MOST * sources[name] // total)) for name in largest}
 
 
-def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
+def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
     """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
@@ -222,27 +208,18 @@ def draw_wrong_pairs(view: Shards, sources: Mapping[str, int], threads: int = 1)
         return _wrong(rows, rows, sources)
     lineage = [name for name in LINEAGE if name in rows.column_names]
     rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
-    places = np.concatenate([[0], np.cumsum(_runs(rows["source"]))])
-    taken = [
-        np.arange(first, min(last, first + sizes[rows["source"][int(first)].as_py()]))
-        for first, last in itertools.pairwise(places)
-    ]
-    rows = rows.take(np.concatenate(taken)).sort_by([(name, "ascending") for name in lineage])
+    runs = _runs(rows["source"])
+    places = np.arange(rows.num_rows) - np.repeat(np.cumsum(runs) - runs, runs)
+    wanted = np.array([sizes[name] for name in rows["source"].to_pylist()])
+    rows = rows.filter(pa.array(places < wanted)).sort_by([(name, "ascending") for name in lineage])
     others = _others(rows)
     there = others >= 0
     made = changed_rows(rows)
-    of_made = rows.take(made.places)
-    place = of_made.column_names.index("translation")
-    texts = of_made.set_column(place, COLUMNS["translation"], pa.array(made.translations, pa.string()))
-    return pa.concat_tables(
-        [
-            _wrong(rows.filter(pa.array(there)), rows.take(others[there]), sources),
-            _wrong(of_made, texts, sources, made.rules),
-        ]
-    )
+    mismatched = _wrong(rows.filter(pa.array(there)), rows.take(others[there]), sources)
+    return pa.concat_tables([mismatched, _wrong(made, made, sources)])
 
 
-def _below_limits(view: Shards, limits: Mapping[str, float], index: int) -> pa.Table:
+def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
     """The shard's scored rows whose key is in the first part of the keys, as large as their source's limit:
     lineage, both texts and the scores, with the key that they are drawn by."""
     lineage = [name for name in LINEAGE if name in view.column_names]
@@ -280,10 +257,8 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
     return others
 
 
-def _wrong(
-    rows: pa.Table, taken: pa.Table, sources: Mapping[str, int], rules: Sequence[str] | None = None
-) -> pa.Table:
-    """Rows with the translations of those that are taken; rules: what changed these."""
+def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Table:
+    """Rows with the translations of those that are taken, and the rules that changed these, if any did."""
     counts = Counter(rows["source"].to_pylist())
     weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
@@ -291,7 +266,7 @@ def _wrong(
     arrays: dict[str, Any] = {name: rows[name] for name in (*lineage, "reference")}
     foreign = [name for name in taken.column_names if name in _FOREIGN]
     arrays |= {name: taken[name] for name in ("translation", *foreign)}
-    by_rule = pa.nulls(rows.num_rows, pa.string()) if rules is None else pa.array(rules, pa.string())
+    by_rule = taken[RULE] if RULE in taken.column_names else pa.nulls(rows.num_rows, pa.string())
     added = (taken["source"], taken["line"], pa.array(weights, pa.float64()), by_rule)
     arrays |= {field.name: value for field, value in zip(_ADDED, added, strict=True)}
     arrays |= {f"{RIGHT}{name}": rows[name] for name in scores}
@@ -333,29 +308,19 @@ def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
     return pa.table([*pairs.columns, *(column for _, column in ordered)], schema=pa.schema(fields))
 
 
-@dataclass(frozen=True)
-class Changed:
-    """Which rows were changed, (made,); their translations, and the rules that changed them."""
-
-    places: npt.NDArray[np.int64]
-    translations: list[str]
-    rules: list[str]
-
-
-def changed_rows(rows: pa.Table) -> Changed:
-    """Change the meaning of drawn rows, of ``translation`` and ``key``, where a rule applies."""
+def changed_rows(rows: pa.Table) -> pa.Table:
+    """Return drawn rows to whose ``translation`` a rule applies, which is changed, with the rule."""
     from paraforge.corpus.scoring.meaning.made_pairs import changed  # here, as it loads numba
 
     keys = rows["key"].to_numpy()
-    order = np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED])
-    texts = rows["translation"].take(pa.array(order)).to_pylist()
-    found = [changed(text, int(key)) for text, key in zip(texts, keys[order].tolist(), strict=True)]
-    made = [(place, *one) for place, one in zip(order.tolist(), found, strict=True) if one is not None]
-    return Changed(
-        np.array([place for place, _, _ in made], np.int64),
-        [text for _, text, _ in made],
-        [rule for _, _, rule in made],
-    )
+    drawn = rows.take(np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED]))
+    texts, keys = drawn["translation"].to_pylist(), drawn["key"].to_pylist()
+    found = [changed(text, key) for text, key in zip(texts, keys, strict=True)]
+    made = [one for one in found if one is not None]
+    kept = drawn.filter(pa.array([one is not None for one in found], pa.bool_()))
+    translations, rules = (pa.array([one[side] for one in made], pa.string()) for side in (0, 1))
+    place = kept.column_names.index("translation")
+    return kept.set_column(place, COLUMNS["translation"], translations).append_column(RULE, rules)
 
 
 def other_rows(wrong_pairs: pa.Table) -> pa.Table:

@@ -15,8 +15,8 @@ from paraforge.base.files import write_whole
 from paraforge.base.markdown import code, escape, table
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.yaml_text import read_yaml_text, yaml_text
-from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, size_category
-from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
+from paraforge.corpus.publication.card import CARD_NAME, CONFIGS_NAME, configs, read_card, size_category
+from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import TRAIN, describe_columns
 
 FORMAT = 1
@@ -126,15 +126,11 @@ def write_card(
 def card_metadata(corpus: Path) -> dict[str, Any]:
     """Return the license and the languages that a corpus' card names.
     Raises InputError: the corpus has no card, or the card cannot be read."""
-    path = next((corpus / name for name in (CARD_NAME, "README.md") if (corpus / name).is_file()), None)
-    if path is None:
-        problem = "the card is missing, which names license and languages"
-        raise InputError(problem, corpus / CARD_NAME, remedy=PUBLISH_AGAIN)
     try:
-        found = read_yaml_text(path.read_text(encoding="utf-8").split("---\n")[1])
+        found = read_yaml_text(read_card(corpus)[0])
         return {name: found[name] for name in ("license", "language") if name in found}
-    except (OSError, ValueError, IndexError, TypeError, yaml.YAMLError) as error:
-        raise InputError(f"the metadata of the card cannot be read: {error}", path) from error
+    except (TypeError, yaml.YAMLError) as error:
+        raise InputError(f"the metadata of its card cannot be read: {error}", corpus) from error
 
 
 def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow.feather import read_table
 
 from paraforge import versions
 from paraforge.base.devices import chosen_device
@@ -61,9 +62,6 @@ logger = logging.getLogger(__name__)
 
 STEP = "triplets"
 PIECES_PER_FILE = 20
-CANDIDATES = 8192
-ROWS_PER_CELL = 1000
-ANCHORS_PER_JOB = 16_384
 
 
 @dataclass(frozen=True)
@@ -142,9 +140,6 @@ def mine_triplets(
             encoder=encoder,
             device="cpu" if encoder == general.NAME else chosen_device(resources.devices[0]),
             threads=resources.thread_count(),
-            candidates=CANDIDATES,
-            rows_per_cell=ROWS_PER_CELL,
-            anchors_per_job=ANCHORS_PER_JOB,
         )
         with replaced_directory(output.resolve()) as temporary:
             report = _mine(search, dataset, metadata, temporary, resources, made_of, allow_empty)
@@ -237,19 +232,13 @@ def _digests(dataset: Dataset) -> list[str]:
 def _clusters(search: Search) -> tuple[int, int]:
     """Find the clusters, unless an earlier run has; give their number and the rows of the largest one."""
     report = search.directory / "clusters.json"
-    if report.is_file():
-        found = read_json(report)
-    else:
+    if not report.is_file():
         ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
-        numbers = find_clusters(_keys(search), search.rows, LINKS, ranking, output, "triplets: clusters")
-        found = [int(number) for number in numbers]
-        write_json(report, found)
-    return found[0], found[1]
-
-
-def _keys(search: Search) -> Iterator[NDArray[np.uint64]]:
-    for piece in search.pieces:
-        yield load(part(search.directory, "keys", piece.number))
+        keys = (load(part(search.directory, "keys", piece.number)) for piece in search.pieces)
+        found = find_clusters(keys, search.rows, LINKS, ranking, output, "triplets: clusters")
+        write_json(report, [int(number) for number in found])
+    clusters, largest = read_json(report)
+    return clusters, largest
 
 
 _RESULTS = {"negatives": np.int64, "cosines": np.float32, "reasons": np.uint8}
@@ -352,9 +341,7 @@ def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
         places = wanted[order][borders[piece.number] : borders[piece.number + 1]] - piece.first
         if len(places):
             path = part(search.directory, "texts", piece.number, "arrow")
-            with pa.memory_map(str(path)) as source:
-                texts = pa.ipc.open_file(source).read_all()["text"]
-                parts.append(texts.combine_chunks().take(pa.array(places)))
+            parts.append(read_table(path, memory_map=True)["text"].take(pa.array(places)).combine_chunks())
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return pa.concat_arrays(parts).take(pa.array(back)).cast(pa.string())

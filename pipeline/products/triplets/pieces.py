@@ -157,16 +157,13 @@ def open_encoder(name: str, device: str) -> Model:
 
 def fingerprint(name: str) -> str:
     """SHA-256 of an encoder's files. Raises InputError: there are none."""
-    directory = general.DIRECTORY if name == general.NAME else Path(name)
-    if (directory / DESCRIPTION).is_file():
-        return sha256_file(directory / DESCRIPTION)
-    path = directory if directory.exists() else Path(name.rpartition("@")[0])
-    if not name or not path.exists() or path == Path():
-        raise InputError(
-            "no such encoder", name, remedy=f"Use a model's directory, a vector file, or {general.NAME}."
-        )
-    found = sha256_directory(path) if path.is_dir() else sha256_file(path)
-    return found if path == directory else f"{found}@{name.rpartition('@')[2]}"
+    path = general.DIRECTORY if name == general.NAME else Path(name)
+    if (path / DESCRIPTION).is_file():
+        return sha256_file(path / DESCRIPTION)
+    if not name or not path.exists():
+        remedy = f"Use a model's directory, a vector file, or {general.NAME}."
+        raise InputError("no such encoder", name, remedy=remedy)
+    return sha256_directory(path) if path.is_dir() else sha256_file(path)
 
 
 def expanded(encoder: str) -> str:

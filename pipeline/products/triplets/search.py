@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow.feather import write_feather
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
@@ -44,6 +45,10 @@ REASONS = ("blank", "same", "no_vector", "cluster", "margin")
 a side has no vector; the candidates are from its own cluster, or from too few others; the others are too
 similar."""
 KEPT = 255
+CANDIDATES = 8192
+"""Translations that an anchor is compared with; all of a smaller corpus."""
+ROWS_PER_CELL = 1000
+ANCHORS_PER_JOB = 16_384
 # Allowed candidates that are looked at, the most similar first, until each negative has a cluster of its own.
 _NEAREST = 64
 _MOST_CELLS = 4096  # so that finding the nearest cell stays cheap
@@ -58,8 +63,6 @@ class Search:
     """Describe a search to its jobs.
 
     directory: of the work files. pieces: of the corpus. encoder, device, threads: what makes vectors.
-    candidates: translations that an anchor is compared with; all of a smaller corpus.
-    rows_per_cell, anchors_per_job: about so many.
     """
 
     directory: Path
@@ -68,9 +71,6 @@ class Search:
     encoder: str
     device: str
     threads: int
-    candidates: int
-    rows_per_cell: int
-    anchors_per_job: int
 
     @cached_property
     def rows(self) -> int:
@@ -80,19 +80,15 @@ class Search:
     @cached_property
     def cells(self) -> int:
         """Wanted number of cells; 1 where an anchor is compared with everything."""
-        if self.rows <= self.candidates:
+        if self.rows <= CANDIDATES:
             return 1
-        return max(2, min(_MOST_CELLS, self.rows // self.rows_per_cell))
+        return max(2, min(_MOST_CELLS, self.rows // ROWS_PER_CELL))
 
     def embed(self, texts: pa.ChunkedArray) -> Vectors:
         """Embed texts without nulls: vectors of length 1, float16; zeros for a text without a vector."""
         encoder = open_encoder(self.encoder, self.device)
         with torch_threads(self.threads if encoder.uses_threads else 1):
             return unit_vectors(encoder, texts)
-
-    def centroids(self) -> NDArray[np.float32]:
-        """Read what :func:`write_centroids` wrote, (cells, dimension)."""
-        return load(self.directory / "centroids.npy")
 
 
 def write_centroids(search: Search) -> None:
@@ -177,7 +173,7 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     reasons = np.select(
         [empty[0] | empty[1], same, ~(usable[0] & usable[1])], range(len(REASONS[:3])), KEPT
     ).astype(np.uint8)
-    centroids = search.centroids()
+    centroids = load(search.directory / "centroids.npy")
     cells = np.stack([nearest_cells(vectors[:, side], centroids) for side in (0, 1)], axis=1)
     cells[reasons != KEPT, 0] = -1
     candidates = np.flatnonzero(usable[1])
@@ -191,12 +187,8 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     save(part(search.directory, "ends", piece.number), np.array(ends))
     # 64-bit offsets, as a piece may have any size.
     column = pc.cast(texts[1].combine_chunks(), pa.large_string())
-    with (
-        atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary,
-        pa.OSFile(str(temporary), "wb") as sink,
-        pa.ipc.new_file(sink, pa.schema([("text", column.type)])) as writer,
-    ):
-        writer.write_table(pa.table({"text": column}))
+    with atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary:
+        write_feather(pa.table({"text": column}), str(temporary), compression="uncompressed")
     save(reasons_file, reasons)
 
 
@@ -215,9 +207,8 @@ class Cells:
         found = []
         for piece, ends in enumerate(self.ends[0]):
             first, last = ends[cell], ends[cell + 1]
-            empty = np.zeros(0, np.int64)
-            places = load(part(self.directory, "anchors", piece), True)[first:last] if first < last else empty
-            found.append(np.sort(places))
+            places = load(part(self.directory, "anchors", piece), True) if first < last else np.zeros(0, int)
+            found.append(np.sort(places[first:last]))
         return found
 
     def candidates_of(self, cell: int, wanted: int) -> list[NDArray[np.int64]]:
@@ -246,7 +237,7 @@ def _cells(directory: Path, pieces: int) -> Cells:
 
 
 def jobs_of(search: Search) -> list[tuple[int, int, int]]:
-    """Cut the cells into jobs of about ``anchors_per_job`` anchors: first cell, last cell + 1, anchors."""
+    """Cut the cells into jobs of about ``ANCHORS_PER_JOB`` anchors: first cell, last cell + 1, anchors."""
     if not search.pieces:
         return []
     sizes = np.diff(_cells(search.directory, len(search.pieces)).ends[0], axis=1).sum(0)
@@ -254,7 +245,7 @@ def jobs_of(search: Search) -> list[tuple[int, int, int]]:
     first, anchors = 0, 0
     for cell, size in enumerate(sizes.tolist()):
         anchors += size
-        if anchors >= search.anchors_per_job or (anchors and cell == len(sizes) - 1):
+        if anchors >= ANCHORS_PER_JOB or (anchors and cell == len(sizes) - 1):
             jobs.append((first, cell + 1, anchors))
             first, anchors = cell + 1, 0
     return jobs
@@ -276,7 +267,7 @@ def search_cells(first: int, last: int, job: int, search: Search) -> None:
         for cell in range(first, last):
             anchors = _read(cells.anchors_of(cell), clusters, search)
             if len(anchors.rows):
-                candidates = _read(cells.candidates_of(cell, search.candidates), clusters, search)
+                candidates = _read(cells.candidates_of(cell, CANDIDATES), clusters, search)
                 found += [
                     find_negatives(anchors[start : start + _ANCHORS], candidates, search.parameters)
                     for start in range(0, len(anchors.rows), _ANCHORS)

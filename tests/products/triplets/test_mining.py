@@ -9,7 +9,7 @@ import pytest
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json
 from paraforge.base.shards.resources import Resources
-from paraforge.products.triplets import mining, pieces, search
+from paraforge.products.triplets import pieces, search
 from paraforge.products.triplets.mining import mine_triplets
 from paraforge.products.triplets.parameters import TripletsParameters
 from tests.corpus.selection.corpora import with_columns
@@ -21,7 +21,7 @@ from tests.project import digests
 @pytest.fixture(params=["together", "in parts"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in parts":
-        monkeypatch.setattr(mining, "ANCHORS_PER_JOB", 7)
+        monkeypatch.setattr(search, "ANCHORS_PER_JOB", 7)
         monkeypatch.setattr(search, "_ANCHORS", 3)
 
 
@@ -132,9 +132,9 @@ def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.Mon
 
 def with_cells(monkeypatch: pytest.MonkeyPatch, rows_per_cell: int, candidates: int) -> None:
     """Compare each anchor with few candidates, from small cells, in small jobs."""
-    monkeypatch.setattr(mining, "ROWS_PER_CELL", rows_per_cell)
-    monkeypatch.setattr(mining, "CANDIDATES", candidates)
-    monkeypatch.setattr(mining, "ANCHORS_PER_JOB", 60)
+    monkeypatch.setattr(search, "ROWS_PER_CELL", rows_per_cell)
+    monkeypatch.setattr(search, "CANDIDATES", candidates)
+    monkeypatch.setattr(search, "ANCHORS_PER_JOB", 60)
 
 
 @pytest.mark.parametrize("positive", [-0.5, 0.5])
