@@ -160,7 +160,7 @@ def configure(
         return
     write_whole(output, found.text)
     typer.echo("\n".join(_lines(found, output)))
-    chosen = dict(one.split("=", 1) for one in found.choices)
+    chosen = dict(one.split("=", 1) for one in found.choices if "=" in one)
     if chosen.get("corpus", "sample") != "sample" and "select" not in chosen:
         typer.echo("select=sample is meant for the embedded sample. For your own bitext use select=quality.")
     project = output.parent

@@ -1,4 +1,4 @@
-"""What params.yaml was composed from: choices stay until they are changed, and edits by hand are kept.
+"""What params.yaml was composed from: choices stay until they are changed, and edits by hand become choices.
 
 Its first lines are comments, with the choices and a checksum of each section as it was written::
 
@@ -7,8 +7,8 @@ Its first lines are comments, with the choices and a checksum of each section as
     # files: corpus/my=91ab77e0
 
 A file of a group that differs from its checksum was changed since: stages, ``plan`` and ``doctor`` say so. A
-section that differs from its own was edited by hand. What differs there from its choices is kept, unless a
-choice that is made now says something of it.
+section that differs from its own was edited by hand. Where it differs from what the choices give, the value
+in the file becomes a choice, which stays until another choice says something of it.
 """
 
 import shlex
@@ -24,12 +24,14 @@ from paraforge.base.errors import InputError, ParaforgeError
 from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
 from paraforge.interface.configuration import PARAMETERS, check_parameters, read_yaml
-from paraforge.interface.configuration.composition import choices, compose, files_of_choice
+from paraforge.interface.configuration.composition import choices, compose, files_of_choice, value_text
 from paraforge.interface.configuration.parameters import Parameters
 
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _SHOWN_CHARACTERS = 100
 _CHOICES, _WRITTEN, _FILES = "# choices:", "# written:", "# files:"
+_LINE = "\n#+ "
+"""A line end within a choice."""
 Key = tuple[str, ...]
 _WHOLE: Key = ("select", "filters")
 """Of these a group says all: what it does not name is not there."""
@@ -40,7 +42,7 @@ class Configured:
     """A params.yaml that is to be written.
 
     text: all of it. content: its sections. parameters: the same, checked.
-    choices: what it was composed from, earlier choices included.
+    choices: what it was composed from, earlier choices and edits by hand included.
     forgotten: earlier values that a group that was chosen now takes the place of.
     edited: values that were edited by hand and are kept, each as `KEY: OLD -> NEW`, `default` if not given.
     changes: what differs from the file that was there, likewise; None where there was none.
@@ -56,7 +58,7 @@ class Configured:
 
 
 def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool = False) -> Configured:
-    """Compose the parameters of earlier choices and of these, with what was edited by hand in ``path``.
+    """Compose the parameters of earlier choices, of what was edited by hand in ``path``, and of these.
 
     Raises:
         InputError: a choice does not exist, or a file cannot be read.
@@ -65,27 +67,41 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
     header = _header(text)
-    earlier, checksums = header[_CHOICES], _sums(header[_WRITTEN])
-    overrides = [_filter_named(one) for one in overrides]
-    chosen, forgotten = _joined(configs, earlier, overrides)
-    new = yaml.safe_load(compose(configs, chosen))
-    content: dict[str, Any] = new
-    edited: list[str] = []
-    if current:
-        old = {name: value for name, value in current.items() if _checksum(value) != checksums.get(name)}
-        if isinstance(current.get("select"), dict):
-            current["select"] = _filters_by_name(current["select"], path)
-            old |= {"select": current["select"]} if "select" in old else {}
-        content, edited = _with_edits(_recomposed(configs, earlier), old, new, _named(configs, overrides))
+    edits = _edits(configs, header, current, path)
+    again = set(map(_key, edits))
+    earlier = [*(one for one in header[_CHOICES] if _key(one) not in again), *edits]
+    chosen, forgotten = _joined(configs, earlier, [_filter_named(one) for one in overrides])
+    content: dict[str, Any] = yaml.safe_load(compose(configs, chosen))
     return Configured(
-        _header_text(chosen, new, content, _files(configs, chosen)) + _dumped(content),
+        _header_text(chosen, content, _files(configs, chosen)) + _dumped(content),
         content,
         check_parameters(content, str(path)),
         chosen,
-        forgotten,
-        edited,
-        None if was is None else list(_changes(was[1], content)),
+        [one for one in forgotten if one not in edits],
+        [words for one, words in edits.items() if one in chosen],
+        None if was is None else [_words(*one) for one in _differences(was[1], content)],
     )
+
+
+def _edits(
+    configs: Path, header: dict[str, list[str]], current: dict[str, Any], path: Path
+) -> dict[str, str]:
+    """Find what was edited by hand since a file was written: as overrides of its choices, each in words."""
+    sums = _sums(header[_WRITTEN])
+    edited = {name: value for name, value in current.items() if _checksum(value) != sums.get(name)}
+    if not edited:
+        return {}
+    if isinstance(edited.get("select"), dict):
+        edited["select"] = _filters_by_name(edited["select"], path)
+    try:
+        given = yaml.safe_load(compose(configs, header[_CHOICES]))
+    except ParaforgeError:  # they cannot be read any more
+        given = yaml.safe_load(compose(configs, []))
+    found = {}
+    for key, old, new in _differences({name: given.get(name, _ABSENT) for name in edited}, edited):
+        name = ".".join(key)
+        found[f"~{name}" if new is _ABSENT else f"{name}={value_text(new)}"] = _words(key, old, new)
+    return found
 
 
 def _filter_named(override: str) -> str:
@@ -181,22 +197,20 @@ def _sums(words: Sequence[str]) -> dict[str, str]:
 def _header(text: str) -> dict[str, list[str]]:
     """What the first lines of a file say it was composed from."""
     found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: [], _FILES: []}
-    for line in text.splitlines():
+    for line in text.replace(_LINE, "\0").splitlines():
         if not line.startswith("#"):
             break
         for name in found:
             if line.startswith(name):
-                found[name] = shlex.split(line.removeprefix(name))
+                found[name] = shlex.split(line.removeprefix(name).replace("\0", "\n"))
     return found
 
 
-def _header_text(
-    chosen: Sequence[str], composed: Mapping[str, Any], content: Mapping[str, Any], files: Sequence[str]
-) -> str:
-    # A section with edits has no checksum: the next call looks for them again.
-    sums = [f"{name}={_checksum(value)}" for name, value in content.items() if value == composed.get(name)]
+def _header_text(chosen: Sequence[str], content: Mapping[str, Any], files: Sequence[str]) -> str:
+    sums = [f"{name}={_checksum(value)}" for name, value in content.items()]
     named = f"{_FILES} {shlex.join(files)}\n" if files else ""
-    return f"{_TITLE}\n{_CHOICES} {shlex.join(chosen)}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n{named}"
+    choices = shlex.join(chosen).replace("\n", _LINE)
+    return f"{_TITLE}\n{_CHOICES} {choices}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n{named}"
 
 
 def _checksum(section: Any) -> str:
@@ -245,37 +259,6 @@ def _overlaps(key: Key, named: set[Key]) -> bool:
     return any(key[: len(one)] == one[: len(key)] for one in named)
 
 
-def _recomposed(configs: Path, earlier: Sequence[str]) -> dict[str, Any]:
-    """What the earlier choices give now; where they cannot be read any more, the defaults."""
-    try:
-        found: dict[str, Any] = yaml.safe_load(compose(configs, earlier))
-    except ParaforgeError:
-        found = yaml.safe_load(compose(configs, []))
-    return found
-
-
-def _with_edits(
-    base: Mapping[str, Any], current: Mapping[str, Any], new: Mapping[str, Any], named: set[Key]
-) -> tuple[dict[str, Any], list[str]]:
-    """``new`` with the edited values of ``current``, which differ from ``base`` where ``new`` does not."""
-    before, after = dict(_leaves(base)), dict(_leaves(new))
-    edited: list[str] = []
-    result = dict(after)
-    sections = {name: dict(_leaves({name: value})) for name, value in current.items()}
-    for name, leaves in sections.items():
-        for key in {**leaves, **{key: None for key in before if key[0] == name}}:
-            here = leaves.get(key, _ABSENT)
-            if here == before.get(key, _ABSENT) or before.get(key, _ABSENT) != after.get(key, _ABSENT):
-                continue
-            if _overlaps(key, named):
-                continue
-            result = {one: value for one, value in result.items() if one[: len(key)] != key[: len(one)]}
-            if here is not _ABSENT:
-                result[key] = here
-            edited += _change(key, before.get(key, _ABSENT), here)
-    return _nested(result, list(new)), edited
-
-
 _ABSENT = object()
 
 
@@ -287,37 +270,27 @@ def _leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
         yield key, value
 
 
-def _nested(leaves: Mapping[Key, Any], sections: Sequence[str]) -> dict[str, Any]:
-    result: dict[str, Any] = {name: {} for name in sections}
-    for key, value in leaves.items():
-        inner = result
-        for name in key[:-1]:
-            inner = inner.setdefault(name, {})
-        inner[key[-1]] = value
-    return result
-
-
-def _changes(old: Any, new: Any, key: Key = ()) -> Iterator[str]:
+def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, Any]]:
+    """Give the keys of two mappings whose values differ, with both values; of lists as long, by place."""
+    lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
+    if lists and all(isinstance(one, dict) for one in [*old, *new]):
+        old, new = (dict(enumerate(one)) for one in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
-            yield from _changes(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
+            yield from _differences(old.get(name, _ABSENT), new.get(name, _ABSENT), (*key, str(name)))
     elif old != new:
-        yield from _change(key, old, new)
+        yield key, old, new
 
 
-def _change(key: Key, old: Any, new: Any) -> Iterator[str]:
-    """A change in words; of two lists, the elements that differ, each by itself where as many were there."""
+def _words(key: Key, old: Any, new: Any) -> str:
+    """Put a change into words; of two lists, the elements that differ."""
     if isinstance(old, list) and isinstance(new, list):
-        if len(old) == len(new) and all(isinstance(one, dict) for one in [*old, *new]):
-            for place, (one, other) in enumerate(zip(old, new, strict=True)):
-                yield from _changes(one, other, (*key, str(place)))
-            return
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)
     before, after = _text(old), _text(new)
     differs = (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
     same = next(differs, min(len(before), len(after)))
-    yield f"{'.'.join(key)}: {_shown(before, same)} -> {_shown(after, same)}"
+    return f"{'.'.join(key)}: {_shown(before, same)} -> {_shown(after, same)}"
 
 
 def _text(value: Any) -> str:

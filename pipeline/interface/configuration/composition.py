@@ -59,8 +59,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
-    of_filters = [one for one in overrides if one.lstrip("+~").startswith("select.filters.")]
-    others = [one for one in overrides if one not in of_filters]
+    of_groups = [one for one in overrides if one.lstrip("+~").partition("=")[0].partition("@")[0] in groups]
     # Hydra would read aliases that stand for more than memory can hold.
     chosen = group_files(configs, overrides)
     try:
@@ -68,13 +67,13 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
-                composed = hydra_compose(ROOT, overrides=[_forced(_quoted(one), groups) for one in others])
-                if OmegaConf.is_list(composed.select.filters):  # both are allowed
-                    selected = OmegaConf.to_container(composed.select, resolve=True)
-                    assert isinstance(selected, dict)
-                    composed.select = by_name({str(key): value for key, value in selected.items()})
-        for one in of_filters:
-            _override_filter(composed, _quoted(one))
+                composed = hydra_compose(ROOT, overrides=of_groups)
+        OmegaConf.set_struct(composed, False)
+        _name_filters(composed)
+        for one in overrides:
+            if one not in of_groups:
+                _override(composed, _quoted(one))
+                _name_filters(composed)
         container = OmegaConf.to_container(composed, resolve=True)
     except yaml.YAMLError as error:
         raise _broken(error, configs) from error
@@ -103,21 +102,31 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
 
 
-def _override_filter(composed: Any, override: str) -> None:
-    """Set, or take out, one value of the filters, which have names by now."""
+def _name_filters(composed: Any) -> None:
+    """Give the filters of a list their names: both are allowed."""
+    from omegaconf import OmegaConf
+
+    if OmegaConf.is_list(composed.select.filters):
+        selected = OmegaConf.to_container(composed.select, resolve=True)
+        assert isinstance(selected, dict)
+        composed.select = by_name({str(key): value for key, value in selected.items()})
+
+
+def _override(composed: Any, override: str) -> None:
+    """Set a value, also of a key that no group's file has, as the types catch misspelt ones; or remove it."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
 
     (parsed,) = OverridesParser.create().parse_overrides([override])
+    key = parsed.key_or_group
     if not parsed.is_delete():
-        OmegaConf.update(composed, parsed.key_or_group, parsed.value(), merge=False, force_add=True)
+        merge = not key.startswith("select.filters.")
+        OmegaConf.update(composed, key, parsed.value(), merge=merge, force_add=True)
         return
-    above, _, last = parsed.key_or_group.rpartition(".")
-    filters = OmegaConf.select(composed, above)
-    if filters is None or last not in filters:
-        raise InputError(f"{override}: there is no such filter or value")
-    OmegaConf.set_struct(composed, False)
-    del filters[last]
+    above, _, last = key.rpartition(".")
+    container = OmegaConf.select(composed, above) if above else composed
+    if container is not None and last in container:
+        del container[last]
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
@@ -198,11 +207,16 @@ def _quoted(override: str) -> str:
         raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
     if not equals or value[:1] in "[{'\"":
         return override  # Hydra says what is wrong with it
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{key}='{escaped}'"
+    return f"{key}={value_text(value)}"
 
 
-def _forced(override: str, groups: dict[str, list[str]]) -> str:
-    """An override of a value, also of one that no group file mentions; the types catch misspelt keys."""
-    key = override.partition("=")[0]
-    return override if key in groups or override.startswith(("+", "~")) else f"++{override}"
+def value_text(value: Any) -> str:
+    """Write a value as Hydra's grammar has it."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {value_text(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_text, value))}]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

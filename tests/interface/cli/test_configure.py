@@ -105,6 +105,28 @@ def test_edits_by_hand_are_kept_and_named(project: Path) -> None:
     assert written()["translate"] == {"engine": "ctranslate2", "beam": 4, "nbest": 2}
 
 
+def test_an_edit_becomes_a_choice(project: Path) -> None:
+    """Whatever is in it, and each key once."""
+    configure("translate.beam=4")
+    name = "a\n#b 'x' \"y\" \\' $HOME, [q] {r}: é"
+    for entries in (3, 4):
+        content = written() | {"report": {"entries": entries}}
+        content["publish"]["name"] = name
+        header = [line for line in Path("params.yaml").read_text().splitlines() if line.startswith("#")]
+        Path("params.yaml").write_text("\n".join(header) + "\n" + yaml.safe_dump(content))
+        assert f"report.entries: {'default' if entries == 3 else 3} -> {entries}" in configure()
+        found = reconfigure(Path("configs"), [], Path("params.yaml"))
+        assert [one for one in found.choices if "name" not in one] == [
+            "translate.beam=4",
+            f"report.entries={entries}",
+        ]
+        assert written() == content and found.edited == []
+    edit("  entries: 4", "")
+    edit("report:", "report: {}")
+    assert "kept as edited: report.entries: 4 -> default" in configure()
+    assert written()["report"] == {}
+
+
 def test_a_changed_group_is_no_edit(project: Path) -> None:
     configure("corpus=my")
     file = project / "configs" / "corpus" / "my.yaml"
