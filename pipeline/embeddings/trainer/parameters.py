@@ -30,7 +30,13 @@ class TrainingParameters(Section):
     """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, but that
     M grows to its 40."""
 
-    removed: ClassVar[Mapping[str, str]] = {"precision": "an encoder is trained in float32"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "precision": "an encoder is trained in float32",
+        "table_updates": "Adam makes up for the steps that a row missed",
+        "prefixes": "sentence-transformers' Matryoshka loss trains such vectors",
+        "negative_precision": "it is bfloat16",
+        "exclude_identical": "identical texts are never negatives",
+    }
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")
     batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
@@ -242,6 +248,10 @@ class ParagramTrainingParameters(TrainingParameters):
 class ParagramParameters(Section):
     """A model or a vector file that is given is used as it is; otherwise the built-in scorer, or where there
     is none vectors are trained on pairs."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "initial_vectors": "use 'vectors' of a model of embeddings.models"
+    }
 
     built_in: Literal["general"] | None = Field(
         None,

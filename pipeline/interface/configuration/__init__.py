@@ -1,7 +1,6 @@
 """Parameters: one section a stage, typed, and checked as a whole before any work."""
 
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,6 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.configuration.places import Location, known_keys, line_of, written
 
 PARAMETERS = Path("params.yaml")
-# Parameters of earlier versions, and what replaces each.
-_REMOVED = {
-    "*.training.table_updates": "remove it: Adam makes up for the steps that a row missed",
-    "*.training.prefixes": "remove it: sentence-transformers' Matryoshka loss trains such vectors",
-    "*.training.negative_precision": "remove it: it is bfloat16",
-    "*.training.exclude_identical": "remove it: identical texts are never negatives",
-    "*.weighted_vectors": "remove it: vectors are used as they are",
-    "paragram.initial_vectors": "use 'vectors' of a model of embeddings.models",
-    "decoders": "remove it: 'python -m experiments.programs train-decoders' in a clone trains decoders",
-    "statistics.background.format": "remove it: the file has one sentence per line",
-    "statistics.background.counted_sentences": "remove it: the file has one sentence per line",
-    "statistics.parses": "use statistics.parser with a file of sentences and trees",
-    "resources.tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others "
-    "(see scaling.md)",
-    "resources.other_versions": "remove it: shards of other library versions are used, with a warning; to "
-    "make them anew, remove work/STEP",
-    "translate.server.patience_seconds": "use translate.server.max_retries",
-    "resources.keep_work": "remove it: a finished stage removes what is quick to make again, and the rest "
-    "stays until you remove work/STAGE",
-}
-
 __all__ = ["PARAMETERS", "Parameters", "check_parameters", "load_parameters", "not_yaml", "read_yaml"]
 
 
@@ -100,9 +78,6 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     place = f"{file}: {'.'.join(map(str, location))}"
     if problem["type"] == "extra_forbidden":
-        name = ".".join(map(str, location))
-        if instead := next((text for key, text in _REMOVED.items() if fnmatchcase(name, key)), None):
-            return f"{place}: this parameter was removed; {instead}"
         close = did_you_mean(str(location[-1]), known_keys(Parameters, problem["loc"]))
         return f"{place}: there is no such parameter{close}"
     if missing:

@@ -187,11 +187,13 @@ def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"decoders": {"files": []}}, "decoders: this parameter was removed; .*train-decoders"),
+        ({"decoders": {"files": []}}, "'decoders' was removed: .*train-decoders"),
         (
             {"embeddings": {"models": {"word": {"training": {"table_updates": "lazy"}}}}},
-            "word.training.table_updates: this parameter was removed; ",
+            "word.training: 'table_updates' was removed: Adam",
         ),
+        ({"statistics": {"background": {"format": "text"}}}, "background: 'format' was removed: the file"),
+        ({"resources": {"tls": {}}}, "resources: 'tls' was removed: Dask's own settings"),
     ],
 )
 def test_what_was_removed_names_what_replaces_it(change: dict[str, Any], message: str) -> None:
