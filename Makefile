@@ -12,10 +12,11 @@ TABLE       ?= all
 # By version, the Pythons of this machine: on PATH or of pyenv.
 VERSIONS    ?= 3.11 3.12 3.13 3.14
 
-.PHONY: help setup corpus test test-full test-thorough test-all test-processors lint types tests results experiments docs pictures clean
+.PHONY: help setup corpus bench test test-full test-thorough test-all test-processors lint types tests results experiments docs pictures clean
 
 help:
 	@echo "make corpus   set everything up and rebuild the corpus that params.yaml describes"
+	@echo "make bench    measure every stage in about five minutes, next to this machine's last run (after make corpus)"
 	@echo "make test     set everything up and run the checks and the fast tests"
 	@echo "make test-full  run the other tests: kills, installations, clusters, trainings"
 	@echo "make test-thorough  run properties with 100 examples, and numeric tests as older processors compute"
@@ -43,6 +44,9 @@ corpus: setup
 	paraforge doctor --repair
 	dvc repro
 	paraforge summary
+
+bench: setup
+	python -m benchmarks.speed
 
 # The types are checked while the tests wait for something.
 test: setup lint

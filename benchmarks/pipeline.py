@@ -1,8 +1,7 @@
 """Time, speed and peak memory of every stage of a project: ``python -m benchmarks.pipeline PROJECT``.
 
-It runs ``dvc repro`` there, watches the processes of each stage, and prints Markdown tables: the stages,
-where the rows went, the score bands and pairs drawn at random. What is done already is not run again and
-has no times.
+It runs ``dvc repro`` there, watches the processes of each stage, and records the stages, where the rows went
+and the score bands. What is done already is not run again and has no times.
 """
 
 import re
@@ -16,15 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import psutil
-import pyarrow as pa
 import typer
 
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from paraforge.base.files import read_json
-from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.summary import band_rows
-from paraforge.interface.query.pairs import sample_pairs
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5
@@ -173,21 +169,10 @@ def record_corpus(corpus: str, metrics: dict[str, dict[str, Any]]) -> None:
         )
 
 
-def print_pairs(table: pa.Table) -> None:
-    """Pairs as they are."""
-    print("\n| source | score | overlap | reference | translation |\n|---|---:|---:|---|---|")
-    for row in table.to_pylist():
-        texts = [str(row[name]).replace("|", "\\|") for name in ("reference", "translation")]
-        overlap = "" if row["overlap_3"] is None else f"{row['overlap_3']:.2f}"
-        print(f"| {row['source']} | {row['paraphrase_score']:.2f} | {overlap} | {texts[0]} | {texts[1]} |")
-
-
 def main(
     project: Annotated[Path, typer.Argument(help="a checkout with its params.yaml")] = Path(),
-    pairs: Annotated[int, typer.Option(help="pairs of the corpus to show")] = 20,
-    seed: Annotated[int, typer.Option(help="of their draw")] = 1,
 ) -> None:
-    """Run ``dvc repro`` in PROJECT and print what each stage took and what came out."""
+    """Run ``dvc repro`` in PROJECT, and print and record what each stage took and what came out."""
     print(hardware(), flush=True)
     seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project)
     metrics = read_metrics(project)
@@ -195,7 +180,6 @@ def main(
     corpus = ", ".join(metrics["ingest"]["sources"])
     record_stages(corpus, seen, metrics)
     record_corpus(corpus, metrics)
-    print_pairs(sample_pairs(open_published(project / "data" / "corpus"), pairs, seed).pairs)
 
 
 if __name__ == "__main__":

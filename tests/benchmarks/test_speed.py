@@ -1,0 +1,52 @@
+"""The speed check compares with the last run of the same work on the same machine, and with no other."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import speed
+from benchmarks.hardware import hardware
+from benchmarks.results import append
+from benchmarks.speed import TASK, judged, last_rate
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PARAFORGE_RESULTS", str(tmp_path))
+    return tmp_path / f"{TASK}.jsonl"
+
+
+def record(rate: float, name: str = "score", rows: int = 10) -> None:
+    append(TASK, name, {"rows_per_second": rate}, command="make bench", rows=rows)
+
+
+def test_nothing_is_compared_on_a_new_machine(results: Path) -> None:
+    assert last_rate("score", {"rows": 10}) is None
+    record(5)
+    line: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+    results.write_text(json.dumps({**line, "hardware": "another machine"}) + "\n", encoding="utf-8")
+    assert last_rate("score", {"rows": 10}) is None
+    assert line["hardware"] == hardware()
+
+
+def test_the_last_run_of_the_same_work_counts(results: Path) -> None:
+    for rate in (5, 7):
+        record(rate)
+    record(8, rows=20)
+    record(9, name="select")
+    found = last_rate("score", {"rows": 10})
+    assert found is not None and found[0] == 7
+
+
+def test_translations_are_judged_with_their_rate() -> None:
+    text = "The cat sat on the mat."
+    figures = judged([text] * 4, 2.0, [text] * 4)
+    assert figures["rows_per_second"] == 2
+    assert figures["bleu"] == pytest.approx(100)
+
+
+def test_without_a_corpus_it_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="make corpus"):
+        speed.main(tmp_path)
