@@ -254,7 +254,9 @@ class Judged:
         self.kept = len(self.tests) + 1
         self.left_out = left_out(REASONS)
         cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(self.tests, start=1)]
-        self.rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
+        # DuckDB groups by small numbers faster.
+        rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
+        self.rank = f"({rank})::{'UTINYINT' if self.kept < 256 else 'INT'}"
 
     def fails(self, *scores: str | None) -> str:
         """Give a condition in SQL for pairs that fail a test of the scores; None is for all other tests."""

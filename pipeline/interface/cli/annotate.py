@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, listening, on_terminal, rendered
+from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, announcer, on_terminal, rendered
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output, group
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def serve(
     from paraforge.interface.annotation.server import create_app
 
     may, more = "read the pairs and give answers", "; run the command again to continue"
-    at = listening(host, port, allow_host, open_browser, "Grade", may, more)
-    serve_app(partial(create_app, store), at)
+    announce = announcer(host, open_browser, "Grade", may, more)
+    serve_app(partial(create_app, store), host, port, allow_host, announce)
     graded = sum(annotator.graded for annotator in store.annotators())
     typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from paraforge.interface.web.serving import Listening, is_loopback
+from paraforge.interface.web.serving import is_loopback
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,21 +46,18 @@ def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def listening(
-    host: str, port: int, allowed: list[str], open_browser: bool, task: str, may: str, more: str = ""
-) -> Listening:
-    """Where a page is served; its address is printed once it answers, and opened if asked to.
+def announcer(host: str, open_browser: bool, task: str, may: str, more: str = "") -> Callable[[str], None]:
+    """Give what prints the address of a page once it answers, and opens it if asked to.
 
     task: what one does there, e.g. ``Grade``.
     may: what everybody can do who reaches it, if it is not loopback. more: what else Ctrl-C means.
     """
 
     def announce(address: str) -> None:
-
         if not is_loopback(host):
             typer.echo(f"  Anyone who can reach this address can {may}.", err=True)
         typer.echo(f"{task} at {address}   (Ctrl-C stops{more})")
         if open_browser:
             webbrowser.open(address)
 
-    return Listening(host, port, allowed, announce)
+    return announce

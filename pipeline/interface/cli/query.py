@@ -17,7 +17,7 @@ from paraforge.interface.cli.console import (
     ALLOW_HOST,
     HOST,
     OPEN,
-    listening,
+    announcer,
     on_terminal,
     rendered,
     text_width,
@@ -235,9 +235,9 @@ def browse(
     from paraforge.interface.browse.browser import reopening
     from paraforge.interface.browse.server import create_app
 
-    at = listening(host, port, allow_host, open_browser, "Browse", "read the pairs")
     open_published(corpus)
     with contextlib.ExitStack() as stack:
         with graceful_interrupts():
             current = reopening(corpus, not kept_only, stack)
-        serve_app(partial(create_app, current), at)
+        announce = announcer(host, open_browser, "Browse", "read the pairs")
+        serve_app(partial(create_app, current), host, port, allow_host, announce)

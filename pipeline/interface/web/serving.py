@@ -15,7 +15,6 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -165,30 +164,23 @@ def problem_page(title: str, description: str) -> str:
     return render_template("problem.html", title=title, description=description)
 
 
-@dataclass(frozen=True)
-class Listening:
-    """Where pages are served.
-
-    host: address to bind to. port: 0 for any free one.
-    allowed: further names that browsers know this server by.
-    announce: called with the address once it answers.
-    """
-
-    host: str
-    port: int
-    allowed: Sequence[str]
-    announce: Callable[[str], None]
-
-
-def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
+def serve_app(
+    make: Callable[[HostPolicy], Flask],
+    host: str,
+    port: int,
+    allowed: Sequence[str] = (),
+    announce: Callable[[str], None] = print,
+) -> None:
     """Serve what ``make`` makes until Ctrl-C or SIGTERM.
+
+    host: address to bind to. port: 0 for any free one. allowed: further names that browsers know this server
+    by. announce: called with the address once it answers.
 
     Raises InputError if the address cannot be used; MissingPackageError if the extra ``annotate`` is not
     installed.
     """
     waitress = require("waitress", EXTRA)
-    host, port = at.host, at.port
-    app = make(HostPolicy(host, at.allowed))
+    app = make(HostPolicy(host, allowed))
     try:
         server = waitress.create_server(
             app,
@@ -221,7 +213,7 @@ def serve_app(make: Callable[[HostPolicy], Flask], at: Listening) -> None:
         bracketed = f"[{host}]" if ":" in host else host
         # A name may have several addresses: waitress then listens on all of them.
         bound = getattr(server, "effective_port", None) or server.effective_listen[0][1]
-        at.announce(f"http://{bracketed}:{bound}/")
+        announce(f"http://{bracketed}:{bound}/")
         server.run()
     finally:
         server.close()

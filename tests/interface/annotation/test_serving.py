@@ -19,7 +19,7 @@ pytest.importorskip("waitress")
 from paraforge.base.errors import InputError
 from paraforge.interface.annotation.server import create_app
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store, open_evaluation
-from paraforge.interface.web.serving import Listening, serve_app
+from paraforge.interface.web.serving import serve_app
 from tests.corpus.selection.published import publish_pairs
 from tests.interface.annotation.evaluations import PlainBrowser, ServerProcess, small_draw
 
@@ -92,7 +92,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port}.*--port 0 takes a free one"):
-            serve_app(partial(create_app, store), Listening("127.0.0.1", port, (), print))
+            serve_app(partial(create_app, store), "127.0.0.1", port)
 
 
 def test_other_machines_are_not_listened_to(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_a_corpus_is_served_without_naming_the_command(
     pytest.importorskip("flask")
     served: list[tuple[AnnotationStore, str, int]] = []
     monkeypatch.setattr(
-        serving, "serve_app", lambda make, at: served.append((make.args[0], at.host, at.port))
+        serving, "serve_app", lambda make, host, port, *_: served.append((make.args[0], host, port))
     )
     publish_pairs(tmp_path, rows=200)
     corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")

@@ -18,10 +18,10 @@ interrupts.os.read = late
 interrupts.end_on_signals()
 with interrupts.last_words():
     from flask import Flask
-    from paraforge.interface.web.serving import Listening, serve_app
+    from paraforge.interface.web.serving import serve_app
     def announce(address):
         threading.Timer(0.2, os.kill, (os.getpid(), getattr(signal, sys.argv[1]))).start()
-    serve_app(lambda policy: Flask("page"), Listening("127.0.0.1", 0, (), announce))
+    serve_app(lambda policy: Flask("page"), "127.0.0.1", 0, announce=announce)
     time.sleep(1.5)  # what a busy machine takes to end
 """
 

@@ -21,13 +21,13 @@ from paraforge.interface.web.serving import LARGEST_REQUEST, HostPolicy, make_ap
 PROGRAM = """
 import sys
 from paraforge.interface.web import serving
-from paraforge.interface.web.serving import Listening, make_app, serve_app
+from paraforge.interface.web.serving import make_app, serve_app
 serving._CONNECTIONS, serving._SILENCE = map(int, sys.argv[1:])
 def make(policy):
     app = make_app("browse", policy)
     app.get("/")(lambda: "here")
     return app
-serve_app(make, Listening("127.0.0.1", 0, (), lambda address: print(address, flush=True)))
+serve_app(make, "127.0.0.1", 0, announce=lambda address: print(address, flush=True))
 """
 HALVES = (
     b"",
