@@ -67,6 +67,7 @@ def test_counts_are_those_of_the_oracle(tmp_path: Path, minimum: int, memory: in
     oracle = Oracle(corpus)
     sentences = dict(zip(counts.vocabulary.words, counts.vocabulary.sentences.tolist(), strict=True))
     assert sentences == {word: number for word, number in oracle.single.items() if number >= minimum}
+    assert counts.vocabulary.words == sorted(sentences, key=lambda word: (-sentences[word], word))
     assert counts.pairs == 400
 
 

@@ -65,7 +65,10 @@ def test_entries_are_sorted_and_the_same_in_both_directions(tmp_path: Path) -> N
     for before, after in itertools.pairwise(rows):
         if before["word"] == after["word"]:
             assert after["rank"] == before["rank"] + 1
-            assert before["adjusted_pmi"] >= after["adjusted_pmi"]
+            one, other = (
+                (-row["adjusted_pmi"], -row["cross_pmi"], row["paraphrase"]) for row in (before, after)
+            )
+            assert one < other
         else:
             assert after["rank"] == 1
     scores = {(row["word"], row["paraphrase"]): (row["cross_pmi"], row["adjusted_pmi"]) for row in rows}
