@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.publication.datasets import open_publication
+from paraforge.corpus.scorer import Scale
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.select import select
 from paraforge.interface.browse import pairs as module
 from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.histogram import handle_step, scale_of
+from paraforge.interface.browse.histogram import handle_step, inside, outline, scale_of
 from paraforge.interface.browse.pairs import open_pairs
 from paraforge.interface.browse.rules import Interval, View, default_view, parameters_of, section_text
 from paraforge.interface.configuration import load_parameters
@@ -112,6 +113,18 @@ def test_scales_hold_all_scores_in_few_round_bins(numbers: list[float], integer:
     assert places.min() >= 0 and places.max() < scale.bins
     assert handle_step(scale, integer) > 0
     assert (scale.high - scale.low) / handle_step(scale, integer) <= 1e7
+
+
+def test_a_picture_is_a_thousand_wide_and_heights_are_roots() -> None:
+    assert outline([0, 1, 4]) == "M333.3 100V52.0H666.7V100ZM666.7 100V4.0H1000.0V100Z"
+    assert outline([1], most=16) == "M0.0 100V76.0H1000.0V100Z"
+    assert outline([4, 1], line=True) == "M250.0 4.0 750.0 52.0"
+    assert outline([0, 0], line=True) == outline([]) == ""
+    assert inside(Scale(0, 2, 10), 0.5, 1.5, integer=False) == (250, 500)
+    assert inside(Scale(0, 2, 10), None, 0.5, integer=False) == (0, 250)
+    assert inside(Scale(0, 2, 10), 3, None, integer=False) == (1000, 0)
+    # Whole numbers are in the middle of their bins: 1 and 2 of 0 to 3.
+    assert inside(Scale(-0.5, 3.5, 4), 1, 2, integer=True) == (250, 500)
 
 
 def test_changed_meanings_have_a_handle(tmp_path: Path) -> None:
