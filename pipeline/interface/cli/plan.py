@@ -46,7 +46,7 @@ def plan(
     \b
     Examples:
       paraforge plan --price 2.5 --devices 1,2,4,8
-      paraforge plan translation=opus-mt nmt.model=models/opus translate.beam=4
+      paraforge plan translation=ready nmt.model=models/opus translate.beam=4
       paraforge plan --rate 7000 --sentences 51400000 --devices 1,8 --price 3
       paraforge plan translation=server translate.server.model=NAME --input-price 0.15 --output-price 0.6
       paraforge plan --json > plan.json

@@ -17,7 +17,7 @@ LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
 
 # What an import reads beside the checkpoint that is named: dictionaries and subwords.
 BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
-READY_MODEL = "paraforge configure translation=opus-mt nmt.model=NAME"
+READY_MODEL = "paraforge configure translation=ready nmt.model=NAME"
 """What makes a project use a ready model, for messages."""
 _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
 

@@ -81,7 +81,7 @@ def test_choices_stay_until_they_are_changed(project: Path) -> None:
 def test_a_group_takes_the_place_of_values_that_it_describes(project: Path) -> None:
     (project / "models" / "mine").mkdir()
     (project / "models" / "mine" / "model.bin").touch()
-    configure("translation=fairseq-checkpoint", "nmt.model=models/mine", "translate.beam=4")
+    configure("translation=ready", "nmt.model=models/mine", "translate.beam=4")
     told = configure("translation=sample")
     assert "no longer chosen: nmt.model=models/mine" in told
     assert written()["nmt"]["model"] == "train"
@@ -212,6 +212,7 @@ def test_what_will_run(project: Path) -> None:
     ("arguments", "message"),
     [
         (["corpus=mi"], r"corpus=mi: there is no such choice; did you mean 'my'\?"),
+        (["translation=opus-mt"], r"this choice was removed\. Use translation=ready"),
         (["corpsu=my"], r"no group or section 'corpsu'; did you mean 'corpus'\?"),
         (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
         (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),

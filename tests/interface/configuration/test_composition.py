@@ -28,8 +28,7 @@ ROWS = list(itertools.zip_longest(
 ))  # fmt: skip
 # Choices that need a value from the user, with one.
 NEEDED = {
-    "opus-mt": ["nmt.model=models/opus"],
-    "fairseq-checkpoint": ["nmt.model=models/mine"],
+    "ready": ["nmt.model=models/opus"],
     "imported": ["translate.imported.name=marian"],
     "server": ["translate.server.model=m"],
 }

@@ -80,7 +80,7 @@ def test_german_to_english_by_configuration_alone(tmp_path: Path) -> None:
     bitext.write_text("".join(f"{english}\t{german}\n" for german, english in PAIRS[:40]), encoding="utf-8")
     source = f"{{name: news, format: tsv, path: {bitext}, columns: {{reference: 0, source_text: 1}}}}"
     overrides = [
-        "translation=opus-mt",
+        "translation=ready",
         f"ingest.sources=[{source}]",
         f"nmt.model={write_m2m100(tmp_path / 'm2m')}",
         "nmt.source_language=de",

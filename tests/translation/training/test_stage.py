@@ -136,7 +136,7 @@ def test_the_time_of_a_training_is_told_before_it_begins(
     with caplog.at_level("INFO"), pytest.raises(InputError, match="training begins"):
         build_nmt(trained, tmp_path / "ingested", tmp_path / "nmt", tmp_path / "nmt.csv", resources)
     assert "takes about 70 minutes on two CPU cores" in caplog.text
-    assert "translation=opus-mt nmt.model=NAME" in caplog.text
+    assert "translation=ready nmt.model=NAME" in caplog.text
     short = trained.model_copy(
         update={"training": trained.training.model_copy(update={"maximum_minutes": 5})}
     )
