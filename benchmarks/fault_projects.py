@@ -20,7 +20,7 @@ MEMORY = "memory"
 """The name of the stage translate of two hosts, which add to one translation memory."""
 HOSTS = ("one", "two")
 _CHOICES = (
-    *(TRAINED, "triplets=default", "decoders=small", "paraphraser=small", "lexicon.minimum_pairs=1"),
+    *(TRAINED, "triplets=default", "paraphraser=small", "lexicon.minimum_pairs=1"),
     "embeddings.models.word.encoder.dimension=16",
 )
 _TRAINING = {
@@ -46,8 +46,6 @@ def make(directory: Path, wanted: Sequence[str]) -> None:
     parameters = read_parameters(one)
     for section in ("nmt", "paraphraser"):
         parameters[section] |= {"model": "train", **_TRAINING}
-    parameters["decoders"]["model"]["network"] = {"word_dimension": 8, "state_dimension": 8}
-    parameters["decoders"]["model"]["training"] |= {"updates": 20, "evaluate_every": 5}
     parameters["embeddings"]["models"]["word"]["training"] |= {"epochs": 2, "mega_batch": 2}
     parameters["translate"] |= {"sentences_per_task": 40}
     parameters["ingest"]["rows_per_shard"] = 100

@@ -93,8 +93,8 @@ def test_engines_agree_on_real_sentences(
     pairs = list(zip(found["ctranslate2"], found["fairseq"], strict=True))
     same = [(one, other) for one, other in pairs if one.text == other.text]
     assert len(same) >= 99
-    for one, other in same:
-        assert one.score == pytest.approx(other.score, abs=1e-4)
+    for one, other in same:  # CTranslate2 leaves the end of the sentence out of the first softmax
+        assert one.score == pytest.approx(other.score, abs=5e-4)
         assert one.tokens == other.tokens
 
 

@@ -26,7 +26,6 @@ from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.stage import build_nmt
 from paraforge.translation.training.training import TrainingResult
 from paraforge.translation.training.validation import Scores, evaluate, score_hypotheses
-from tests.damage import apply, flip, remove
 from tests.project import digests
 from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_fairseq
 from tests.translation.training.test_binarisation import write_shards
@@ -121,8 +120,8 @@ def stopped_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a training that was stopped, and what one that was finished has besides."""
+def test_any_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that was stopped or has finished, and lost one file, gives the same model."""
     write_shards(tmp_path / "ingested", [(cs, en, None) for cs, en in bitext(300)])
     begun, whole, place = tmp_path / "begun", tmp_path / "whole", tmp_path / "damaged"
     wanted = build(whole)
@@ -141,11 +140,10 @@ def test_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         known |= {*found.values()}
         assert any("history" in name or "checkpoint_last" in name for name in names.values()), names
         for name in names.values():
-            for damage in (flip, remove) if name.endswith((".pt", "history.json")) else (flip,):
-                shutil.copytree(moment, place)
-                apply(damage, place / "work" / name)
-                assert build(place) == wanted, (name, damage.__name__)
-                shutil.rmtree(place)
+            shutil.copytree(moment, place)
+            (place / "work" / name).unlink()
+            assert build(place) == wanted, name
+            shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")
