@@ -1,8 +1,8 @@
 """Rows a second of every stage in about five minutes, next to this machine's last run: ``make bench``.
 
 It needs the sample's finished corpus and model (``make corpus``), and no other data. The stages run over many
-distinct pairs that are made from the corpus' own, the translation over sentences that the model has not seen,
-and over the same ones CTranslate2 as its documentation uses it.
+distinct pairs that are made from the corpus' own, the translation over distinct sentences of its bitext, and
+over the same ones CTranslate2 alone. The model has seen them, so BLEU only shows that nothing has changed.
 """
 
 import gzip
@@ -24,7 +24,6 @@ from benchmarks.whole import new_project
 from paraforge.base.shards.resources import Resources, available_cores
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.text.units import load_processor
-from paraforge.intake.sample_bitext import write_sample_test
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
@@ -63,10 +62,12 @@ def run_stages(project: Path, place: Path, pairs: int) -> dict[str, dict[str, fl
     }
 
 
-def run_translation(model: Path, place: Path, sentences: int) -> dict[str, dict[str, float | None]]:
-    """Translate unseen sentences of the sample by the stage and by CTranslate2 alone, and judge both."""
-    lines = write_sample_test(place / "test.tsv", sentences).read_text(encoding="utf-8").splitlines()
-    sources, references = (list(column) for column in zip(*(line.split("\t") for line in lines), strict=True))
+def run_translation(project: Path, place: Path, sentences: int) -> dict[str, dict[str, float | None]]:
+    """Translate sentences of a project's bitext by the stage and by CTranslate2 alone, and judge both."""
+    model = (project / "models" / "nmt").resolve()
+    tables = ShardDirectory(project / "data" / "ingested").tables(["source_text", "reference"])
+    distinct = {row["source_text"]: row["reference"] for table in tables for row in table.to_pylist()}
+    sources, references = list(distinct)[:sentences], list(distinct.values())[:sentences]
     threads = available_cores()
     translate_bare(model, sources[:8], threads)
     run_stage(model, place / "first", sources[:8], threads)
@@ -97,7 +98,7 @@ def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[
     started = time.perf_counter()
     coders = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
     translator = ctranslate2.Translator(
-        str(opened.folder("ctranslate2")), compute_type="float32", intra_threads=threads
+        str(opened.folder("ctranslate2")), compute_type="float32", inter_threads=threads, intra_threads=1
     )
     found = translator.translate_batch(
         coders[0].encode(sources, out_type=str), beam_size=BEAM, max_batch_size=1024, batch_type="tokens"
@@ -134,13 +135,12 @@ def main(
     sentences: int = typer.Option(2000, help="sentences to translate"),
 ) -> None:
     """Measure, record and compare every stage. Other work on the machine makes every figure worse."""
-    model = project / "models" / "nmt"
-    if not (project / "data" / "corpus").is_dir() or not model.is_dir():
+    if not all((project / name).is_dir() for name in ("data/ingested", "data/corpus", "models/nmt")):
         sys.exit(f"{project} has no corpus with its model: run 'make corpus' first")
     print(hardware(), flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
-        figures = run_translation(model.resolve(), place, sentences)
+        figures = run_translation(project, place, sentences)
         figures |= run_stages(project, place, pairs)
     for name, found in figures.items():
         work: dict[str, Any] = {"rows": sentences if "bleu" in found else pairs}
