@@ -73,6 +73,13 @@ def test_strong_paraphrases_of_paranmt() -> None:
     assert estimate.standard_error == pytest.approx(1.02e6, rel=0.01)
 
 
+def test_the_error_of_half_a_band() -> None:
+    # 10^2 * (1 - 5 / 10) * 0.4 * 0.6 / (5 - 1) = 3
+    estimate = estimate_strong([BandRow("", 10, 0.0, 0.0, 5, 5, (3, 0, 2), (0, 0, 5))])
+    assert estimate is not None and estimate.pairs == pytest.approx(4)
+    assert estimate.standard_error == pytest.approx(3**0.5)
+
+
 def test_a_whole_band_has_no_sampling_error() -> None:
     table = [BandRow("", 10, 0.0, 0.0, 10, 10, (5, 0, 5), (0, 0, 10))]
     estimate = estimate_strong(table)

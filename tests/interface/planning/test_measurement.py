@@ -101,6 +101,24 @@ def test_a_device_that_is_slow_to_start_is_measured_with_long_blocks(tmp_path: P
     assert found.rate.seconds == pytest.approx(1 / 4000 + 1 / 5000)
 
 
+def test_the_first_block_is_not_counted(tmp_path: Path) -> None:
+    """It fills caches, or opens a connection: here it takes 1,000 seconds more, and every other one 6.4."""
+    population = survey(write_corpus(tmp_path / "in", [f"{number:010}" for number in range(900)]))
+    clock = Clock()
+    engine = Engine(clock)
+
+    class Cold(Engine):
+        def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
+            clock.now += 0 if self.calls else 1000
+            self.calls.append(1)
+            return engine.translate(sentences)
+
+    cold = Cold(clock)
+    found = measure(lambda: cold, population, seconds=9999, sentences_per_task=4000, clock=clock)
+    assert found.rate.seconds == pytest.approx(0.1)
+    assert found.rate.high == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("blocks", [2, 5, 12])
 def test_the_interval_holds_the_truth_nineteen_times_in_twenty(blocks: int) -> None:
     dice = np.random.default_rng(11)
