@@ -87,7 +87,13 @@ def test_commands_run(page: Path, rebuilt: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             command_of(block),
             cwd=project,
-            env={**environment(), "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub")},
+            # Pages say where a clone is needed: there 'experiments' can be imported.
+            env={
+                **environment(),
+                "HF_HUB_OFFLINE": "1",
+                "HF_HOME": str(tmp_path / "hub"),
+                "PYTHONPATH": str(ROOT),
+            },
             capture_output=True,
             text=True,
             check=False,
