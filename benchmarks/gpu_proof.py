@@ -396,10 +396,11 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     }
 
 
-_TORCH, _CTRANSLATE2 = {"engine": "torch"}, {"engine": "ctranslate2"}
+_TORCH: dict[str, Any] = {"engine": "torch"}
 _BFLOAT16 = {**_TORCH, "compute_type": "bfloat16"}
 _GRAPHS = {**_BFLOAT16, "graphs": True}
-_FLOAT16, _INT8 = ({**_CTRANSLATE2, "compute_type": kind} for kind in ("float16", "int8_float16"))
+_FLOAT16: dict[str, Any] = {"engine": "ctranslate2", "compute_type": "float16"}
+_INT8 = {**_FLOAT16, "compute_type": "int8_float16"}
 # What measures a part, and the most seconds that it may take; what matters most comes first.
 PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "peaks": (peaks, 40),

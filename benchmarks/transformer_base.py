@@ -74,19 +74,19 @@ def write_random_model(pattern: TranslationModel, output: Path, size: Size, seed
         "encoder/embeddings_0/weight": "decoder/embeddings/weight",
         "encoder/position_encodings/encodings": "decoder/position_encodings/encodings",
     }
-    with (folder / "model.bin").open("wb") as file:
-        file.write(struct.pack("<I", 6))
-        _write_text(file, "TransformerSpec")
-        file.write(struct.pack("<II", 7, len(variables)))
+    with (folder / "model.bin").open("wb") as binary:
+        binary.write(struct.pack("<I", 6))
+        _write_text(binary, "TransformerSpec")
+        binary.write(struct.pack("<II", 7, len(variables)))
         for name, values in variables.items():
-            _write_text(file, name)
-            file.write(struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape))
-            file.write(struct.pack("<BI", _KINDS[str(values.dtype)], values.nbytes))
-            file.write(values.tobytes())
-        file.write(struct.pack("<I", len(aliases)))
+            _write_text(binary, name)
+            binary.write(struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape))
+            binary.write(struct.pack("<BI", _KINDS[str(values.dtype)], values.nbytes))
+            binary.write(values.tobytes())
+        binary.write(struct.pack("<I", len(aliases)))
         for alias, name in aliases.items():
-            _write_text(file, alias)
-            _write_text(file, name)
+            _write_text(binary, alias)
+            _write_text(binary, name)
     return output
 
 
