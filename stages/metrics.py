@@ -22,13 +22,14 @@ def _mean_pearson(content: Mapping[str, Any]) -> float | None:
 
 
 def _separation(content: Mapping[str, Any]) -> float | None:
-    """How well the paraphrase score separates right from wrong pairs; None where there are no scores."""
+    """How well the paraphrase score separates right from mismatched pairs; None where there are no scores."""
     verdict = content.get("verdicts", {}).get("paraphrase_score") or {}
     return None if not verdict.get("separation") else verdict["separation"]["value"]
 
 
 def _wrong_passing(content: Mapping[str, Any]) -> float | None:
-    """Share of the wrong pairs that reach the minimum of the paraphrase score; None without a minimum."""
+    """Share of the mismatched pairs that reach the minimum of the paraphrase score; None without a
+    minimum."""
     verdict = content.get("verdict", {}).get("scores", {}).get("paraphrase_score") or {}
     return None if not verdict.get("passing") else verdict["passing"]["value"]
 

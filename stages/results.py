@@ -71,7 +71,7 @@ def _score(content: Content) -> Iterator[str]:
         yield f"mean paraphrase score {score:.2f}, trigram overlap {overlap:.1f}%"
     separation = (content.get("verdicts", {}).get("paraphrase_score") or {}).get("separation")
     if separation:
-        yield f"separates right from wrong pairs with {area_text(separation)}"
+        yield f"separates right from mismatched pairs with {area_text(separation)}"
 
 
 def _lexicon(content: Content) -> Iterator[str]:

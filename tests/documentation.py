@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from paraforge.intake.sample_bitext import generate
@@ -102,6 +104,10 @@ def write_readers_files(project: Path) -> None:
     lines("ppdb-2.0-xxxl-lexical.gz", entries)
     words = sorted({word.strip(".,?!").lower() for text in english for word in text.split()} - {""})
     lines("vectors.txt", [f"{word} {len(word)} {ord(word[0]) % 7} {ord(word[-1]) % 5}" for word in words])
+    lines("synonyms.txt", ["big large", "car automobile"])
+    lines("antonyms.txt", ["big small"])
+    translated = pa.table({"sentence": czech[:20], "hypotheses": [[text] for text in english[:20]]})
+    pq.write_table(translated, project / "translations.parquet")
     lines("counts.txt", [f"{word} {1000 // (number + 1) + 1}" for number, word in enumerate(words)])
     lines("novel.txt", english)
     for part in ("train", "dev", "test"):

@@ -149,7 +149,7 @@ class Scorer(ABC):
     Attributes:
         columns: what it gives.
         is_sign: the columns show how a translation fails, not whether it is another sentence's: no verdict on
-            wrong pairs judges them.
+            mismatched pairs judges them.
         worse: a pair of two translations gets the worse one of the scores that each of them has with the
             reference that both were made from; None for a score that compares the two sides.
         place: columns come in the order of their scorers' places.

@@ -89,7 +89,7 @@ class SeparationRow:
 
 
 def separations(manifest: Manifest) -> list[SeparationRow]:
-    """What the scores are worth in all sources together and in each that has enough wrong pairs."""
+    """What the scores are worth in all sources together and in each that has enough mismatched pairs."""
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
         if not whole["pairs"]:
@@ -252,7 +252,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[str, float]:
-    """Of the scores whose minimum was found on the wrong pairs, the share that may pass."""
+    """Of the scores whose minimum was found on the mismatched pairs, the share that may pass."""
     asked: Mapping[str, float] = verdict.get("asked") or {}
     thresholds = {one.reason: one.threshold({}) for one in parameters.filters}
     return {found[0]: asked[reason] for reason, found in thresholds.items() if found and reason in asked}

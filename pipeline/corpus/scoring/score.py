@@ -69,7 +69,8 @@ class ScoreReport:
     """What the score stage did.
 
     rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
-    scored rows that have the score. verdicts: what each score is worth on the wrong pairs, and its bands.
+    scored rows that have the score. verdicts: what each score is worth on the mismatched pairs, and its
+    bands.
     out_of_step: lines of each source where reference and foreign side do not translate each other.
     """
 
@@ -328,7 +329,7 @@ def score(
     resources: Resources,
     open_model: OpenModel | None = None,
 ) -> ScoreReport:
-    """Score the shards of `translated` into `output`, and wrong pairs made of them next to these.
+    """Score the shards of `translated` into `output`, and mismatched pairs made of them next to these.
 
     parameters: section `score`.
     translated: shard directory with lineage, reference, translation, rejected and failed.

@@ -19,12 +19,12 @@ FEWEST_CHANGED: Final = 100
 LOST_SHARE: Final = 0.02
 """Share of the right pairs that the suggested maximum of `contradiction` refuses, at most."""
 SUGGESTED_SHARE: Final = 0.01
-"""Share of wrong pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
+"""Share of mismatched pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
 CONFIDENCE: Final = 0.95
 """How sure a minimum is to keep its promise: the share of samples of which it would."""
 ENOUGH: Final = 299
-"""Wrong pairs of equal weight that a suggestion needs: of fewer, not even a minimum that none reaches is so
-sure."""
+"""Mismatched pairs of equal weight that a suggestion needs: of fewer, not even a minimum that none reaches
+is so sure."""
 _Z: Final = 1.959964
 _BANDS: Final = 50
 _DIGITS: Final = 3
@@ -58,7 +58,7 @@ def area(
 
 @dataclass(frozen=True)
 class Share:
-    """An estimated share with its 95 % interval, each 0 to 1."""
+    """An estimated share with its 95% interval, each 0 to 1."""
 
     value: float
     low: float
@@ -79,18 +79,18 @@ class Minimum:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a score is worth on the wrong pairs of a corpus or of a source.
+    """What a score is worth on the mismatched pairs of a corpus or of a source.
 
-    pairs: wrong pairs that were scored.
-    separation: area under the ROC curve of right against wrong pairs; None without scores on both sides.
-    minimum: the threshold that is set, None for none. passing: share of the wrong pairs that reach it.
+    pairs: mismatched pairs that were scored.
+    separation: area under the ROC curve of right against mismatched pairs; None without scores on both sides.
+    minimum: the threshold that is set, None for none. passing: share of the mismatched pairs that reach it.
     kept: share of the right pairs that reach it.
-    suggested: the minimum that at most 1 % of such wrong pairs reach, with 95 % confidence; None where they
-        are too few.
+    suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None where
+        they are too few.
     suggested_kept: share of the right pairs that reach that one.
-    suggested_bound: share of wrong pairs that it lets pass at most, with that confidence.
+    suggested_bound: share of mismatched pairs that it lets pass at most, with that confidence.
     changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
-    sources: the same, without this, of each source that has at least 30 wrong pairs.
+    sources: the same, without this, of each source that has at least 30 mismatched pairs.
     """
 
     pairs: int
@@ -131,7 +131,7 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
     chosen: the selection's maximum of it, None for none.
 
     Returns ``pairs``, their number; ``separation``, a :class:`Share` as a dictionary; ``maximum``, which at
-    most 2 % of the right pairs are above, and ``found``, the share of the changed pairs that are; with
+    most 2% of the right pairs are above, and ``found``, the share of the changed pairs that are; with
     ``chosen``, that too, and ``chosen_found`` and ``chosen_lost``, the shares of the changed and of the right
     pairs that are above it. Empty without enough of them.
     """
@@ -180,7 +180,7 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
 
 
 def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
-    """The distribution of a score over right and over wrong pairs, in 50 equal bands.
+    """The distribution of a score over right and over mismatched pairs, in 50 equal bands.
 
     Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
     in each band stand for, rounded. Empty without scores.
@@ -225,12 +225,12 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
 
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
-    """The minimum of a score that at most a share of the wrong pairs reaches, and the :func:`upper_bound` of
-    that share, which is above it where they are too few. Raises ValueError: there are no wrong pairs, or none
-    has the score."""
+    """The minimum of a score that at most a share of the mismatched pairs reaches, and the
+    :func:`upper_bound` of that share, which is above it where they are too few. Raises ValueError: there
+    are no mismatched pairs, or none has the score."""
     _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():
-        raise ValueError("no wrong pair has this score")
+        raise ValueError("no mismatched pair has this score")
     return _bounded(wrong, weights, share)
 
 
@@ -241,7 +241,7 @@ def _bounded(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> tuple[f
 
 
 def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Numbers]:
-    """Scores of the right and of the wrong pairs, NaN where there is none, and the weights."""
+    """Scores of the right and of the mismatched pairs, NaN where there is none, and the weights."""
     right, wrong = (rows[name].to_numpy() for name in (f"{RIGHT}{score}", score))
     return right, wrong, rows["weight"].to_numpy()
 
@@ -256,7 +256,7 @@ def _effective(weights: Numbers) -> float:
 
 
 def interval(share: float, number: float) -> Share:
-    """Wilson's 95 % interval of a share that was found in ``number`` cases.
+    """Wilson's 95% interval of a share that was found in ``number`` cases.
 
     An area under the ROC curve is a share, too; with the ``number`` of the smaller side the interval is wide
     enough, as the variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
@@ -267,7 +267,7 @@ def interval(share: float, number: float) -> Share:
 
 
 def upper_bound(passing: Numbers, number: float) -> Numbers:
-    """The share of all wrong pairs that reach a minimum found on ``number`` of them, at most, with 95 %
+    """The share of all mismatched pairs that reach a minimum found on ``number`` of them, at most, with 95%
     confidence.
 
     passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
@@ -283,8 +283,8 @@ def upper_bound(passing: Numbers, number: float) -> Numbers:
 
 
 def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
-    """The least number of few digits that at most a share of such wrong pairs reaches, with 95 % confidence;
-    where they are too few to be sure, one that none of them reaches.
+    """The least number of few digits that at most a share of such mismatched pairs reaches, with 95%
+    confidence; where they are too few to be sure, one that none of them reaches.
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
     share: 0 to less than 1 of the weight.

@@ -1,4 +1,5 @@
-"""Wrong pairs of a corpus: its references with translations of other rows, and the scores that these get.
+"""Mismatched pairs of a corpus: its references with translations of other rows, and the scores that these
+get.
 
 What a score is worth on a corpus shows on pairs that are known to be wrong. A sample of the references is
 paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
@@ -42,12 +43,12 @@ RIGHT: Final = "right_"
 MOST_CHANGED: Final = 4_000
 """Right pairs that are changed, at most."""
 RULE: Final = "rule"
-"""The column that says by which rule a wrong pair was made; null for another row's translation."""
+"""The column that says by which rule a mismatched pair was made; null for another row's translation."""
 CONTRADICTION: Final = "contradiction"
 _TRAINED: Final = b"paraforge.trained_on_corpus"
 _SEED: Final = 1
 _ROWS_PER_SHARD: Final = 2_500
-# A wrong pair has it with the translation: scores see to whom this belongs. It is not stored.
+# A mismatched pair has it with the translation: scores see to whom this belongs. It is not stored.
 _FOREIGN: Final = {"source_text"}
 
 _ADDED: Final = (
@@ -107,7 +108,7 @@ def write_wrong_pairs(
     resources: Resources,
     trained: bool = False,
 ) -> pa.Table:
-    """Draw wrong pairs, score them as ``steps`` scored the corpus, and write them next to the scores.
+    """Draw mismatched pairs, score them as ``steps`` scored the corpus, and write them next to the scores.
 
     steps: those that made ``scored``; a name that begins with ``score`` begins with :data:`STEP` instead.
     translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to the
@@ -115,9 +116,9 @@ def write_wrong_pairs(
     sources: scored pairs of each source. resources: where to run; the file does not depend on it.
     trained: whether what scores was trained on this very corpus, which the file then says.
 
-    Returns the wrong pairs by source, line and rank: lineage, ``reference``, ``translation``, where that is
-    from, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for the right
-    pair, ``right_SCORE``. Empty where no two rows differ.
+    Returns the mismatched pairs by source, line and rank: lineage, ``reference``, ``translation``, where
+    that is from, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for
+    the right pair, ``right_SCORE``. Empty where no two rows differ.
     """
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
@@ -132,7 +133,7 @@ def write_wrong_pairs(
 
 
 def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
-    """Write wrong pairs into a directory, atomically; gives the file."""
+    """Write mismatched pairs into a directory, atomically; gives the file."""
     path = directory / WRONG_PAIRS_NAME
     with atomic_path(path) as temporary:
         feather.write_feather(wrong_pairs, str(temporary), compression="zstd")
@@ -197,7 +198,7 @@ def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
-    """The wrong pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
+    """The mismatched pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
     limits = {
@@ -300,7 +301,7 @@ def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
 
 
 def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
-    """Wrong pairs with their scores; without the footers of steps, which name versions of libraries."""
+    """Mismatched pairs with their scores; without the footers of steps, which name versions of libraries."""
     pairs = pairs.drop_columns([name for name in pairs.column_names if name in _FOREIGN])
     found = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
     ordered = [found[name] for name in COLUMNS if name in found]
@@ -324,10 +325,10 @@ def changed_rows(rows: pa.Table) -> pa.Table:
 
 
 def other_rows(wrong_pairs: pa.Table) -> pa.Table:
-    """Return the wrong pairs that have another row's translation."""
+    """Return the mismatched pairs that have another row's translation."""
     return wrong_pairs.filter(pc.is_null(wrong_pairs[RULE]))
 
 
 def changed_meanings(wrong_pairs: pa.Table) -> pa.Table:
-    """Return the wrong pairs that were made by rule."""
+    """Return the mismatched pairs that were made by rule."""
     return wrong_pairs.filter(pc.is_valid(wrong_pairs[RULE]))

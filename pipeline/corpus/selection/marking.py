@@ -16,7 +16,7 @@ _REJECTED: Final = "rejected"
 
 
 class Marking:
-    """A bound on a score, or none, settled on the wrong pairs of the file that it judges.
+    """A bound on a score, or none, settled on the mismatched pairs of the file that it judges.
 
     Attributes:
         parameters: the selection of this filter alone, with a number for its minimum.
@@ -34,7 +34,7 @@ class Marking:
         """bounds: the filters, in order. scores: what the verdict is on, beside the filters' scores.
         option: what the filters were asked for by.
 
-        Raises ConfigurationError: a minimum cannot be found, as there are no wrong pairs.
+        Raises ConfigurationError: a minimum cannot be found, as there are no mismatched pairs.
         """
         asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
         self.parameters = settle(asked, wrong_pairs, option)

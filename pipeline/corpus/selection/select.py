@@ -45,15 +45,15 @@ def select(
     """Judge every pair and write ``rejected`` and the columns of tenths, row-aligned with the input.
 
     parameters: the filters, in order.
-    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the wrong pairs in one of
-        them give the minima that are a share of the wrong pairs.
+    inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the mismatched pairs in
+        one of them give the minima that are a share of the mismatched pairs.
     output: directory to write, replaced as a whole.
     resources: threads, and the work directory for what is kept between passes.
     open_model: opens the model that a filter compares sentences with; without it, only word vectors.
 
     Raises:
-        ConfigurationError: a filter reads a column that the corpus does not have, or needs wrong pairs that
-            it does not have.
+        ConfigurationError: a filter reads a column that the corpus does not have, or needs mismatched
+            pairs that it does not have.
         InputError: there are no pairs, or a shard is damaged.
         IncompleteError: rows in differ from kept + rejected + failed.
         WorkLockedError: another process is selecting with the same work directory.

@@ -1,4 +1,4 @@
-"""The minima of a selection: found on the corpus' wrong pairs where asked for, and judged by these."""
+"""The minima of a selection: found on the corpus' mismatched pairs where asked for, and judged by these."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def settle(
 
     option: what a filter was asked for by, where that is not its name in params.yaml.
 
-    Raises ConfigurationError: there are no wrong pairs to find one by; every filter is named.
+    Raises ConfigurationError: there are no mismatched pairs to find one by; every filter is named.
     """
     problems = []
     filters = []
@@ -102,7 +102,7 @@ def _is_about_nothing(one: FilterParameters, wrong_pairs: pa.Table | None) -> bo
 
 
 def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
-    """By reason, the shares of the wrong pairs that filters may let pass, before these are settled."""
+    """By reason, the shares of the mismatched pairs that filters may let pass, before these are settled."""
     bounds = {one.reason: getattr(one, "minimum", None) for one in parameters.filters}
     return {name: bound.wrong_pairs for name, bound in bounds.items() if isinstance(bound, WrongPairs)}
 
@@ -153,7 +153,8 @@ def verdict(
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
-    """What the manifest says of the scores: how well they find wrong pairs, and what the minima let pass.
+    """What the manifest says of the scores: how well they find mismatched pairs, and what the minima let
+    pass.
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
     scores: what is judged beside the scores with a minimum.

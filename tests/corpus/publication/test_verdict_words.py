@@ -1,4 +1,5 @@
-"""The verdict in words, and what a selection finds and says of minima that are shares of the wrong pairs."""
+"""The verdict in words, and what a selection finds and says of minima that are shares of the mismatched
+pairs."""
 
 import random
 import re
@@ -29,7 +30,7 @@ NUMBER = SHARE | {"minimum": 0.4}
 
 
 def drawn(count: int, sources: dict[str, float], seed: int = 1) -> pa.Table:
-    """Wrong pairs whose right scores are above the wrong ones by so much in each source."""
+    """Mismatched pairs whose right scores are above the wrong ones by so much in each source."""
     dice = random.Random(seed)
     names = [name for name in sources for _ in range(count)]
     wrong = np.array([dice.gauss(0, 0.1) for _ in names], np.float32)

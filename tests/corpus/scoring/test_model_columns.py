@@ -142,7 +142,7 @@ def test_a_model_more_computes_nothing_else_again(project: Project) -> None:
         report = project.score(models=models)
         assert report.reused == plain.shards == 10
         assert {name: one for name, one in project.files().items() if name.startswith("shard-")} == before
-    # The shards of the corpus, and of the wrong pairs one.
+    # The shards of the corpus, and of the mismatched pairs one.
     assert project.asked == {"cosine": 11, "cross_encoder": 11}
 
 
@@ -172,7 +172,7 @@ def test_a_scorer_that_is_not_wanted_any_more_takes_its_columns_along(project: P
     assert not {*MODELS} & {*columns(project)}
 
 
-# Ten shards a model, then the wrong pairs of each.
+# Ten shards a model, then the mismatched pairs of each.
 @pytest.mark.parametrize("place", [1, 4, 10, 11, 17, 20, 21, 22])
 def test_interrupted_anywhere_and_resumed_it_has_the_same_bytes(project: Project, place: int) -> None:
     models = ["sentence_transformer", "cross_encoder"]

@@ -163,7 +163,7 @@ def test_a_bound_is_the_largest_share_of_which_so_few_would_pass_once_in_twenty(
 @pytest.mark.parametrize("rows", [[("a", 0.5, None, 1)], []])
 def test_without_scores_of_wrong_pairs_there_is_no_minimum(rows: list[Row]) -> None:
     table = wrong_pairs([("a", 0.5, None, 1)]).slice(0, len(rows))
-    with pytest.raises(ValueError, match="no wrong pair has this score"):
+    with pytest.raises(ValueError, match="no mismatched pair has this score"):
         minimum_of(table, "cosine", 0.01)
     found = judge(table, "cosine", Minimum(0.4))
     assert found.separation is None and found.suggested is None and found.minimum == 0.4

@@ -1,4 +1,4 @@
-"""Wrong pairs: whose they are, that nothing but the rows decides them, and odd corpora."""
+"""Mismatched pairs: whose they are, that nothing but the rows decides them, and odd corpora."""
 
 import random
 from collections import Counter

@@ -69,7 +69,7 @@ def bounded(**given: Any) -> SelectParameters:
 
 
 def sampled(rows: int, seed: int = 0) -> pa.Table:
-    """Wrong pairs with other rows' translations, and as many with changed meanings."""
+    """Mismatched pairs with other rows' translations, and as many with changed meanings."""
     random = np.random.default_rng(seed)
     right = np.where(random.random(rows) < 0.7, 0, random.random(rows)).astype(np.float32)
     wrong = np.concatenate([random.random(rows), 1 - random.random(rows) ** 4 / 2]).astype(np.float32)
