@@ -52,7 +52,7 @@ bench: setup
 test: setup lint
 	$(MAKE) --jobs=2 types tests
 
-# What 'make test' leaves out, but for tests/quarantine.txt.
+# What 'make test' leaves out.
 test-full: setup
 	python -m pytest -n auto --dist worksteal -m full
 

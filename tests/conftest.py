@@ -135,22 +135,9 @@ def _no_default_scheduler() -> Iterator[None]:
         assert left is None, "give Client set_as_default=False"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that runs the tests in tests/quarantine.txt."""
-    parser.addoption("--quarantine", action="store_true", help="run what tests/quarantine.txt names")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what may take long, so that all processes of the tests end at about the same time; skip what
-    is in quarantine."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what may take long, so that all processes of the tests end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
-    if not config.getoption("--quarantine"):
-        lines = Path(__file__).with_name("quarantine.txt").read_text(encoding="utf-8").splitlines()
-        names = tuple(line for line in lines if line and not line.startswith("#"))
-        skipped = pytest.mark.skip(reason="in tests/quarantine.txt: not seen to pass since 0.2.0's rewrite")
-        for item in items:
-            if item.get_closest_marker("full") is not None and item.nodeid.startswith(names):
-                item.add_marker(skipped)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

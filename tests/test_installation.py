@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paraforge.base.files import read_json
 from paraforge.translation.models.fairseq_installation import NEWEST_PYTHON
 from tests.project import ROOT
 
@@ -195,14 +196,14 @@ def test_the_same_pythons_are_named_everywhere() -> None:
 
 
 def test_a_users_own_packages_are_left_alone(installed: Path, user: Path) -> None:
-    """Also by a model that was exported under the former name, which is still opened."""
+    """Also by what opens an exported model."""
     pytest.importorskip("sentence_transformers")
     code = """
 import sys
 from sentence_transformers.util import import_from_string
 import paraforge
 from paraforge.embeddings.sentence_transformers_module import ParaforgeEncoder
-name = "pipeline.embeddings.sentence_transformers_module.ParaforgeEncoder"
+name = "paraforge.embeddings.sentence_transformers_module.ParaforgeEncoder"
 assert import_from_string(name) is ParaforgeEncoder
 assert "pipeline" not in sys.modules
 import pipeline, stages
@@ -237,7 +238,10 @@ def test_a_project_runs_end_to_end_far_from_a_clone(installed: Path, tmp_path: P
     pairs = "ingest.sources=[{name: sample, format: sample, pairs: 300, seed: 1}]"
     assert "will run every stage" in run(installed, "paraforge", "configure", *small, pairs, cwd=project)
     run(installed, "python", "-m", "dvc", "repro", cwd=project)
-    assert "300 rows" in run(installed, "paraforge", "summary", cwd=project)
+    counts = read_json(project / "data" / "corpus" / "_manifest.json")["counts"]
+    assert counts["rows_in"] == 300
+    said = run(installed, "paraforge", "summary", cwd=project)
+    assert f"{counts['kept']} paraphrase pairs made by back-translation" in said
     assert (project / "reports" / "report.html").is_file()
     status = run(installed, "python", "-m", "dvc", "status", cwd=project)
     assert "up to date" in status
