@@ -2,14 +2,14 @@
 
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz --device cpu --small
-python -m benchmarks.gpu_proof --model ... --text ... --write-expected    (what a CPU gives, to compare with)
 
 A call takes nine minutes at most (``--minutes``), and the next one does the parts that have no line in
-results/gpu_proof.jsonl yet: 50 minutes in all at most. A part that fails or takes too long has a line too.
+results/gpu_proof.jsonl yet: 52 minutes in all at most. A part that fails or takes too long has a line too.
 """
 
 import hashlib
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -28,10 +28,11 @@ import typer
 from benchmarks.bitext import read_bitext, write_ingested
 from benchmarks.device import Watch, ceilings, name_of
 from benchmarks.hardware import answer_of, hardware
-from benchmarks.results import ROOT, append, directory, latest, read
+from benchmarks.results import append, directory, latest, read
 from benchmarks.training import sample, trained
 from benchmarks.transformer_base import Size, speed, write_random_model
 from paraforge.base.errors import InputError
+from paraforge.base.files import write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.decoding.batching import SourceTokens
@@ -42,9 +43,8 @@ from paraforge.translation.models.importing import usable_model
 from paraforge.translation.models.model import files_fingerprint, open_model
 
 TASK = "gpu_proof"
-EXPECTED = ROOT / "benchmarks" / "gpu_expected.json"
 BEAM = 12
-_JUDGED = 1000  # sentences of EXPECTED, and those that BLEU and chrF are of
+_JUDGED = 1000  # sentences that a CPU translates too, and those that BLEU and chrF are of
 _FAILED = Hypothesis("", 0.0, 0)
 Figures = dict[str, float | None]
 
@@ -54,7 +54,7 @@ class Setting:
     """What all parts are given.
 
     model: directory of a ready model. text: TSV.gz, English and foreign side last. device: cpu or cuda:N.
-    small: few sentences, to see that everything runs. expected: file of a CPU's best hypotheses.
+    small: few sentences, to see that everything runs. expected: file of this CPU's best hypotheses.
     """
 
     model: str
@@ -92,7 +92,8 @@ class Setting:
     ) -> Any:
         """An engine with the model, loaded."""
         model = open_model(usable_model(self.model, engine), engine, verify=False)
-        placement = Placement(self.device, 1, batch_tokens, graphs)
+        threads = (os.cpu_count() or 1) if self.on_cpu else 1
+        placement = Placement(self.device, threads, batch_tokens, graphs)
         return open_translator(engine, model, self.options(engine, compute_type, **changes), placement)
 
     def fingerprint(self) -> str:
@@ -189,15 +190,15 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def write_expected(setting: Setting) -> None:
-    """Write best hypotheses of the first sentences in float32 on this CPU, as hashes with scores."""
+def on_this_cpu(setting: Setting) -> Figures:
+    """Best hypotheses of the first sentences in float32 on this machine's CPU, as hashes with scores."""
     _, sources = setting.bitext(_JUDGED, 24)
-    best = _best(list(replace(setting, device="cpu").open("ctranslate2", "float32").translate(sources)))
+    best = _best(list(replace(setting, device="cpu").open("torch", "float32").translate(sources)))
     pairs = {
         _digest(s): [_digest(one.text), round(one.score, 6)] for s, one in zip(sources, best, strict=True)
     }
-    content = json.dumps({"model": setting.fingerprint(), "best": pairs})
-    Path(setting.expected).write_text(content + "\n", encoding="utf-8")
+    write_json(setting.expected, {"model": setting.fingerprint(), "best": pairs})
+    return {"sentences": len(pairs)}
 
 
 def graphs_equal(setting: Setting) -> Figures:
@@ -404,6 +405,7 @@ _INT8 = {**_FLOAT16, "compute_type": "int8_float16"}
 # What measures a part, and the most seconds that it may take; what matters most comes first.
 PARTS: dict[str, tuple[Callable[[Setting], Figures], int]] = {
     "peaks": (peaks, 40),
+    "hypotheses of the CPU": (on_this_cpu, 120),
     "float32": (partial(translation, **_TORCH, compute_type="float32", most=_JUDGED), 60),
     "transformer-base, bfloat16, graphs": (partial(transformer_base, **_GRAPHS), 60),
     "transformer-base, bfloat16": (partial(transformer_base, **_BFLOAT16), 60),
@@ -479,16 +481,13 @@ def main(
     small: bool = typer.Option(False, help="few sentences: whether everything runs, not how fast"),
     minutes: float = typer.Option(9, help="of this call; the next one does what is left"),
     only: list[str] = typer.Option([], help="measure this part again"),
-    expected: Path = typer.Option(EXPECTED, help="best hypotheses of a CPU"),
-    write: bool = typer.Option(False, "--write-expected", help="write that file, and do nothing else"),
 ) -> None:
     """Measure what has not been measured on this device. Exit code 3: parts are left for another call."""
     if unknown := sorted(set(only) - set(PARTS)):
         raise typer.BadParameter(f"there is no part {unknown[0]}; there are {'; '.join(PARTS)}")
-    given = Setting(str(model.resolve()), str(text.resolve()), device, small, str(expected.resolve()))
-    if write:
-        write_expected(given)
-        return
+    given = Setting(
+        str(model.resolve()), str(text.resolve()), device, small, str(directory() / f"{TASK}_expected.json")
+    )
     device_of(Placement(device))
     print(f"{hardware()}; {given.named()['device']}")
     if left := run(given, 60 * minutes, only):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks import device, gpu_proof
 from benchmarks.device import Watch, name_of
-from benchmarks.gpu_proof import PARTS, Figures, Setting, app, run, write_expected
+from benchmarks.gpu_proof import PARTS, Figures, Setting, app, run
 from benchmarks.hardware import answer_of
 from benchmarks.results import read
 from paraforge.base.errors import InputError
@@ -36,15 +36,15 @@ def measured(setting: Setting, name: str) -> Figures:
     return PARTS[name][0](setting)
 
 
-def test_all_parts_take_50_minutes_at_most_and_each_fits_into_one_call() -> None:
+def test_all_parts_take_52_minutes_at_most_and_each_fits_into_one_call() -> None:
     limits = [limit for _, limit in PARTS.values()]
-    assert sum(limits) <= 50 * 60 - len(limits) and max(limits) <= 9 * 60
+    assert sum(limits) <= 52 * 60 - len(limits) and max(limits) <= 9 * 60
 
 
 def test_translations_are_compared_with_those_of_a_cpu(setting: Setting) -> None:
-    name, path = "CTranslate2 float16", Path(setting.expected)
+    name, path = "float32", Path(setting.expected)
     assert "as_cpu_percent" not in measured(setting, name)
-    write_expected(setting)
+    assert measured(setting, "hypotheses of the CPU") == {"sentences": 24}
     found = measured(setting, name)
     assert (found["compared_sentences"], found["as_cpu_percent"]) == (24, 100)
     assert (found["largest_score_difference"] or 0) < 1e-5
