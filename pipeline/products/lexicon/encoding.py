@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.idf import sentence_counts
@@ -108,18 +111,29 @@ def encode_piece(
     return report
 
 
+@contextmanager
+def scratch_database(directory: Path, **settings: Any) -> Iterator[Any]:
+    """Open a database of DuckDB in a scratch directory. Raises InputError if it fails, as on a
+    full disk."""
+    import duckdb
+
+    try:
+        with (
+            TemporaryDirectory(dir=directory) as scratch,
+            duckdb.connect(f"{scratch}/work.duckdb", config=settings) as connection,
+        ):
+            yield connection
+    except duckdb.Error as error:
+        raise InputError(first_line(error), directory) from error
+
+
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
     """Add up the words of all pieces, rank them by frequency, and write them in the order of their ranks.
 
     A word in fewer than ``minimum`` sentences is left out: no pair of words with it can reach ``minimum``, so
     every count that is asked for stays exact.
     """
-    import duckdb
-
-    with (
-        TemporaryDirectory(dir=directory) as scratch,
-        duckdb.connect(f"{scratch}/words.duckdb") as connection,
-    ):
+    with scratch_database(directory) as connection:
         connection.execute("CREATE TABLE words (word VARCHAR, reference BIGINT, translation BIGINT)")
         for piece in range(pieces):
             check_interrupt()

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from paraforge.corpus.publication.lexicon_layout import (
     WORDS_SCHEMA,
 )
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
-from paraforge.products.lexicon.encoding import CountedWords, read_arrow
+from paraforge.products.lexicon.encoding import CountedWords, read_arrow, scratch_database
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 
@@ -148,15 +147,9 @@ def write_entries(
 
     Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
     """
-    import duckdb
-
     vocabulary, most = counts.vocabulary, parameters.maximum_paraphrases
     degrees = np.zeros(len(vocabulary), np.int64)
-    settings: dict[str, Any] = {"memory_limit": f"{memory}B"}
-    with (
-        TemporaryDirectory(dir=directory) as scratch,
-        duckdb.connect(f"{scratch}/entries.duckdb", config=settings) as connection,
-    ):
+    with scratch_database(directory, memory_limit=f"{memory}B") as connection:
         for path in counts.cells:
             check_interrupt()
             cells = read_arrow(path)
