@@ -84,7 +84,7 @@ def finished_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "finished", make_finished)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     from tests.chromium import chromium
 
