@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraforge.base.errors import InputError, first_line
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.shards.work import scratch_database
 from paraforge.base.text.idf import sentence_counts
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.products.lexicon import pair_table
@@ -109,22 +106,6 @@ def encode_piece(
     report = {"counted": len(sides[0]), **selected.dropped}
     write_json(report_path, report)
     return report
-
-
-@contextmanager
-def scratch_database(directory: Path, **settings: Any) -> Iterator[Any]:
-    """Open a database of DuckDB in a scratch directory. Raises InputError if it fails, as on a
-    full disk."""
-    import duckdb
-
-    try:
-        with (
-            TemporaryDirectory(dir=directory) as scratch,
-            duckdb.connect(f"{scratch}/work.duckdb", config=settings) as connection,
-        ):
-            yield connection
-    except duckdb.Error as error:
-        raise InputError(first_line(error), directory) from error
 
 
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:

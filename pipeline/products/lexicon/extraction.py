@@ -20,7 +20,7 @@ from paraforge.base.files import hash_json, remove_directory, sha256_file, write
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
-from paraforge.base.shards.work import WorkDirectory, replaced_directory
+from paraforge.base.shards.work import WorkDirectory, replaced_directory, scratch_database
 from paraforge.corpus.publication.held_out import HeldOut
 from paraforge.corpus.publication.lexicon_layout import (
     FORMAT,
@@ -32,7 +32,7 @@ from paraforge.corpus.publication.lexicon_layout import (
     WORDS_SCHEMA,
 )
 from paraforge.products.lexicon.counting import PairCounts, count_pairs
-from paraforge.products.lexicon.encoding import CountedWords, read_arrow, scratch_database
+from paraforge.products.lexicon.encoding import CountedWords, read_arrow
 from paraforge.products.lexicon.pair_sources import open_pairs
 from paraforge.products.lexicon.parameters import LexiconParameters
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.base.shards.work import replaced_directory
+from paraforge.base.shards.work import replaced_directory, scratch_database
 from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.publication.datasets import Dataset, open_published, published_tables
 from paraforge.corpus.selection.held_out import read_test_sentences
@@ -137,8 +136,11 @@ def prepare_pairs(
     )[:32]
     directory = root / f"pairs-{key}"
     if not directory.is_dir():
-        with replaced_directory(directory) as temporary, TemporaryDirectory(dir=root) as scratch:
-            _prepare(dataset, itertools.chain.from_iterable(tests), temporary, scratch, parameters, resources)
+        with (
+            replaced_directory(directory) as temporary,
+            scratch_database(root, memory_limit=_MEMORY) as pairs,
+        ):
+            _prepare(dataset, itertools.chain.from_iterable(tests), temporary, pairs, parameters, resources)
     shards, controls = ShardDirectory(directory), Controls.read(directory)
     parses = ShardDirectory(directory / _PARSES) if controls.labels else None
     return PreparedPairs(shards, controls, shards.description["report"], parses)
@@ -148,34 +150,29 @@ def _prepare(
     dataset: Dataset,
     tests: Iterator[str],
     output: Path,
-    scratch: str,
+    pairs: duckdb.DuckDBPyConnection,
     parameters: ParaphraserParameters,
     resources: Resources,
 ) -> None:
-    import duckdb
-
     templates = parameters.templates
-    settings: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": scratch}
-    with duckdb.connect(f"{scratch}/pairs.duckdb", config=settings) as pairs:
-        _read(dataset, templates.pairs, pairs)
-        report = _settle(dataset, tests, parameters.validation.held_out, pairs)
-        parses = None
-        if templates.parser is not None:
-            chosen = "fate NOT IN ('unusable', 'leaked') AND (fate = 'held_out' OR for_parses)"
-            sides = (rows[name] for rows in _blocks(pairs, ", ".join(_SIDES), chosen) for name in _SIDES)
-            parses = parse_sentences(sides, templates.parser, resources)
-            report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
-        controls = _controls(pairs, parses, templates)
-        writer = ShardWriter(output, _SCHEMA)
-        of_parses = ShardWriter(output / _PARSES, _SCHEMA) if controls.labels else None
-        with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
-            both = [
-                _blocks(pairs, columns, "fate IN ('used', 'held_out')") for columns in _DIRECTIONS.values()
-            ]
-            for tables in zip(*both, strict=True):
-                for side, rows in zip(_DIRECTIONS, tables, strict=True):
-                    _write(rows, side, controls, parses, writer, of_parses)
-                bar.update(rows.num_rows)
+    _read(dataset, templates.pairs, pairs)
+    report = _settle(dataset, tests, parameters.validation.held_out, pairs)
+    parses = None
+    if templates.parser is not None:
+        chosen = "fate NOT IN ('unusable', 'leaked') AND (fate = 'held_out' OR for_parses)"
+        sides = (rows[name] for rows in _blocks(pairs, ", ".join(_SIDES), chosen) for name in _SIDES)
+        parses = parse_sentences(sides, templates.parser, resources)
+        report |= {"sentences_to_parse": len(parses.keys), "sentences_parsed": parses.parsed}
+    controls = _controls(pairs, parses, templates)
+    writer = ShardWriter(output, _SCHEMA)
+    of_parses = ShardWriter(output / _PARSES, _SCHEMA) if controls.labels else None
+    with progress(total=report["used"] + report["held_out"], unit="pairs", description="tag") as bar:
+        both = [_blocks(pairs, columns, "fate IN ('used', 'held_out')") for columns in _DIRECTIONS.values()]
+        for tables in zip(*both, strict=True):
+            for side, rows in zip(_DIRECTIONS, tables, strict=True):
+                _write(rows, side, controls, parses, writer, of_parses)
+            bar.update(rows.num_rows)
+
     writer.close({"step": "paraphraser", "report": report})
     if of_parses is not None:
         of_parses.close({"step": "paraphraser"})
