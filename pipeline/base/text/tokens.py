@@ -118,6 +118,8 @@ def _to_numpy(mask: Any) -> BoolArray:
 
 TOKENIZER_NAME: Final = "moses-lc"
 """How a corpus' metadata and signature name the tokeniser."""
+LIBRARIES: Final = ("numba", "numpy", "sacremoses")
+"""Libraries whose versions decide tokens, and what is computed from them."""
 
 
 @dataclass(frozen=True)

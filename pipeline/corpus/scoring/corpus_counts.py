@@ -21,7 +21,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, original_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory, shard_key
-from paraforge.base.text.tokens import tokenize_column
+from paraforge.base.text.tokens import LIBRARIES, tokenize_column
 from paraforge.corpus.scoring.pairs import LETTER, by_source, log_length_ratios
 from paraforge.versions import SCORE
 
@@ -45,7 +45,6 @@ _BINS: Final = round(2 * _FARTHEST / _BIN) + 1
 _PRIOR_PAIRS: Final = 100
 _PRIOR_DEVIATION: Final = 0.2
 _LENGTHS: Final = b"paraforge.lengths"
-_LIBRARIES: Final = ("numba", "numpy", "sacremoses")  # bins of ratios, and every token
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
                         bar.update(view.rows[shards[place]])
                         yield counts
 
-                record = work.commit(key, put_together(counted()).table(), installed(_LIBRARIES))
+                record = work.commit(key, put_together(counted()).table(), installed(LIBRARIES))
     return work.file(key).resolve(), record.sha256
 
 

@@ -25,7 +25,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory, shard_key
 from paraforge.base.text.ragged import IntArray
-from paraforge.base.text.tokens import TokenColumn, tokenize_column
+from paraforge.base.text.tokens import LIBRARIES, TokenColumn, tokenize_column
 from paraforge.corpus.scoring.lexical_table import (
     CHANCE,
     NEARNESS,
@@ -147,7 +147,7 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
         record = work.find(key)
         if record is None:
             table = learn(drawn_rows(corpus_tables(view, resources))).table()
-            record = work.commit(key, table, installed(("numba", "numpy", "sacremoses")))
+            record = work.commit(key, table, installed(LIBRARIES))
     return work.file(key).resolve(), record.sha256
 
 

@@ -29,7 +29,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS, usable_rows
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory, ShardView, accompanied_by, aligned_with
 from paraforge.base.shards.work import libraries_of, replaced_directory
-from paraforge.base.text.tokens import TOKENIZER_NAME
+from paraforge.base.text.tokens import LIBRARIES, TOKENIZER_NAME
 from paraforge.base.word_vectors.vectors import TABLE_NAME, WordVectors, shards_trained_on
 from paraforge.corpus.columns import COLUMNS, schema_of
 from paraforge.corpus.scorer import Scorer, ScorerChoice, SentenceEncoder, scorer_types
@@ -276,7 +276,7 @@ def score_steps(
         files=(*([] if words is None else [words]), *(path for path, _ in made.values())),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         libraries=(
-            *("numba", "numpy", "sacremoses"),  # all sums, and every token
+            *LIBRARIES,
             *([language.PACKAGE] if identify else []),
         ),
         inherited=merged(libraries_of(path) for path, _ in made.values()),
@@ -310,7 +310,7 @@ def _model_step(
         files=(directory,),
         columns=[*TEXT_COLUMNS, *FATE_COLUMNS],
         device=arguments["devices"][0],
-        libraries=("numba", "numpy", "sacremoses", *libraries, "torch"),
+        libraries=(*LIBRARIES, *libraries, "torch"),
     )
 
 
