@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from paraforge.base.errors import InputError, ParaforgeError
+from paraforge.base.errors import InputError, ParaforgeError, did_you_mean
 from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
 from paraforge.interface.configuration import PARAMETERS, check_parameters, read_yaml
@@ -70,7 +70,10 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     edits = _edits(configs, header, current, path)
     again = set(map(_key, edits))
     earlier = [*(one for one in header[_CHOICES] if _key(one) not in again), *edits]
-    chosen, forgotten = _joined(configs, earlier, [_filter_named(one) for one in overrides])
+    named = [_filter_named(one) for one in overrides]
+    chosen, forgotten = _joined(configs, earlier, named)
+    if removals := [one for one in named if one.startswith("~")]:
+        _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
     content: dict[str, Any] = yaml.safe_load(compose(configs, chosen))
     return Configured(
         _header_text(chosen, content, _files(configs, chosen)) + _dumped(content),
@@ -102,6 +105,16 @@ def _edits(
         name = ".".join(key)
         found[f"~{name}" if new is _ABSENT else f"{name}={value_text(new)}"] = _words(key, old, new)
     return found
+
+
+def _check_removals(text: str, removals: Sequence[str]) -> None:
+    """Raises InputError if something is to be removed that is not in the composed text."""
+    keys = [
+        ".".join(key[:depth]) for key, _ in _leaves(yaml.safe_load(text)) for depth in range(1, len(key) + 1)
+    ]
+    for one in removals:
+        if (name := _key(one)) not in keys:
+            raise InputError(f"{one}: there is nothing to remove{did_you_mean(name, keys)}")
 
 
 def _filter_named(override: str) -> str:

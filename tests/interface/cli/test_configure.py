@@ -320,6 +320,13 @@ def test_a_threshold_is_set_by_the_name_of_its_filter(project: Path) -> None:
     assert configure("select.filters.trigram_overlap.maximum=0.7").count("nothing changes") == 1
     configure("select.filters.trigram_overlap=null")
     assert written()["select"]["filters"]["trigram_overlap"] is None
+    for _ in range(2):
+        configure("~publish.licence")
+        assert "licence" not in written()["publish"]
+    with pytest.raises(ParaforgeError, match=r"~select\.lenth: there is nothing to remove"):
+        configure("~select.lenth")
+    with pytest.raises(ParaforgeError, match=r"nothing to remove; did you mean 'select.filters.length'\?"):
+        configure("~select.filters.lenght")
     with pytest.raises(ParaforgeError, match=r"no filter 'trigram_overlp': .*runaway.*needs its kind"):
         configure("select.trigram_overlp.maximum=0.7")
     with pytest.raises(ParaforgeError, match=r"no filter 'lenght'; did you mean 'length'\?"):
