@@ -17,7 +17,7 @@ from paraforge.interface.cli.project import init
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.project import creation, files
 from paraforge.interface.project.files import VERSIONS, check_versions, read_versions
-from paraforge.interface.project.upgrade import project_findings, reasons, upgrade
+from paraforge.interface.project.upgrade import changed_stages, project_findings, upgrade
 from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.interface.project.bitexts import bitext
@@ -61,7 +61,7 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     assert {"params.yaml", "inputs/ingest/.gitignore", "data/.gitignore", ".dvcignore"} <= set(untracked)
     assert "everything" not in run("dvc", "status", cwd=new).stderr
     assert len((new / "README.md").read_text(encoding="utf-8").splitlines()) <= 10
-    assert read_versions(new) is not None and reasons(new) == {}
+    assert read_versions(new) is not None and changed_stages(new) is None
 
 
 def test_the_place_for_a_bitext_is_one_that_configure_takes(

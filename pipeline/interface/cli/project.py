@@ -138,7 +138,7 @@ def configure(
     from paraforge.interface.configuration.composition import choices, configs_directory
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
     from paraforge.interface.project.files import check_versions
-    from paraforge.interface.project.upgrade import stages_to_run
+    from paraforge.interface.project.upgrade import changed_stages
 
     if schema:
         typer.echo(json.dumps(Parameters.model_json_schema(), indent=2, ensure_ascii=False))
@@ -166,7 +166,7 @@ def configure(
     project = output.parent
     if (project / "dvc.yaml").is_file():
         link_inputs(found.parameters, root=project / INPUTS)
-        typer.echo(_what_runs(stages_to_run(project, found.content)))
+        typer.echo(_what_runs(changed_stages(project, found.content)))
 
 
 def _lines(found: Configured, output: Path) -> list[str]:
@@ -180,14 +180,12 @@ def _lines(found: Configured, output: Path) -> list[str]:
     )
 
 
-def _what_runs(stages: tuple[list[str], list[str]] | None) -> str:
+def _what_runs(stages: dict[str, list[str]] | None) -> str:
     if stages is None:
         return "'dvc repro' will run every stage."
-    own, after = stages
-    if not own:
+    if not stages:
         return "'dvc repro' will not rerun anything for this."
-    then = f", then the stages that depend on them: {', '.join(after)}" if after else ""
-    return f"'dvc repro' will run {', '.join(own)}{then}."
+    return f"'dvc repro' will run {', '.join(stages)}, and the stages that depend on what they write."
 
 
 def doctor(

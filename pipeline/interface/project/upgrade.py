@@ -1,6 +1,6 @@
-"""Bringing a project of an earlier version up to date; which stages ``dvc repro`` will run, and why."""
+"""Bringing a project of an earlier version up to date, and the parameters that changed since its last run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,49 +22,35 @@ from paraforge.interface.project.files import (
 )
 
 LOCK = Path("dvc.lock")
-_READS = "it reads what "
-_HELD_OUT = Path("data/held_out")
 
 
-def reasons(project: Path, content: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Why each stage will run again, in the order of ``dvc.yaml``, a stage for several models as
-    ``embeddings@word``; changed files are DVC's to find. Empty where nothing has run, or nothing will.
+def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> dict[str, list[str]] | None:
+    """Find the stages that ``dvc repro`` runs for their parameters or the version of a step, each with the
+    keys that differ from ``dvc.lock``; none for a stage that has not run. DVC finds changed files and the
+    stages that depend on these: ``dvc status`` lists them.
 
-    project: directory with dvc.yaml. content: the parameters, by default those of params.yaml.
+    project: directory with dvc.yaml. content: the parameters; by default, those in params.yaml.
 
-    Raises InputError: a file is not YAML.
+    Returns None if nothing has run yet. Raises InputError if a file is not YAML.
     """
     if not (project / LOCK).is_file():
-        return {}
+        return None
     ran = (read_yaml(project / LOCK)[1] or {}).get("stages") or {}
     content = read_yaml(project / PARAMETERS)[1] if content is None else content
-    outs = {out["path"]: out.get("md5") for one in ran.values() for out in one.get("outs", [])}
-    found: dict[str, str] = {}
-    made: dict[Path, str] = {}
-    # dvc.yaml lists a stage after those that it reads from.
-    for name, stage in _stages_of(read_yaml(project / "dvc.yaml")[1]["stages"], content):
-        reason = _own_reason(stage, ran.get(name), content, outs)
-        if reason is None:
-            read = [one for one in made if any(_overlap(one, path) for path in _paths_of(stage, "deps"))]
-            reason = f"{_READS}{made[read[0]]} makes" if read else None
-        if reason is not None:
-            found[name] = reason
-            made |= dict.fromkeys(_paths_of(stage, "outs", "metrics", "plots"), name)
-            before = ran.get(name, {}).get("params", {}).get(PARAMETERS.name)
-            split = any(value_at(one, "publish.splits") for one in (content, before))
-            if not split and str(_HELD_OUT) in outs:
-                made.pop(_HELD_OUT, None)  # it was empty and is
+    found: dict[str, list[str]] = {}
+    for stage, described in read_yaml(project / "dvc.yaml")[1]["stages"].items():
+        items = [f"@{item}" for item in content["embeddings"]["names"]] if "matrix" in described else [""]
+        for name in [stage + item for item in items]:
+            known = ran.get(name, {}).get("params", {})
+            changed = [
+                key
+                for file, values in known.items()
+                for key, value in values.items()
+                if value_at(content if file == PARAMETERS.name else installed_versions(), key) != value
+            ]
+            if changed or name not in ran:
+                found[name] = changed
     return found
-
-
-def stages_to_run(project: Path, content: Mapping[str, Any]) -> tuple[list[str], list[str]] | None:
-    """The stages that run again for a reason of their own, and those that read what these make; None where
-    nothing was run yet. See :func:`reasons`."""
-    if not (project / LOCK).is_file():
-        return None
-    found = reasons(project, content)
-    after = [name for name, reason in found.items() if reason.startswith(_READS)]
-    return [name for name in found if name not in after], after
 
 
 def missing_parameters(project: Path) -> list[str]:
@@ -77,57 +63,20 @@ def missing_parameters(project: Path) -> list[str]:
 
 
 def what_runs(project: Path) -> Iterator[str]:
-    """Which stages run again and why, in lines for a user."""
+    """Yield what a user has to know after an upgrade, in lines."""
     if missing := missing_parameters(project):
         yield f"params.yaml does not have {', '.join(missing)}: run 'paraforge configure' first."
-    found = reasons(project)
+    found = changed_stages(project)
     if found:
-        yield "'dvc repro' runs again:"
-        yield from (f"  {name}: {reason}" for name, reason in found.items())
-    elif (project / LOCK).is_file():
+        yield "'dvc repro' runs again, with the stages that depend on them:"
+        yield from (f"  {name}: {change_words(keys)}" for name, keys in found.items())
+    elif found is not None:
         yield "No stage runs again for this."
 
 
-def _own_reason(
-    stage: Mapping[str, Any], ran: Mapping[str, Any] | None, content: Any, outs: Mapping[str, Any]
-) -> str | None:
-    if ran is None:
-        return "it has not run yet"
-    known = ran.get("params", {})
-    numbers = {
-        key: n for file, values in known.items() if file != PARAMETERS.name for key, n in values.items()
-    }
-    now = installed_versions()
-    listed = stage.get("params", [])
-    steps = [key for one in listed if isinstance(one, dict) for keys in one.values() for key in keys]
-    if raised := [key for key in steps if numbers.get(key) != now.get(key)]:
-        shown = ", ".join(f"{key} {numbers.get(key, 'unknown')} -> {now.get(key)}" for key in raised)
-        return f"this version gives another result: step {shown}"
-    values = known.get(PARAMETERS.name, {})
-    keys = [key for key in listed if isinstance(key, str)]
-    if changed := [key for key in keys if value_at(content, key) != values.get(key)]:
-        return f"its parameters changed: {', '.join(changed)}"
-    if any(outs.get(one["path"], one.get("md5")) != one.get("md5") for one in ran.get("deps", [])):
-        return "what it has read was made anew since"
-    command = ran.get("cmd")
-    return None if command == stage["cmd"] else f"its command is another: {command!r} -> {stage['cmd']!r}"
-
-
-def _stages_of(described: Mapping[str, Any], content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, stage in described.items():
-        if "matrix" not in stage:
-            yield name, stage
-            continue
-        for item in content["embeddings"]["names"]:
-            yield f"{name}@{item}", _filled(stage, item)
-
-
-def _filled(value: Any, item: str) -> Any:
-    if isinstance(value, dict):
-        return {_filled(key, item): _filled(one, item) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_filled(one, item) for one in value]
-    return value.replace("${item.name}", item) if isinstance(value, str) else value
+def change_words(keys: Sequence[str]) -> str:
+    """Say why a stage runs again; steps are in capitals, as in ``pipeline/versions.py``."""
+    return f"changed: {', '.join(keys)}" if keys else "it has not run yet"
 
 
 def value_at(content: Any, key: str) -> Any:
@@ -135,15 +84,6 @@ def value_at(content: Any, key: str) -> Any:
     for name in key.split("."):
         content = content.get(name) if isinstance(content, dict) else None
     return content
-
-
-def _paths_of(stage: Mapping[str, Any], *kinds: str) -> list[Path]:
-    entries = [entry for kind in kinds for entry in stage.get(kind, [])]
-    return [Path(next(iter(entry)) if isinstance(entry, dict) else entry) for entry in entries]
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def project_findings(project: Path) -> Iterator[Finding]:
@@ -160,8 +100,8 @@ def project_findings(project: Path) -> Iterator[Finding]:
         if missing := missing_parameters(project):
             said = f"not there: {', '.join(missing)}"
             yield Finding("project", str(PARAMETERS), "broken", said, "paraforge configure")
-        for name, reason in reasons(project).items():
-            yield Finding("project", f"stage {name} runs again", "note", reason)
+        for name, keys in (changed_stages(project) or {}).items():
+            yield Finding("project", f"stage {name} runs again", "note", change_words(keys))
     except (ParaforgeError, LookupError, TypeError, AttributeError) as error:
         yield Finding("project", "stages", "note", f"cannot be compared with their last run: {error}")
 
