@@ -112,6 +112,10 @@ REMOVED_OPTIONS: dict[str, dict[str, str]] = {
         *("similarity", "overlap", "length", "template", "like", "parser", "search", "beam"),
         *("diversity", "temperature", "top_k", "seed"),
     ),
+    "check": dict.fromkeys(
+        ("--bitext", "--columns", "--count", "-n", "--limit", "--threads"),
+        "leave it out: translate and the stage check what int8 loses, see metrics/translate.json",
+    ),
     "triplets": _keys("negatives", "margin", "same_lines", "seed"),
     "extract": {
         **_keys("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),

@@ -8,7 +8,7 @@ import typer
 
 from paraforge.base.errors import IncompleteError
 from paraforge.base.interrupts import graceful_interrupts
-from paraforge.interface.cli.settings import FORCE, THREADS, check_output, checked, column_pair, group
+from paraforge.interface.cli.settings import FORCE, check_output, checked, group
 
 app = group("Import and check ready translation models, and show any model. See models.md.")
 
@@ -102,28 +102,14 @@ def check(
     engine: str = typer.Option("ctranslate2", help="engine to open it with"),
     beam: int = typer.Option(4, min=1, max=128, help="width of the beam"),
     compute_type: str = typer.Option("float32", help="float32, int8, ... or auto: the fastest"),
-    bitext: Path = typer.Option(
-        None,
-        metavar="FILE",
-        help="compare with float32 on a sample from this TSV or directory of ingested shards",
-    ),
-    columns: str = typer.Option("0,1", help="columns in the TSV: reference and foreign side, counted from 0"),
-    count: int = typer.Option(1000, "--count", "-n", min=200, help="sentences in the sample"),
-    limit: float = typer.Option(0.02, min=0, help="allowed loss, in nats per token"),
-    threads: int = THREADS,
 ) -> None:
     """Check a translation model: file checksums, vocabulary size, and that an engine can open it.
-
-    With --bitext, a sample is translated in float32 and in the compute type, as the stage translate does
-    before it uses int8 (engine ctranslate2). The exit code is 1 if the upper bound of the 95% interval of the
-    loss is above the limit.
 
     \b
     Examples:
       paraforge model check models/nmt
       paraforge model check models/de-en "Der Hund schläft."
-      paraforge model check models/nmt --compute-type int8 --bitext test.en-cs.tsv.gz --beam 12
-      paraforge model check models/nmt --compute-type int8 --bitext data/ingested
+      paraforge model check models/de-en "Der Hund schläft." --compute-type int8
     """
     from paraforge.translation.decoding.translator import DecodingOptions, Placement
     from paraforge.translation.engines import open_translator
@@ -145,18 +131,3 @@ def check(
             raise IncompleteError(f"the sentence could not be translated: {found.failed}")
         best = found.hypotheses[0]
         typer.echo(f"{best.score:.4f}  {best.text}")
-    if bitext is None:
-        return
-
-    from paraforge.base.shards.resources import available_cores
-    from paraforge.translation.stage.quantisation import loss_on_bitext
-
-    pair = column_pair(columns)
-    placement = Placement(threads=threads or available_cores())
-    with graceful_interrupts():
-        loss = loss_on_bitext(model, bitext, options, placement, columns=pair, sentences=count)
-    typer.echo(f"{loss}, beam {beam}")
-    if not loss.within(limit):
-        typer.echo(f"above the limit of {limit:g} nats per token, or not sure: a run would use float32")
-        raise typer.Exit(1)
-    typer.echo(f"within the limit of {limit:g} nats per token")

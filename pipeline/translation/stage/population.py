@@ -11,12 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from paraforge.base.errors import InputError
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
-from paraforge.translation.stage.text_file import read_sentences
 
 # Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
 _STRATA_A_DOUBLING = 4
@@ -184,32 +182,6 @@ def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
         writer.write(table)
         writer.close({"step": "calibration-sample"})
     return table.num_rows
-
-
-def bitext_sample(bitext: Path, columns: tuple[int, int], wanted: int) -> tuple[list[str], list[str]]:
-    """Foreign sentences of a bitext with their references, always the same ones.
-
-    bitext: directory of ingested shards, or a TSV, compressed or not.
-    columns: of a TSV, counted from 0: the reference and the foreign side.
-    wanted: sentences; all of them where there are fewer.
-
-    Raises InputError: a line is not text or has too few columns.
-    """
-    if bitext.is_dir():
-        table = draw_sample(ShardDirectory(bitext), wanted)
-        return table["source_text"].to_pylist(), table["reference"].to_pylist()
-    pairs, _ = reservoir(_pairs(bitext, columns), wanted)
-    return [source for source, _ in pairs], [reference for _, reference in pairs]
-
-
-def _pairs(path: Path, columns: tuple[int, int]) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_sentences(path), start=1):
-        fields = line.split("\t")
-        if len(fields) <= max(columns):
-            raise InputError(f"{len(fields)} columns, but column {max(columns)} is asked for", path, number)
-        reference, source = (fields[column].strip() for column in columns)
-        if source and reference:
-            yield source, reference
 
 
 def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:

@@ -22,7 +22,7 @@ from paraforge.translation.decoding.translator import DecodingOptions, Hypothesi
 from paraforge.translation.engines import ctranslate2, open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
 from paraforge.translation.stage.parameters import QuantisationParameters
-from paraforge.translation.stage.population import bitext_sample, write_sample
+from paraforge.translation.stage.population import write_sample
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
@@ -395,33 +395,3 @@ def checked(
     remedy = "Use --compute-type float32, or --check fallback or skip."
     chosen = decided(loss, options.compute_type, check, LIMIT, model=model, remedy=remedy)
     return options.with_changes(compute_type=chosen), sentences
-
-
-def loss_on_bitext(
-    model: Path,
-    bitext: Path,
-    options: DecodingOptions,
-    placement: Placement,
-    *,
-    columns: tuple[int, int],
-    sentences: int,
-) -> QuantisationLoss:
-    """Translate a sample of a bitext in float32 and in another compute type, and compare.
-
-    model: directory of a model.
-    bitext: directory of ingested shards, or a TSV, compressed or not. options: with the compute type.
-    columns: of a TSV, counted from 0: the reference and the foreign side.
-
-    Raises InputError: the compute type is not a quantised one, or there is nothing to translate.
-    """
-    options = ctranslate2.resolve(options, placement)
-    if options.compute_type not in QUANTISED:
-        raise InputError(
-            f"{options.compute_type} does not round weights to integers, nothing is lost",
-            remedy="Use int8, int16, int8_float32, ...",
-        )
-    sources, references = bitext_sample(bitext, columns, sentences)
-    if not sources:
-        raise InputError("no sentence to translate: every row is rejected, or has its translation", bitext)
-    found = translated_both_ways(open_model(model, ctranslate2.NAME), options, placement, sources)
-    return measure_loss(found, options.compute_type, references)
