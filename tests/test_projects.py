@@ -184,7 +184,7 @@ def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: py
             file.write("# mine\n")
     for name in deleted:
         (project / name).unlink()
-    (project / "configs" / "select" / "mine.yaml").write_text("# @package _global_\n")
+    (project / "configs" / "select" / "mine.yaml").write_text("select: {}\n")
     (project / "params.yaml").write_text("mine: 1\n")
     before = digests(project)
     newer = {name: f"{text}# newer\n" for name, text in wanted.items()} | {

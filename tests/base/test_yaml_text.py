@@ -61,14 +61,14 @@ def parameters(path: Path) -> None:
 def group(path: Path) -> None:
     (path / "corpus").mkdir()
     (path / "paraforge.yaml").write_text("defaults:\n- corpus: my\n", encoding="utf-8")
-    (path / "corpus" / "my.yaml").write_text(f"# @package _global_\n{BOMB}", encoding="utf-8")
+    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
     compose(path, [])
 
 
 def added_group(path: Path) -> None:
     (path / "corpus").mkdir()
     (path / "paraforge.yaml").write_text("defaults:\n- _self_\n", encoding="utf-8")
-    (path / "corpus" / "my.yaml").write_text(f"# @package _global_\n{BOMB}", encoding="utf-8")
+    (path / "corpus" / "my.yaml").write_text(BOMB, encoding="utf-8")
     compose(path, ["+corpus=my"])
 
 
@@ -78,7 +78,7 @@ def root(path: Path) -> None:
 
 
 def setting(path: Path) -> None:
-    put_setting({}, "a=&a [*a]")
+    put_setting({}, "a=[&a [*a]]")
 
 
 @pytest.mark.parametrize("reader", [parameters, group, added_group, root, setting])

@@ -82,7 +82,7 @@ def create_app(current: Callable[[], Browser], policy: HostPolicy) -> Flask:
 
     @app.get("/chosen.yaml")
     def chosen() -> Response:
-        return _file(f"# @package _global_\n{found(with_pairs=False)['section']}", "chosen.yaml")
+        return _file(found(with_pairs=False)["section"], "chosen.yaml")
 
     @app.get("/pairs.csv")
     def shown_pairs() -> Response:

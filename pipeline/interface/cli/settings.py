@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.files import sweep
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
     """Check parameters of a class. Raises ConfigurationError; every wrong value is named."""
     from pydantic import ValidationError
 
-    from paraforge.interface.configuration.places import known_keys, suggestion
+    from paraforge.interface.configuration.places import known_keys
 
     try:
         return parameters.model_validate(content)
@@ -111,7 +111,7 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
             place = ".".join(str(part) for part in problem["loc"]) or "model"
             message = problem["msg"]
             if problem["type"] == "extra_forbidden":
-                close = suggestion(str(problem["loc"][-1]), known_keys(parameters, problem["loc"]))
+                close = did_you_mean(str(problem["loc"][-1]), known_keys(parameters, problem["loc"]))
                 message = f"there is no such parameter{close}"
             problems.append(f"{place}: {message}")
         raise ConfigurationError(problems) from error
@@ -127,17 +127,15 @@ def column_pair(text: str) -> tuple[int, int]:
 
 def put_setting(content: dict[str, Any], setting: str) -> None:
     """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
-    import yaml
-
-    from paraforge.base.yaml_text import read_yaml_text
+    from paraforge.interface.configuration.composition import value_of
 
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise ConfigurationError([f"--set {setting}: expected KEY=VALUE, e.g. training.epochs=3"])
     try:
-        value = read_yaml_text(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError([f"--set {setting}: {str(error).splitlines()[0]}"]) from error
+        value = value_of(text)
+    except ValueError as error:
+        raise ConfigurationError([f"--set {setting}: {error}"]) from error
     *path, last = key.split(".")
     targets: list[Any] = [content]
     for name in path:

@@ -133,8 +133,7 @@ def _check(given: str) -> Check:
 def _settings(given: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in given:
-        key, equals, value = text.partition("=")
-        put_setting(found, f"{key}=''" if equals and not value else text)  # nothing is an empty text
+        put_setting(found, text)
     return found
 
 

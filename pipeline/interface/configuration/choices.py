@@ -149,7 +149,7 @@ def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
 
 
 def _dumped(content: Mapping[str, Any]) -> str:
-    # As Hydra and DVC read it: what a number is differs between readers of YAML.
+    # What a number is differs between readers of YAML: DVC reads it as this writes it.
     from omegaconf import OmegaConf
 
     return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
@@ -169,10 +169,9 @@ def composed_files(project: Path) -> dict[Path, bool]:
 def sections_of(file: Path) -> set[str]:
     """The sections of params.yaml that a group's file sets; none where it cannot be read."""
     try:
-        text, content = read_yaml(file)
+        return set(read_yaml(file)[1] or ())
     except (OSError, InputError):
         return set()
-    return {file.parent.name} if "@package _global_" not in text else set(content or ())
 
 
 def stale_words(project: Path) -> str | None:

@@ -1,23 +1,23 @@
-"""Composing params.yaml from Hydra's groups, and checking what comes out."""
+"""Composing params.yaml from groups of YAML files and from values, and checking what comes out."""
 
-import warnings
+from __future__ import annotations
+
+import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from paraforge.base.errors import InputError, did_you_mean
+from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.selection.parameters import by_name
-from paraforge.interface.configuration import check_parameters, not_yaml, read_yaml
+from paraforge.interface.configuration import check_parameters, read_yaml
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.configuration.places import Location, has, line_of
 
-# Not "config": fairseq registers a schema of that name with Hydra, process-wide, when it is imported.
 ROOT = "paraforge"
-# Of the behaviours that Hydra offers the oldest: fairseq refuses to be imported after a newer one was chosen.
-_HYDRA_BEHAVIOUR = "1.1"
-_GLOBAL = "# @package _global_"
 
 # Choices of 0.1.0 that another one replaces.
 _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
@@ -49,87 +49,110 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
         InputError: a group, choice or key does not exist, or a group's file cannot be read.
         ConfigurationError: a value is not allowed; all of them are named.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.errors import HydraException, OverrideParseException
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-    if not (configs / f"{ROOT}.yaml").is_file():
-        raise InputError(
-            "no such file", configs / f"{ROOT}.yaml", remedy="Pass the directory with --configs."
-        )
+    root = configs / f"{ROOT}.yaml"
+    if not root.is_file():
+        raise InputError("no such file", root, remedy="Pass the directory with --configs.")
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
-    of_groups = [one for one in overrides if one.lstrip("+~").partition("=")[0].partition("@")[0] in groups]
-    # Hydra would read aliases that stand for more than memory can hold.
     chosen = group_files(configs, overrides)
+    composed = OmegaConf.create()
     try:
-        # Hydra warns at every call that the next release will not have this behaviour any more.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with initialize_config_dir(str(configs.resolve()), version_base=_HYDRA_BEHAVIOUR):
-                composed = hydra_compose(ROOT, overrides=of_groups)
-        OmegaConf.set_struct(composed, False)
-        _name_filters(composed)
+        for file in (root, *chosen):
+            composed = OmegaConf.merge(composed, _sections(file))
+            _name_filters(composed)
         for one in overrides:
-            if one not in of_groups:
-                _override(composed, _quoted(one))
+            if _key(one) not in groups:
+                _override(composed, one)
                 _name_filters(composed)
         container = OmegaConf.to_container(composed, resolve=True)
-    except yaml.YAMLError as error:
-        raise _broken(error, configs) from error
     except InterpolationKeyError as error:
         raise InputError(
             str(error).splitlines()[0],
             remedy="${...} stands for another key; an environment variable is written $NAME, without braces.",
         ) from error
-    except OverrideParseException as error:
-        raise InputError(
-            f"cannot be read: {error.override.lstrip('+')}",
-            remedy="Close every bracket, and put text with other characters than English letters, digits and "
-            '-._/ in quotation marks: [{name: "můj"}].',
-        ) from error
-    except (HydraException, OmegaConfBaseException, TypeError) as error:
-        available = "; ".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
-        raise InputError(f"{str(error).splitlines()[0]}", remedy=f"There are {available}.") from error
+    except (OmegaConfBaseException, TypeError) as error:
+        raise InputError(str(error).splitlines()[0]) from error
     assert isinstance(container, dict)
     content = {str(key): value for key, value in container.items()}
-    for group in groups:
-        # Without the first line, what a group's file says lands in a section that is called as the group.
-        if group in content and group not in Parameters.model_fields:
-            file = next((file for file in chosen if file.parent.name == group), configs / group)
-            raise InputError("it names no section", file, 1, f"Its first line must be '{_GLOBAL}'.")
     check_parameters(content, _place(configs, chosen))
     return OmegaConf.to_yaml(OmegaConf.create({**content, "select": by_name(content["select"])}))
+
+
+def _sections(file: Path) -> Any:
+    """Read what a file sets. Raises InputError if it has no sections."""
+    from omegaconf import OmegaConf
+
+    # Checked first: OmegaConf would read aliases that stand for more than memory can hold.
+    if not isinstance(read_yaml(file)[1] or {}, dict):
+        raise InputError("no sections", file, remedy="Write SECTION: and below it KEY: VALUE.")
+    found = OmegaConf.load(file)
+    found.pop("defaults", None)
+    return found
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
 
 
 def _name_filters(composed: Any) -> None:
     """Give the filters of a list their names: both are allowed."""
     from omegaconf import OmegaConf
 
-    if OmegaConf.is_list(composed.select.filters):
+    if OmegaConf.is_list(OmegaConf.select(composed, "select.filters")):
         selected = OmegaConf.to_container(composed.select, resolve=True)
         assert isinstance(selected, dict)
         composed.select = by_name({str(key): value for key, value in selected.items()})
 
 
 def _override(composed: Any, override: str) -> None:
-    """Set a value, also of a key that no group's file has, as the types catch misspelt ones; or remove it."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+    """Set a value, also of a key that no group's file has, as the types catch misspelt ones; or remove it.
+
+    Raises InputError if the override has no ``=``, or its value cannot be read.
+    """
     from omegaconf import OmegaConf
 
-    (parsed,) = OverridesParser.create().parse_overrides([override])
-    key = parsed.key_or_group
-    if not parsed.is_delete():
+    key, equals, text = _key(override), "=" in override, override.partition("=")[2]
+    if not override.startswith("~"):
+        if not equals:
+            raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
+        try:
+            value = value_of(text)
+        except ValueError as error:
+            remedy = 'Close every bracket and quotation mark, as in [{name: "a: b"}].'
+            raise InputError(f"{override} cannot be read: {error}", remedy=remedy) from error
         merge = not key.startswith("select.filters.")
-        OmegaConf.update(composed, key, parsed.value(), merge=merge, force_add=True)
+        OmegaConf.update(composed, key, value, merge=merge, force_add=True)
         return
     above, _, last = key.rpartition(".")
     container = OmegaConf.select(composed, above) if above else composed
     if container is not None and last in container:
         del container[last]
+
+
+def value_of(text: str) -> Any:
+    """Read the value of ``KEY=VALUE``: a number, ``true``, ``false``, ``null``, YAML in brackets or quotation
+    marks, or else a text, with whatever characters. Raises ValueError if a bracket or a mark is open."""
+    if text[:1] in ("[", "{", "'", '"'):
+        try:
+            return read_yaml_text(text)
+        except yaml.YAMLError as error:
+            raise ValueError(str(error).splitlines()[0]) from error
+    words = {"null": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def value_text(value: Any) -> str:
+    """Write a value so that :func:`value_of` reads it: what is no number or word is YAML in JSON's form."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
@@ -139,7 +162,12 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
     chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
     chosen |= {group: name for group, name in named.items() if group in chosen or (configs / group).is_dir()}
-    return [file for group, name in chosen.items() if name for file in files_of_choice(configs, group, name)]
+    return [
+        file
+        for group, name in chosen.items()
+        if name not in (None, "null")
+        for file in files_of_choice(configs, group, name)
+    ]
 
 
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
@@ -163,16 +191,6 @@ def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
     return place
 
 
-def _broken(error: yaml.YAMLError, configs: Path) -> InputError:
-    """The file that is not YAML: the one that Hydra stumbled over, or the first that there is."""
-    for file in sorted(configs.rglob("*.yaml")):
-        try:
-            read_yaml(file)
-        except InputError as found:
-            return found
-    return not_yaml(error, configs)
-
-
 def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     """Refuse a group, section or choice that does not exist, with the one that was probably meant."""
     key, equals, value = override.lstrip("+~").partition("=")
@@ -186,42 +204,8 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     # Some groups are called as a section: 'select=paranmt', but 'select.deciles=[]'.
     if override in _RENAMED:
         raise InputError(f"{override}: this choice was removed", remedy=f"Use {_RENAMED[override]}.")
-    if equals and key in groups and value not in groups[key]:
+    if equals and key in groups and value not in (*groups[key], "null"):
         raise InputError(
             f"{override}: there is no such choice{did_you_mean(value, groups[key])}",
             remedy=f"There are {key}: {', '.join(groups[key])}.",
         )
-
-
-def _quoted(override: str) -> str:
-    """An override that Hydra's grammar can read: a value with other characters than it takes is quoted.
-
-    A user types ``nmt.model=modely/cs-en`` and, as readily, a path with an accent, a comma or a parenthesis.
-    Raises InputError: it has no ``=``.
-    """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        if not OverridesParser.create().parse_override(override).is_sweep_override():
-            return override
-    except HydraException:
-        pass
-    key, equals, value = override.partition("=")
-    if not equals and not override.startswith("~"):
-        raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")
-    if not equals or value[:1] in "[{'\"":
-        return override  # Hydra says what is wrong with it
-    return f"{key}={value_text(value)}"
-
-
-def value_text(value: Any) -> str:
-    """Write a value as Hydra's grammar has it."""
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {value_text(one)}' for key, one in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(value_text, value))}]"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

@@ -17,7 +17,7 @@ from paraforge.base.shards.resources import available_cores, available_memory
 
 NEEDED = (
     *("pyarrow", "numpy", "scipy", "torch", "ctranslate2", "sentencepiece", "sacremoses", "sacrebleu"),
-    *("dask", "distributed", "duckdb", "hydra-core", "omegaconf", "pydantic", "filelock", "safetensors"),
+    *("dask", "distributed", "duckdb", "omegaconf", "pydantic", "filelock", "safetensors"),
 )
 # distribution: (extra of pyproject.toml that brings it, what it is for)
 OPTIONAL = {

@@ -7,9 +7,6 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from paraforge.base.errors import did_you_mean
-
-suggestion = did_you_mean
 Location = Sequence[str | int]
 
 

@@ -126,7 +126,6 @@ class Bitext:
             languages = {}
         first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in source.items())
         lines = [
-            "# @package _global_",
             f"# Your bitext: {self.lines:,} pairs when it was looked at. Name more sources below this one.",
             "ingest:",
             f"  kind: {self.kind}",

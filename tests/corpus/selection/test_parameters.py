@@ -118,7 +118,6 @@ def test_environment_variables_in_paths(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("choice", sorted(path.stem for path in (CONFIGS / "select").glob("*.yaml")))
 def test_shipped_choices(choice: str) -> None:
     text = (CONFIGS / "select" / f"{choice}.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# @package _global_\n")
     parameters = SelectParameters.model_validate(yaml.safe_load(text)["select"])
     assert "paraphrase_score" in parameters.required
 

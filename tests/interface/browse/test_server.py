@@ -85,7 +85,6 @@ def test_what_is_chosen_is_a_file_for_configure(client: FlaskClient) -> None:
     assert address is not None
     reply = client.get(html.unescape(address[1]))
     assert "attachment" in reply.headers["Content-Disposition"]
-    assert reply.text.startswith("# @package _global_\n")
     assert SelectParameters.model_validate(yaml.safe_load(reply.text)["select"]) == section(page)
     assert "paraforge configure select=chosen" in html.unescape(page)
 

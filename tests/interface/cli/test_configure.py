@@ -21,8 +21,7 @@ from paraforge.stages.common import parameters_of
 from tests.here import run_command
 from tests.project import ROOT, copy_code, run
 
-MY = """# @package _global_
-ingest:
+MY = """ingest:
   kind: bitext
   sources:
   - name: mine
@@ -238,16 +237,14 @@ def test_mistakes_on_the_command_line(
         ("mine.tsv", "pipe", r"pipe: not a regular file"),
         ("mine.tsv", "/dev/zero", r"/dev/zero: not a regular file"),
         ("mine.tsv", "empty.tsv", r"empty\.tsv: "),
-        ("# @package _global_\n", "", r"my\.yaml:1: .*first line must be '# @package _global_'"),
         ("kind: bitext", "kind: [", r"my\.yaml:\d+: not YAML"),
-        ("  - name", "\t- name", r"my\.yaml:5: not YAML"),
-        ("    format", "    columns: 1\n    format", r"my\.yaml:9: not YAML: .*duplicate key"),
-        ("columns", "colums", r"my\.yaml:8: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
-        ("  licence", "  lisence", r"my\.yaml:10: publish\.lisence: .*did you mean 'licence'\?"),
-        ("licence: other", "licence: 7", r"my\.yaml:10: publish\.licence: 7: should be a valid string"),
+        ("  - name", "\t- name", r"my\.yaml:4: not YAML"),
+        ("    format", "    columns: 1\n    format", r"my\.yaml:8: not YAML: .*duplicate key"),
+        ("columns", "colums", r"my\.yaml:7: ingest\.sources\.0\.colums: .*did you mean 'columns'\?"),
+        ("  licence", "  lisence", r"my\.yaml:9: publish\.lisence: .*did you mean 'licence'\?"),
+        ("licence: other", "licence: 7", r"my\.yaml:9: publish\.licence: 7: should be a valid string"),
         ("publish:", "publihs:", r"publihs: there is no such parameter; did you mean 'publish'\?"),
-        (MY, "- a\n", r"my\.yaml"),
-        (MY, "# @package _global_\n- a\n", r"."),
+        (MY, "- a\n", r"my\.yaml: no sections"),
     ],
 )
 def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, project: Path) -> None:
@@ -339,7 +336,7 @@ def test_a_list_of_filters_is_read(project: Path) -> None:
     assert found.model_dump_json(include={"filters"}) == asked.model_dump_json(include={"filters"})
     assert [one.reason for one in load_parameters().select.filters] == ["runaway", "near", "length"]
     # Also in a group's file.
-    (project / "configs" / "select" / "mine.yaml").write_text(f"# @package _global_\nselect:\n{LIST}")
+    (project / "configs" / "select" / "mine.yaml").write_text(f"select:\n{LIST}")
     configure("--reset", "select=mine")
     assert list(written()["select"]["filters"]) == ["runaway", "near", "length"]
     # The filters of such a group are overridden by name, too, also when they are named in the same call.
