@@ -21,9 +21,9 @@ PAIRS_PER_PART = 4_000_000
 _FEW_TYPES, _CODES = 65_500, {"<u2": 8, "<u4": 9}
 
 
-def encode_sentences(processor: Any, sentences: list[str]) -> pa.ListArray:
+def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> pa.ListArray:
     """fairseq's tokens of each sentence, end of sentence included; see :func:`write_dictionary`."""
-    encoded = processor.encode(sentences, num_threads=1)  # as many processes do it as there are cores
+    encoded = processor.encode(sentences, num_threads=threads)
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     offsets = offsets_of(lengths + 1)
     tokens = np.full(offsets[-1], SPECIAL_TYPES.index("</s>"), np.int32)

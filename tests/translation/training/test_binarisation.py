@@ -1,9 +1,6 @@
 """Held-out rows, and the binarised parts that fairseq trains on."""
 
-import multiprocessing
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardDirectory, ShardRecord, ShardWriter
-from paraforge.base.shards.work import WorkDirectory
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.fairseq_compat import import_fairseq
 from paraforge.translation.training import binarisation, parts
@@ -26,6 +22,7 @@ from paraforge.translation.training.binarisation import held_out_threshold, prep
 from paraforge.translation.training.parameters import NmtParameters
 from paraforge.translation.training.parts import encode_sentences
 from paraforge.translation.training.training_pairs import held_out_values
+from tests.project import digests
 from tests.translation.models.tiny import bitext
 
 import_fairseq()  # or it cannot be imported
@@ -256,47 +253,23 @@ def test_a_finished_preparation_is_taken_as_it_is(tmp_path: Path, monkeypatch: p
     assert prepare_bitext(shards, tmp_path / "work", parameters(), RESOURCES) == first
 
 
-def _prepare_until(shards: Path, work: Path, step: str, finished: int) -> None:
-    """Prepare, and be killed when a step has finished some shards."""
-    commit, keys = WorkDirectory.commit, []
-
-    def counted(directory: WorkDirectory, key: str, *content: Any) -> ShardRecord:
-        record = commit(directory, key, *content)
-        keys.extend([key] if directory.step == step else [])
-        if len(keys) == finished:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return record
-
-    pytest.MonkeyPatch().setattr(WorkDirectory, "commit", counted)
-    prepare_bitext(ShardDirectory(shards), work, parameters(), RESOURCES)
-
-
-@pytest.mark.parametrize(("step", "left"), [("sample", 37), ("binarise", 17)])
-def test_a_killed_preparation_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, left: int
+@pytest.mark.parametrize("killed", ["train_vocabulary", "write_json"])
+def test_a_killed_preparation_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
+    """write_json: killed with everything written but the record of it."""
     shards, work = write_shards(tmp_path / "shards", ROWS, 20), tmp_path / "work"
-    assert len(shards) == 20
     expected = prepare_bitext(shards, tmp_path / "whole", parameters(), RESOURCES)
-    arguments = (shards.path, work, step, 3)
-    killed = multiprocessing.get_context("forkserver").Process(target=_prepare_until, args=arguments)
-    killed.start()
-    killed.join()
-    assert killed.exitcode == -signal.SIGKILL
-    made: list[str] = []
-    commit = WorkDirectory.commit
-    monkeypatch.setattr(
-        WorkDirectory, "commit", lambda own, *content: made.append(own.step) or commit(own, *content)
-    )
-    if step == "binarise":
-        monkeypatch.setattr(binarisation, "train_vocabulary", None)
+
+    def kill(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(binarisation, killed, kill)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_bitext(shards, work, parameters(), RESOURCES)
     assert prepare_bitext(shards, work, parameters(), RESOURCES) == expected
-    assert len(made) == left
-    for path in (tmp_path / "whole").rglob("*"):
-        assert (
-            path.is_dir() or path.read_bytes() == (work / path.relative_to(tmp_path / "whole")).read_bytes()
-        )
-    assert not (work / "work").exists()
+    assert digests(work) == digests(tmp_path / "whole")
 
 
 def test_a_preparation_without_its_parts_is_made_again(tmp_path: Path) -> None:
