@@ -11,7 +11,7 @@ from typing import Any
 from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_file
 from paraforge.interface.configuration import PARAMETERS, Parameters, read_yaml
-from paraforge.interface.configuration.inputs import INPUTS, named_files, stages_with_files
+from paraforge.interface.configuration.inputs import INPUTS, LINKED, named_files
 
 # Up to this size a file is read again at the end even if its size and times are the same.
 _SMALL = 16 << 20
@@ -80,7 +80,7 @@ def _value_at(content: Any, name: str) -> Any:
 
 def _files_of(stage: str, parameters: Parameters) -> set[Path]:
     found = {link.resolve() for link in (INPUTS / stage).glob("*") if link.is_symlink()}
-    for named in named_files(parameters, stage) if stage in stages_with_files() else ():
+    for named in named_files(parameters, stage) if stage in LINKED else ():
         try:
             found.update(path.resolve() for path in named.files())
         except InputError:

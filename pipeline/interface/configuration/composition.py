@@ -59,7 +59,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     for override in overrides:
         _check_names(override, groups)
     chosen = group_files(configs, overrides)
-    composed = OmegaConf.create()
+    composed: Any = OmegaConf.create()
     try:
         for file in (root, *chosen):
             composed = OmegaConf.merge(composed, _sections(file))
@@ -89,7 +89,7 @@ def _sections(file: Path) -> Any:
     # Checked first: OmegaConf would read aliases that stand for more than memory can hold.
     if not isinstance(read_yaml(file)[1] or {}, dict):
         raise InputError("no sections", file, remedy="Write SECTION: and below it KEY: VALUE.")
-    found = OmegaConf.load(file)
+    found: Any = OmegaConf.load(file)
     found.pop("defaults", None)
     return found
 

@@ -23,6 +23,11 @@ from paraforge.interface.configuration.choices import composed_files, sections_o
 from paraforge.interface.configuration.parameters import Parameters
 
 INPUTS = Path("inputs")
+LINKED = (
+    *("ingest", "nmt", "paragram", "score", "select", "lexicon", "embeddings", "paraphraser", "triplets"),
+    "statistics",
+)
+"""The stages whose parameters can name files of the user's; in dvc.yaml they depend on ``inputs/STAGE``."""
 
 
 @dataclass(frozen=True)
@@ -62,32 +67,24 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
     stages: names of stages; those whose parameters can name no files have no links.
     root: directory of the links.
     """
-    linked = stages_with_files()
     groups = {file: sections_of(file) for file in composed_files(root.parent)}
-    for stage in linked if stages is None else set(stages) & set(linked):
+    for stage in LINKED if stages is None else set(stages) & set(LINKED):
         paths: list[Path] = []
         for named in named_files(parameters, stage):
             with contextlib.suppress(InputError):
                 paths += named.files()
-        _link(root / stage, [*paths, *sorted(_files_of_groups(groups, stage, linked))])
+        _link(root / stage, [*paths, *sorted(_files_of_groups(groups, stage))])
 
 
-def _files_of_groups(groups: Mapping[Path, set[str]], stage: str, linked: Iterable[str]) -> Iterator[Path]:
+def _files_of_groups(groups: Mapping[Path, set[str]], stage: str) -> Iterator[Path]:
     """The files of groups that a project's parameters of a stage were composed of, so that the stage says
     that one was changed; those that set no stage with links are the first stage's.
 
     groups: the sections that each file sets.
     """
     for file, sections in groups.items():
-        if stage in sections or (stage == "ingest" and not sections & set(linked)):
+        if stage in sections or (stage == "ingest" and not sections & set(LINKED)):
             yield file
-
-
-def stages_with_files() -> list[str]:
-    """The stages whose parameters can name files of the user's; those of pivots are the stages'."""
-    fields = Parameters.model_fields
-    named = [name for name, field in fields.items() if next(marked_fields(field.annotation), None)]
-    return [name for name in named if name != "pivots"]
 
 
 def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
@@ -107,7 +104,7 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
 def unreadable_files(parameters: Parameters) -> list[str]:
     """What is wrong with the files that the parameters name: a line for each parameter, with its key."""
     problems = []
-    for stage in stages_with_files():
+    for stage in LINKED:
         for named in named_files(parameters, stage):
             if named.text in named.marker.words or (named.marker.hub and _of_hub(named.text)):
                 continue
@@ -116,27 +113,6 @@ def unreadable_files(parameters: Parameters) -> list[str]:
             except InputError as error:
                 problems.append(f"{named.key}: {error}")
     return problems
-
-
-def marked_fields(annotation: Any, key: str = "", above: tuple[type, ...] = ()) -> Iterator[str]:
-    """The keys of all fields below a type that are marked as files; `*` stands for any index or name. A type
-    within itself (encoders of encoders) is not entered again."""
-    if isinstance(annotation, type) and not typing.get_args(annotation) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items() if annotation not in above else ():
-            inner = f"{key}.{name}" if key else name
-            if _marker(field.metadata) is not None:
-                yield inner
-            yield from marked_fields(field.annotation, inner, (*above, annotation))
-        return
-    kind, *metadata = typing.get_args(annotation) or [None]
-    if typing.get_origin(annotation) is typing.Annotated:
-        if _marker(metadata) is not None:
-            yield key
-        yield from marked_fields(kind, key, above)
-        return
-    inside = f"{key}.*" if typing.get_origin(annotation) in (list, dict) else key
-    for argument in typing.get_args(annotation):
-        yield from marked_fields(argument, inside, above)
 
 
 def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> Iterator[NamedFile]:

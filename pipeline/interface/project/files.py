@@ -8,7 +8,7 @@ import yaml
 from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.yaml_text import read_yaml_text
-from paraforge.interface.configuration.inputs import stages_with_files
+from paraforge.interface.configuration.inputs import LINKED
 
 VERSIONS = Path("versions.yaml")
 """Versions of the steps that the project was last brought up to, which DVC reads, and checksums of the files
@@ -47,7 +47,7 @@ def project_files(name: str) -> dict[str, str]:
     stages = shipped("dvc.yaml").read_text(encoding="utf-8")
     found["dvc.yaml"] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
     found |= {f"{made}/.gitignore": _KEEP_DIRECTORY for made in ("data", "models")}
-    return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in stages_with_files()}
+    return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in LINKED}
 
 
 def installed_versions() -> dict[str, int]:

@@ -11,8 +11,8 @@ from paraforge.interface.configuration import check_parameters
 from paraforge.interface.configuration.choices import reconfigure, sections_of
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import (
+    LINKED,
     link_inputs,
-    stages_with_files,
 )
 from tests.project import ROOT
 
@@ -85,7 +85,7 @@ def linked(root: Path, chosen: str) -> Linked:
     found = reconfigure(root / "configs", [chosen], root / "params.yaml")
     (root / "params.yaml").write_text(found.text, encoding="utf-8")
     link_inputs(found.parameters, root=root / "inputs")
-    return found.content, {stage: links(root / "inputs" / stage) for stage in stages_with_files()}
+    return found.content, {stage: links(root / "inputs" / stage) for stage in LINKED}
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,9 @@ from paraforge.base.text.paths import UserFile
 from paraforge.interface.configuration import Parameters, check_parameters
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import (
+    LINKED,
     link_inputs,
-    marked_fields,
     named_files,
-    stages_with_files,
     unreadable_files,
 )
 from tests.interface.configuration.test_inputs import links
@@ -109,8 +108,6 @@ def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
     unmarked = {key for key, marked in found if not marked and not key.startswith(("nmt.bitext.", "pivots."))}
     units = {key for key in unmarked if key.startswith("embeddings.models.encoder.")}
     assert unmarked - units == set(NO_FILES)
-    marked = {key for key, marked in found if marked}
-    assert marked == {re.sub(r"\.\*", "", key) for key in marked_fields(Parameters)}
 
 
 COLUMNS = {"source_text": 0, "reference": 1}
@@ -196,7 +193,7 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
 ) -> None:
     keys = set()
     for number, parameters in enumerate(watched):
-        for stage in stages_with_files():
+        for stage in LINKED:
             named = list(named_files(parameters, stage))
             keys |= {
                 re.sub(
@@ -214,18 +211,18 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
             assert set(links(root / stage).values()) == {path.absolute() for path in paths}
             for path in paths:
                 path.unlink()
-    assert keys == set(marked_fields(Parameters))
+    assert {key.replace(".*", "") for key in keys} == {key for key, marked in texts(Parameters) if marked}
 
     stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     watching = [name for name, stage in stages.items() if f"inputs/{name}" in stage.get("deps", [])]
-    assert sorted(watching) == sorted(stages_with_files())
+    assert sorted(watching) == sorted(LINKED)
     # DVC stops where a dependency does not exist, also in a fresh clone.
     assert all((ROOT / "inputs" / name / ".gitignore").is_file() for name in watching)
 
 
 def test_every_file_that_cannot_be_read_is_a_problem(watched: list[Parameters]) -> None:
     for parameters in watched:
-        named = [one for stage in stages_with_files() for one in named_files(parameters, stage)]
+        named = [one for stage in LINKED for one in named_files(parameters, stage)]
         named = [one for one in named if one.text not in ("train", "none")]
         assert [problem.partition(":")[0] for problem in unreadable_files(parameters)] == [
             one.key for one in named
