@@ -2,9 +2,7 @@
 3 and 4; Eq. 4, 6, 9, 10), and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3,
 Figure 1, Appendix C)."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,45 +36,6 @@ def negative_log_likelihood(
     """
     result: Tensor = _NegativeLogLikelihood.apply(states, weight, bias, words, products)  # type: ignore[no-untyped-call]  # of torch
     return result
-
-
-@dataclass(frozen=True)
-class SampledWords:
-    """The words that a normaliser is estimated from: those that are predicted, and some of the others.
-
-    ids: int64, distinct. correction: what is added to each one's logit, 0 of those that are predicted; of
-        the others the logarithm of how many words each of them stands for.
-    """
-
-    ids: Tensor
-    correction: Tensor
-
-    def numbers(self, ids: Tensor, vocabulary: int) -> Tensor:
-        """Where predicted words are in `ids`."""
-        place = torch.empty(vocabulary, dtype=torch.int64, device=ids.device)
-        place[self.ids] = torch.arange(len(self.ids), device=ids.device)
-        return place[ids]
-
-
-def sample_words(
-    predicted: Tensor, vocabulary: int, count: int, generator: np.random.Generator
-) -> SampledWords:
-    """All predicted words and `count` of the others, drawn uniformly without replacement.
-
-    The sum of the exponentials of their corrected logits has the whole sum as its expectation. With no fewer
-    than the others in `count` it is the whole sum.
-    """
-    wanted = torch.zeros(vocabulary, dtype=torch.bool)
-    wanted[predicted.cpu()] = True
-    own, others = wanted.nonzero()[:, 0], (~wanted).nonzero()[:, 0]
-    drawn = min(count, len(others))
-    chosen = (
-        others[torch.from_numpy(generator.choice(len(others), drawn, replace=False))] if drawn else others
-    )
-    correction = torch.zeros(len(own) + drawn)
-    if drawn:
-        correction[len(own) :] = math.log(len(others) / drawn)
-    return SampledWords(torch.cat([own, chosen]).to(predicted.device), correction.to(predicted.device))
 
 
 class _NegativeLogLikelihood(torch.autograd.Function):
@@ -262,37 +221,27 @@ class SentencePredictor(nn.Module):
         states = self.encoder(take_rows(self.words, packed.tokens), packed.batch_sizes.tolist(), beginning)
         return packed.last(states)
 
-    def forward(
-        self, batch: TripleBatch, products: torch.dtype | None = None, sampled: SampledWords | None = None
-    ) -> Tensor:
+    def forward(self, batch: TripleBatch, products: torch.dtype | None = None) -> Tensor:
         """Minus the log-probability of all words of all neighbours, summed: a scalar, in nats.
 
-        products: type of the products with the output vectors. sampled: words that the probabilities are
-            estimated from; None: all, exactly.
+        products: type of the products with the output vectors.
         """
         context = self.encode(batch.current)
         sides = (batch.previous, batch.following)
         if not self.decoders:
             # The same distribution for both neighbours: it is computed once.
-            return self._loss(context, joined(sides), products, sampled)
+            return self._loss(context, joined(sides), products)
         losses = []
         for side, words in enumerate(sides):
             packed = pack(words)
             states = self.decoder(side)(context, take_rows(self.words, packed.tokens), packed)
             ids = packed.tokens.ids
             each = Bags(ids, torch.arange(len(ids) + 1, device=ids.device))
-            losses.append(self._loss(states, each, products, sampled))
+            losses.append(self._loss(states, each, products))
         return torch.stack(losses).sum()
 
-    def _loss(
-        self, states: Tensor, words: Bags, products: torch.dtype | None, sampled: SampledWords | None
-    ) -> Tensor:
-        weight: Tensor = self.output.weight
-        bias: Tensor = self.output.bias
-        if sampled is not None:
-            words = Bags(sampled.numbers(words.ids, len(weight)), words.offsets)
-            weight, bias = weight[sampled.ids], bias[sampled.ids] + sampled.correction
-        return negative_log_likelihood(states, weight, bias, words, products)
+    def _loss(self, states: Tensor, words: Bags, products: torch.dtype | None) -> Tensor:
+        return negative_log_likelihood(states, self.output.weight, self.output.bias, words, products)
 
 
 def joined(parts: Sequence[Bags]) -> Bags:

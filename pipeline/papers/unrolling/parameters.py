@@ -82,12 +82,6 @@ class PredictionParameters(Section):
         description="of the products with the output vectors, most of the work; bfloat16 is twice as fast "
         "on CPUs that have it",
     )
-    sampled_words: int | None = Field(
-        None,
-        ge=1,
-        description="words that a batch does not predict, drawn for each update, which stand for all of them "
-        "in the softmax; null: all words, exactly",
-    )
     evaluate_every: int = Field(
         0, ge=0, description="updates between two evaluations; 0: at the end of each epoch"
     )

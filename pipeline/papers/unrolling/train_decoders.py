@@ -26,15 +26,13 @@ from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, sep
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.initial import check_finite
-from paraforge.embeddings.trainer.schedule import Schedule, generator_for
+from paraforge.embeddings.trainer.schedule import Schedule
 from paraforge.embeddings.trainer.train_model import found_by, reproducible
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.network import (
-    SampledWords,
     SentencePredictor,
     compare,
     of_states,
-    sample_words,
 )
 from paraforge.papers.unrolling.parameters import (
     DecodersParameters,
@@ -49,9 +47,6 @@ from paraforge.papers.unrolling.triples import (
     read_sentences,
 )
 from paraforge.versions import DECODERS, __version__
-
-SAMPLE = 100
-"""A use of random numbers, next to those of `trainer.schedule`: the words of a sampled softmax."""
 
 
 def decoder_trainer(
@@ -144,7 +139,7 @@ class PredictionObjective:
     def step(self, batch: TripleBatch, updates: int) -> TrainingStep:
         """One update by the mean over the words that a batch predicts."""
         words = len(batch.previous.ids) + len(batch.following.ids)
-        total = self.module(batch.to(self._device), self._products, self._sampled(batch, updates))
+        total = self.module(batch.to(self._device), self._products)
         gradients = separate(torch.autograd.grad(total / words, list(self._named.values())))
         if self._parameters.clip is not None:
             clip_(gradients, self._parameters.clip)
@@ -153,14 +148,6 @@ class PredictionObjective:
             for name, gradient in zip(self._named, gradients, strict=True):
                 self.optimiser.update(name, gradient)
         return TrainingStep(len(batch), 1, float(total.detach()), words, {"words": words})
-
-    def _sampled(self, batch: TripleBatch, updates: int) -> SampledWords | None:
-        count = self._parameters.sampled_words
-        if count is None:
-            return None
-        predicted = torch.cat([batch.previous.ids, batch.following.ids]).to(self._device)
-        generator = generator_for(self._parameters.seed, SAMPLE, updates)
-        return sample_words(predicted, len(self._store.vocabulary), count, generator)
 
 
 logger = logging.getLogger(__name__)

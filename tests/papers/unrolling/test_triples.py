@@ -19,7 +19,7 @@ from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 from paraforge.papers.unrolling import network as likelihood
 from paraforge.papers.unrolling import triples as module
-from paraforge.papers.unrolling.network import SampledWords, negative_log_likelihood, sample_words
+from paraforge.papers.unrolling.network import negative_log_likelihood
 from paraforge.papers.unrolling.triples import (
     END,
     SentenceBlock,
@@ -284,36 +284,3 @@ def test_bfloat16_products_are_near() -> None:
         strict=True,
     ):
         assert float((found - wanted).norm() / wanted.norm()) < 0.02
-
-
-def sampled_value(words: SampledWords) -> Tensor:
-    states, weight, bias = inputs()
-    some = Bags(words.numbers(WORDS.ids, 7), WORDS.offsets)
-    return negative_log_likelihood(states, weight[words.ids], bias[words.ids] + words.correction, some)
-
-
-@pytest.mark.parametrize("count", [2, 100])
-def test_all_other_words_give_the_exact_loss(count: int) -> None:
-    """Five of seven words are predicted: with two others nothing is left out."""
-    words = sample_words(WORDS.ids, 7, count, np.random.default_rng(1))
-    assert sorted(words.ids.tolist()) == list(range(7))
-    torch.testing.assert_close(sampled_value(words), by_hand(*inputs()))
-
-
-def test_the_normaliser_is_estimated_without_bias() -> None:
-    generator = torch.Generator().manual_seed(2)
-    logits = torch.randn(40, generator=generator, dtype=torch.float64)
-    predicted = torch.tensor([3, 17, 3])
-    sums = []
-    for seed in range(4000):
-        words = sample_words(predicted, 40, 6, np.random.default_rng(seed))
-        assert words.ids[:2].tolist() == [3, 17] and len(set(words.ids.tolist())) == 8
-        sums.append((logits[words.ids] + words.correction).exp().sum())
-    estimate = torch.stack(sums)
-    error = float(estimate.std()) / len(sums) ** 0.5
-    assert float(estimate.mean()) == pytest.approx(float(logits.exp().sum()), abs=5 * error)
-
-
-def test_a_vocabulary_of_nothing_but_predicted_words() -> None:
-    words = sample_words(torch.arange(7), 7, 5, np.random.default_rng(1))
-    assert words.ids.tolist() == list(range(7)) and not words.correction.any()
