@@ -194,7 +194,7 @@ def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
 def _check_names(override: str, groups: dict[str, list[str]]) -> None:
     """Refuse a group, section or choice that does not exist, with the one that was probably meant."""
     key, equals, value = override.lstrip("+~").partition("=")
-    name = key.split(".")[0].split("@")[0]
+    name = key.split(".")[0]
     known = [*groups, *Parameters.model_fields]
     if equals and name not in known:
         raise InputError(

@@ -189,17 +189,27 @@ TABLES: dict[
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     write, columns, reading = TABLES[name]
     write(tmp_path / name, _rows(tmp_path))
-    said = run_command("init", tmp_path / "my", "--table", tmp_path / name).output
-    assert re.search(rf"source_text: column .* of .*{name}, 200 lines, cs", said)
+    found = look_at_table(tmp_path / name)
+    assert (found.kind, found.languages, found.lines) == ("bitext", ("cs", "en"), 200)
+    assert not found.problems()
+    entry = found.entry()
+    assert {**entry, **reading} == entry
+    assert entry["columns"] == dict(zip(("source_text", "reference"), columns, strict=True))
+
+
+def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py3langid")
+    _write_csv(tmp_path / "t.csv", _rows(tmp_path))
+    said = run_command("init", tmp_path / "my", "--table", tmp_path / "t.csv").output
+    assert re.search(r"source_text: column .* of .*t\.csv, 200 lines, cs", said)
     monkeypatch.chdir(tmp_path / "my")
     parameters, source = chosen(Path())
     assert isinstance(source, ColumnSource)
-    assert {**source.model_dump(), **reading} == source.model_dump()
-    assert source.columns == dict(zip(("source_text", "reference"), columns, strict=True))
+    assert source.columns == {"source_text": "česky", "reference": "anglicky"}
     assert (parameters.nmt.source_language, parameters.nmt.target_language) == ("cs", "en")
     assert "nothing changes" in run_command("configure").output
 
