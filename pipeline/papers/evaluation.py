@@ -104,7 +104,6 @@ def evaluate_for_papers(
     transfer: Sequence[Path] = (),
     task_names: Sequence[str] = (),
     variants: Sequence[Variant] = (),
-    kept: Path | None = None,
     folds: int = FOLDS,
     seed: int = 1,
     **options: Any,
@@ -113,8 +112,8 @@ def evaluate_for_papers(
 
     transfer: directories of transfer tasks; SICK is looked for in the directories of `sts` as well.
     task_names: which of `TASKS`; none: all. folds: of tasks without a split. seed: of the tasks.
-    variants: ways to train copies of the model for the tasks, in addition to the fixed embeddings. kept: a
-        directory for the results of these fits. options: of `evaluate`.
+    variants: ways to train copies of the model for the tasks, in addition to the fixed embeddings.
+    options: of `evaluate`.
 
     Raises as `evaluate`.
     """
@@ -158,5 +157,5 @@ def evaluate_for_papers(
 
     encoder = encoder_of(opened[0], tasks)
     result.transfer = evaluate_transfer(opened[0].model, tasks, seed, folds)
-    result.transfer += fine_tune_transfer(encoder, tasks, variants, seed, folds, kept)
+    result.transfer += fine_tune_transfer(encoder, tasks, variants, seed, folds)
     return result

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.base.files import hash_json, read_json_or_none, sha256_file, write_json
 from paraforge.base.progress import progress
 from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import OpenedModel, mean, pearson, spearman
@@ -35,8 +32,6 @@ from paraforge.papers.transfer.training import (
 )
 
 TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
-_VERSION: Final = 3
-"""Raise it when a fit gives another result for the same input."""
 
 
 @dataclass(frozen=True)
@@ -126,66 +121,26 @@ def fine_tune_transfer(
     variants: Sequence[Variant],
     seed: int = 1,
     folds: int = FOLDS,
-    kept: Path | None = None,
 ) -> list[TransferScore]:
     """Do tasks one after the other, each in all variants. The model is not changed.
 
     seed: draws folds and development examples as :func:`evaluate_transfer` does, and starts the training; on
         a CPU the same seed gives the same figures. folds: of tasks without a split.
-    kept: a directory for the result of every fit, from which a killed run resumes.
 
     Raises InputError if a class has too few examples for two folds, or a loss is not finite.
     """
     splits = {task.name: task_splits(task, seed, folds) for task in tasks}
     total = len(variants) * sum(map(len, splits.values()))
-    fingerprint = None if kept is None else model_fingerprint(model)
     scores = []
     with progress(total=total, unit="fits", description="fine-tune") as bar:
         for task, variant in product(tasks, variants):
             fits = []
             for number, split in enumerate(splits[task.name]):
                 bar.status(f"{task.name}, {variant.name}")
-                place = None
-                if kept is not None:
-                    place = kept / f"{_key(fingerprint, split, variant, seed + number)}.json"
-                found = None if place is None else read_json_or_none(place)
-                if found is None:
-                    found = _figures(split, fine_tune(model, split, variant.candidates, seed + number))
-                    if place is not None:
-                        write_json(place, found)
-                fits.append(found)
+                fits.append(_figures(split, fine_tune(model, split, variant.candidates, seed + number)))
                 bar.update(1)
             scores.append(_score(task, variant, fits))
     return scores
-
-
-def _key(fingerprint: str | None, split: Split, variant: Variant, seed: int) -> str:
-    return hash_json(
-        {
-            "version": _VERSION,
-            "model": fingerprint,
-            "examples": asdict(split),
-            "candidates": [candidate.model_dump(mode="json") for candidate in variant.candidates],
-            "seed": seed,
-        }
-    )
-
-
-def model_fingerprint(model: SentenceModel) -> str:
-    """Hash of everything that a model gives vectors by."""
-    tensors = {
-        name: hashlib.sha256(value.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
-        for name, value in model.encoder.named_parameters()
-    }
-    pieces = model.sentencepiece_model
-    return hash_json(
-        {
-            "architecture": model.parameters.model_dump(mode="json"),
-            "tensors": tensors,
-            "units": {unit: vocabulary.units for unit, vocabulary in model.vocabularies.items()},
-            "pieces": None if pieces is None else sha256_file(pieces),
-        }
-    )
 
 
 def task_splits(task: Task, seed: int, folds: int) -> list[Split]:

@@ -2,14 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-from paraforge.base.errors import ConfigurationError, InputError, Interrupted
-from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.transfer import fine_tuning as end_to_end
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.papers.transfer.fine_tuning import (
     Variant,
     fine_tune_transfer,
@@ -17,7 +13,7 @@ from paraforge.papers.transfer.fine_tuning import (
     task_splits,
 )
 from paraforge.papers.transfer.tasks import Examples, Task
-from paraforge.papers.transfer.training import FineTuningParameters, Fitted, Split, fine_tune
+from paraforge.papers.transfer.training import FineTuningParameters
 from tests.papers.test_commands import run
 from tests.papers.transfer.models import WORDS, make_model, related, sentiment
 
@@ -118,51 +114,15 @@ def test_scores_of_all_variants() -> None:
     assert scores == fine_tune_transfer(make_model(), tasks, variants, seed=3, folds=3)
 
 
-def test_a_development_score_that_is_not_defined_is_none(tmp_path: Path) -> None:
+def test_a_development_score_that_is_not_defined_is_none() -> None:
     """Nothing correlates with judgements that are all alike, and JSON has no -Infinity."""
     alike = related(10, 2)
     development = Examples(alike.first, alike.second, ["3"] * 10)
     task = Task("SICK-R", "relatedness", related(20, 1), development, related(30, 3), "test")
     variants = [Variant("fine-tuned", (FineTuningParameters(epochs=2),))]
-    for _ in range(2):  # trained, and read from what is kept
-        (score,) = fine_tune_transfer(make_model(), [task], variants, 1, kept=tmp_path)
-        assert score.chosen == [{"epochs": 2, "epoch": 2, "development_score": None}]
-        assert score.pearson is not None
-
-
-def test_kept_fits_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [
-        Task("MR", "classification", sentiment(60, 1)),
-        Task("SICK-R", "relatedness", related(60, 1), None, related(30, 2), "trial"),
-    ]
-    variants = [Variant("fine-tuned", (FineTuningParameters(epochs=1),))]
-    expected = fine_tune_transfer(make_model(), tasks, variants, 1, 3)
-    done: list[Split] = []
-
-    def killed(model: SentenceModel, split: Split, *others: Any) -> Fitted:
-        if len(done) == limit:
-            raise Interrupted()
-        done.append(split)
-        return fine_tune(model, split, *others)
-
-    monkeypatch.setattr(end_to_end, "fine_tune", killed)
-    for limit in (2, 3):  # noqa: B007
-        with pytest.raises(Interrupted):
-            fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path)
-    limit = 100
-    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
-    assert len(done) == len(list(tmp_path.iterdir())) == 4
-    assert fine_tune_transfer(make_model(), tasks, variants, 1, 3, tmp_path) == expected
-    assert len(done) == 4
-    # Another seed, other settings, another model: nothing of it is there.
-    fine_tune_transfer(make_model(), tasks, variants, 2, 3, tmp_path)
-    other = [Variant("fine-tuned", (FineTuningParameters(epochs=1, hidden=49),))]
-    fine_tune_transfer(make_model(), tasks, other, 1, 3, tmp_path)
-    model = make_model()
-    with torch.no_grad():
-        model.encoder.get_parameter("table")[1, 0] += 1
-    fine_tune_transfer(model, tasks, variants, 1, 3, tmp_path)
-    assert len(done) == 16
+    (score,) = fine_tune_transfer(make_model(), [task], variants, 1)
+    assert score.chosen == [{"epochs": 2, "epoch": 2, "development_score": None}]
+    assert score.pearson is not None
 
 
 @pytest.fixture
@@ -187,9 +147,8 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         *("--task", "SICK-E", "--folds", "2", "--fine-tune", "--fine-tune-from", "trained"),
         *("--fine-tune-from", "random", "--fine-tune-penalty", "1e-6", "--fine-tune-penalty", "1e-5"),
         *("--set", "learning_rate=0.02,0.001", "--set", "epochs=2"),
-        *("--output", place / "scores.json", "--fine-tune-work", place / "fits"),
+        *("--output", place / "scores.json"),
     )
-    assert len(list((place / "fits").iterdir())) == 3 * (2 + 1 + 1)
     content = json.loads((place / "scores.json").read_text())["transfer"]
     assert content["missing"] == []  # of the tasks that were asked for
     names = ["fixed", "fine-tuned", "fine-tuned, L2", "from random"]
