@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.files import DIGESTS, read_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.units import load_processor
@@ -131,9 +132,14 @@ def test_any_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     known: set[str] = set()
     for moment in (begun, whole):
         found = digests(moment / "work")
-        # One of each kind and place.
+        # One of each kind and place; of those that one list of digests names, one: all are missed alike.
+        listed = {
+            (path.parent / name).relative_to(moment / "work").as_posix(): path.as_posix()
+            for path in (moment / "work").rglob(DIGESTS)
+            for name in read_json(path)
+        }
         names = {
-            re.sub(r"\d|[^/]+(?=\.(bin|idx|txt|spm|pt|pt\.sha256)$)", "", name): name
+            listed.get(name) or re.sub(r"\d|[^/]+(?=\.pt(\.sha256)?$)", "", name): name
             for name, digest in found.items()
             if digest not in known and not _NOT_READ.intersection(Path(name).parts)
         }
