@@ -174,6 +174,7 @@ def test_a_scorer_that_is_not_wanted_any_more_takes_its_columns_along(project: P
 
 # Ten shards a model, then the mismatched pairs of each.
 @pytest.mark.parametrize("place", [1, 4, 10, 11, 17, 20, 21, 22])
+@pytest.mark.full
 def test_interrupted_anywhere_and_resumed_it_has_the_same_bytes(project: Project, place: int) -> None:
     models = ["sentence_transformer", "cross_encoder"]
     project.score("expected", "other-work", models=models)

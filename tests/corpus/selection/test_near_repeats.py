@@ -94,6 +94,7 @@ def test_buckets_miss_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found_in(tmp_path / "two", vectors, scores, 0.95, 400, workers=3) == found
 
 
+@pytest.mark.full
 def test_the_same_on_every_processor(tmp_path: Path) -> None:
     drawn = mix(np.arange(1_000 * 40, dtype=np.uint64)).reshape(1_000, 40)
     numbers = (drawn % np.uint64(255)).astype(np.int64) - 127

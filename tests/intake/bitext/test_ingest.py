@@ -249,6 +249,7 @@ def test_where_no_row_is_left_the_error_says_what_to_do(tmp_path: Path, text: st
         run(tmp_path, tsv(path))
 
 
+@pytest.mark.full
 def test_the_real_bitexts(tmp_path: Path, data_directory: Path) -> None:
     bitext, leaked = data_directory / "bitext", "leakage/multi30k_train.contaminated_rows.tsv"
     report, rows = run(

@@ -51,6 +51,7 @@ def lines_of(number: int) -> str:
 
 @given(st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=2, max_size=4))
 @settings(max_examples=5)
+@pytest.mark.full
 def test_after_edits_of_the_files_only_new_content_is_read_and_the_bytes_are_those_of_a_fresh_run(
     tmp_path_factory: pytest.TempPathFactory, states: list[list[int]]
 ) -> None:
@@ -176,6 +177,7 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
         assert not left
 
 
+@pytest.mark.full
 def test_killed_while_publishing_over_an_older_result(tmp_path: Path) -> None:
     section = parameters(tmp_path)
     older = section.model_copy(update={"sources": section.sources[:1]})

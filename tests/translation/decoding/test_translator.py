@@ -172,6 +172,7 @@ def test_no_sentence_of_the_sample_is_marked() -> None:
     assert not [sentence for sentence in sentences if is_runaway(sentence, sentence.split())]
 
 
+@pytest.mark.full
 def test_human_sentences_are_not_marked(data_directory: Path) -> None:
     columns = {"multi30k": 0, "newstest": 1, "software": 1, "tatoeba": 1, "europarl": 0, "fishfillets": 2}
     sentences = [
@@ -186,6 +187,7 @@ def test_human_sentences_are_not_marked(data_directory: Path) -> None:
     assert len(marked) < len(sentences) / 10_000, marked
 
 
+@pytest.mark.full
 def test_a_model_outside_its_domain_is_marked_and_within_it_not(
     data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

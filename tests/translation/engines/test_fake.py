@@ -163,6 +163,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.full
 def test_an_engine_from_outside_the_package(tmp_path: Path) -> None:
     install(tmp_path, "engines", "echoing", ENGINE)
     (tmp_path / "in.txt").write_text("pes spí\n")

@@ -80,6 +80,7 @@ def edited(texts: list[str], size: int, edit: str, dice: random.Random) -> tuple
 
 @given(TEXTS, EDITS)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.full
 def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
     tmp_path_factory: pytest.TempPathFactory,
     seen: list[str],

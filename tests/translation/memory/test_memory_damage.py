@@ -154,6 +154,7 @@ def translate_on(host: str, root: Path, corpus: Path, shared: Path, dies_in: str
     run(root, corpus, CHANGED, translation_memory=shared)
 
 
+@pytest.mark.full
 def test_two_hosts_are_killed_and_lose_nothing(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     corpora = {"one": corpus_of(tmp_path / "a", MANY[:110]), "two": corpus_of(tmp_path / "b", MANY[:20:-1])}

@@ -20,6 +20,7 @@ from tests.here import run_command
 from tests.project import ROOT
 
 
+@pytest.mark.full
 def test_importing_leaves_everything_else_as_it_was() -> None:
     program = """
 import dataclasses, logging

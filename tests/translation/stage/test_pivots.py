@@ -207,6 +207,7 @@ def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_pays_nothing_twice
     assert stopped or looks > 10
 
 
+@pytest.mark.full
 def test_killed_in_the_second_pivot_its_finished_tasks_are_reused(finished: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(finished, project, symlinks=True)

@@ -71,6 +71,7 @@ def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]
     assert not different
 
 
+@pytest.mark.full
 def test_two_runs_are_equal_and_learn(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
     first = start(tmp_path / "a", prepared)
     before = weights(first)
@@ -116,6 +117,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
         assert ours["target_tokens"] == expected["target_tokens"]
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_from_its_last_checkpoint(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +235,7 @@ def test_checkpoints_hold_plain_values(tmp_path: Path, prepared: tuple[Path, Pre
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.full
 def test_precisions_and_norms_train(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], precision: str, pre_norm: bool
 ) -> None:

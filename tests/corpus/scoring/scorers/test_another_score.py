@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.plugin import install, run
 
@@ -99,6 +100,7 @@ def test_a_score_is_on_every_page_because_it_is_declared(tmp_path: Path) -> None
     assert "loudness_sd" in pq.read_schema(root / "tables" / "deciles.parquet").names
 
 
+@pytest.mark.full
 def test_a_scorer_from_outside_the_package(tmp_path: Path) -> None:
     install(tmp_path, "scorers", "shouting", SCORER)
     assert json.loads(run(tmp_path, RUN).stdout) == ["shouting", [True, False, None], "loud"]
