@@ -137,6 +137,8 @@ def value_of(text: str) -> Any:
     """Read the value of ``KEY=VALUE``: a number, ``true``, ``false``, ``null``, YAML in brackets or quotation
     marks, or else a text, with whatever characters. Raises ValueError if a bracket or a mark is open."""
     if text[:1] in ("[", "{", "'", '"'):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
         try:
             return read_yaml_text(text)
         except yaml.YAMLError as error:
@@ -151,8 +153,9 @@ def value_of(text: str) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """Write a value so that :func:`value_of` reads it: what is no number or word is YAML in JSON's form."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """Write a value in one line of JSON, which :func:`value_of` reads; what does not print is escaped."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:

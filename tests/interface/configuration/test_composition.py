@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -16,7 +18,7 @@ from paraforge.base.section import Section
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.interface.configuration import check_parameters, load_parameters
-from paraforge.interface.configuration.composition import choices, compose
+from paraforge.interface.configuration.composition import choices, compose, value_of, value_text
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.translation.training.parameters import NmtTrainingParameters
 from tests.project import ROOT
@@ -114,6 +116,34 @@ def test_an_unknown_choice_or_section() -> None:
 )
 def test_values_with_characters_of_every_kind(value: str) -> None:
     assert yaml.safe_load(compose(CONFIGS, [f"nmt.model={value}"]))["nmt"]["model"] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7), ("1e-3", 0.001), ("True", True), ("null", None), ("no", "no"), ("", ""), ("'7'", "7"),
+        ("[7, no way]", [7, "no way"]), ("{a: [x]}", {"a": ["x"]}), ("a: b", "a: b"), ("#1", "#1"),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_choice(text: str, value: object) -> None:
+    found = value_of(text)
+    assert found == value and type(found) is type(value)
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", min_size=1), inner, max_size=3),
+)
+
+
+@given(PLAIN)
+def test_an_edit_is_recorded_as_it_is_read(value: object) -> None:
+    """Among them texts that look like numbers, words or YAML."""
+    assert value_of(value_text(value)) == value
 
 
 def test_overrides_that_cannot_be_read() -> None:
