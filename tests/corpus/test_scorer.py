@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from paraforge.corpus.publication.groups import joining_keys
 from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.verdict import Minimum
-from paraforge.corpus.selection.filters.bounds import Bounds, BoundsParameters
+from paraforge.corpus.selection.filters.bounds import BoundsParameters, interval_filter
 
 
 @given(st.floats(0, 1), st.sampled_from([np.float32, np.float64]))
@@ -21,10 +21,10 @@ def test_a_score_reaches_itself_everywhere(number: float, kind: type) -> None:
     assert inside(scores, number, number).tolist() == [True, False]
     assert inside(scores, number, closed="neither").tolist() == [False, False]
     assert inside(scores, maximum=number, closed="left").tolist() == [False, False]
-    assert Bounds(number, 1).accept(scores).tolist() == [True, False]
     assert Minimum(number).reached(scores).tolist() == [True, False]
     assert not Minimum(number, included=False).reached(scores).any()
     rows = pa.table({"reference": ["a", "a"], "translation": ["b", "b"], "paraphrase_score": scores})
+    assert interval_filter("x", ("paraphrase_score",), number, 1).verdicts(rows, 0).tolist() == [0, 2]
     keys = joining_keys(rows, ["reference", "translation"], number)
     assert keys[0, 1].any() and not keys[1, 1].any()
 

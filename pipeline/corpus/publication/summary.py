@@ -10,12 +10,9 @@ import yaml
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
-from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.yaml_text import read_yaml_text
-from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
-from paraforge.corpus.publication.statistics import describe, merge
-from paraforge.corpus.statistics.counts import BANDS, shared_out
+from paraforge.corpus.statistics.counts import BANDS
 from paraforge.intake.bitext.block import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
@@ -28,9 +25,6 @@ _READ_BY = {
     "nmt": ("translate", "models/nmt"),
     "ingest": ("translate", "data/ingested"),
 }
-EXAMPLES = 10
-# Number of files, spread over the corpus, that examples are drawn from.
-_FILES_LOOKED_AT = 5
 
 
 @dataclass(frozen=True)
@@ -40,13 +34,11 @@ class Summary:
     root: the project's directory. corpus: manifest of ``data/corpus``.
     metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
     later: stages that ran again since the corpus was published, whose metrics are left out.
-    examples: published pairs, by falling paraphrase score.
     """
 
     root: Path
     corpus: Manifest
     metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    examples: list[dict[str, Any]] = field(default_factory=list)
     later: tuple[str, ...] = ()
 
     @property
@@ -83,7 +75,7 @@ def load_summary(root: Path) -> Summary:
             content = read_json(path)
             if isinstance(content, dict):
                 metrics[stage] = content
-    return Summary(root, manifest, metrics, draw_examples(corpus, EXAMPLES), later)
+    return Summary(root, manifest, metrics, later)
 
 
 def _later_stages(root: Path) -> tuple[str, ...]:
@@ -114,25 +106,6 @@ def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str
     if digest is None or not (root / path).is_file():
         return True
     return hashlib.md5((root / path).read_bytes(), usedforsecurity=False).hexdigest() == digest
-
-
-def draw_examples(corpus: Path, count: int) -> list[dict[str, Any]]:
-    """Draw ``count`` pairs, from each score band in proportion to its pairs, by falling score. The same
-    corpus gives the same pairs."""
-    shards = ShardDirectory(corpus)
-    step = max(1, len(shards) // _FILES_LOOKED_AT)
-    looked_at = range(0, len(shards), step)[:_FILES_LOOKED_AT]
-    schema = shards.schema.names
-    columns = [name for name in schema if name not in ("source_text", "first_row") and name not in _NOT_SHOWN]
-    statistics = merge((describe(shards.read(index, columns), count) for index in looked_at), count)
-    numbers = shared_out(count, statistics.kept.band_pairs.tolist())
-    chosen = [
-        pair for band, number in zip(statistics.examples, numbers, strict=True) for pair in band[:number]
-    ]
-    return sorted(chosen, key=lambda pair: -pair["paraphrase_score"])
-
-
-_NOT_SHOWN = frozenset(AVERAGED) - {"paraphrase_score", "overlap_3"}
 
 
 def suggestions(summary: Summary) -> list[tuple[str, str]]:

@@ -67,12 +67,10 @@ class Counts:
         )
 
 
-def add_counts(to: dict[str, Counts], others: Mapping[str, Counts], kept: bool = True) -> None:
-    """Count the rows of others, name by name, too. kept: whether those that were kept are among them."""
+def add_counts(to: dict[str, Counts], others: Mapping[str, Counts]) -> None:
+    """Add the counts of others, name by name."""
     for name, counts in others.items():
-        to.setdefault(name, Counts()).add(
-            counts if kept else Counts(counts.left_out, 0, counts.rejected, counts.failed)
-        )
+        to.setdefault(name, Counts()).add(counts)
 
 
 def total_of(named: Mapping[str, Counts]) -> Counts:

@@ -20,9 +20,8 @@ from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
-from paraforge.corpus.selection.filters import Filter, apply_filters, numbers
-from paraforge.corpus.selection.filters.bounds import score_filter
-from paraforge.corpus.selection.filters.decile import decile_column
+from paraforge.corpus.selection.filters import Filter, apply_filters, decile_column, numbers
+from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.ordering import Ranked, tenths
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.versions import SELECT
@@ -113,7 +112,7 @@ class Selection:
             known = self._each(lambda index, score=score: self._ranked_values(index, score))  # type: ignore[misc]
             self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
         if required := tuple(self.parameters.required):
-            self.filters.append(score_filter("required", required))
+            self.filters.append(interval_filter("required", required))
         for one in self.parameters.filters:
             if one.needs_all_pairs:
                 self._judge_so_far()

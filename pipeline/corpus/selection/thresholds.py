@@ -14,8 +14,7 @@ from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.adequacy import judge_adequacy, minimum_of_adequate
 from paraforge.corpus.scoring.verdict import CONFIDENCE, Minimum, judge, judge_changed, maximum_of, minimum_of
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, RIGHT, other_rows, trained_on_corpus
-from paraforge.corpus.selection.filters import FilterParameters
-from paraforge.corpus.selection.filters.bounds import Adequate, BoundsParameters, WrongPairs
+from paraforge.corpus.selection.filters.bounds import Adequate, BoundsParameters, GoodPairs, WrongPairs
 from paraforge.corpus.selection.parameters import SelectParameters
 
 logger = logging.getLogger(__name__)
@@ -43,56 +42,61 @@ def settle(
         wrong_pairs = other_rows(wrong_pairs)
     for one in parameters.filters:
         where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
-
-        def find(score: str, share: float, where: str = where) -> float:
-            if wrong_pairs is None:
-                raise ValueError(_NO_SAMPLE)
-            if not wrong_pairs.num_rows:
-                raise ValueError(_NO_PAIRS)
-            if score not in wrong_pairs.column_names:
-                raise ValueError(f"mismatched pairs have no {score}. Run 'dvc repro score', or set a number")
-            minimum, bound = minimum_of(wrong_pairs, score, share)
-            if bound > share:
-                logger.warning(
-                    "%s: %s mismatched pairs are too few to find a minimum for %g%%: none of them reaches "
-                    "%g, but up to %.2g%% of such pairs may (with %g%% confidence)",
-                    where,
-                    f"{wrong_pairs.num_rows:,}",
-                    100 * share,
-                    minimum,
-                    100 * bound,
-                    100 * CONFIDENCE,
-                )
-            return minimum
-
-        def find_maximum(score: str, share: float) -> float:
-            if wrong_pairs is None:
-                raise ValueError(_NO_SAMPLE)
-            if not wrong_pairs.num_rows:
-                raise ValueError(_NO_PAIRS)
-            return maximum_of(wrong_pairs, share, score)
-
-        if _is_about_nothing(one, wrong_pairs):
-            logger.info("%s: no pair has a %s, so it rejects none", where, one.reason)
-            continue
-        try:
-            if isinstance(one, BoundsParameters) and isinstance(one.minimum, Adequate):
-                if wrong_pairs is None or not wrong_pairs.num_rows:
-                    raise ValueError(_NO_SAMPLE if wrong_pairs is None else _NO_PAIRS)
-                minimum = minimum_of_adequate(wrong_pairs, one.minimum.adequate)
-                one = one.model_copy(update={"minimum": minimum})
-            filters.append(one.settled(find, find_maximum))
-        except ValueError as error:
-            problems.append(f"{where}: {error}")
+        if isinstance(one, BoundsParameters):
+            if _is_about_nothing(one, wrong_pairs):
+                logger.info("%s: no pair has a %s, so it rejects none", where, one.reason)
+                continue
+            try:
+                one = one.model_copy(update=_found_bounds(one, wrong_pairs, where))
+            except ValueError as error:
+                problems.append(f"{where}: {error}")
+        filters.append(one)
     if problems:
         raise ConfigurationError(problems)
     return parameters.model_copy(update={"filters": filters})
 
 
-def _is_about_nothing(one: FilterParameters, wrong_pairs: pa.Table | None) -> bool:
+def _found_bounds(one: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
+    """Numbers for the bounds that are a share. Raises ValueError: there are no pairs to find one by."""
+    found: dict[str, float] = {}
+    minimum, maximum = one.minimum, one.maximum
+    if not isinstance(minimum, WrongPairs | Adequate) and not isinstance(maximum, GoodPairs):
+        return found
+    if wrong_pairs is None:
+        raise ValueError(_NO_SAMPLE)
+    if not wrong_pairs.num_rows:
+        raise ValueError(_NO_PAIRS)
+    if isinstance(minimum, Adequate):
+        found["minimum"] = minimum_of_adequate(wrong_pairs, minimum.adequate)
+    elif isinstance(minimum, WrongPairs):
+        found["minimum"] = _found_minimum(one.score, minimum.wrong_pairs, wrong_pairs, where)
+    if isinstance(maximum, GoodPairs):
+        found["maximum"] = maximum_of(wrong_pairs, maximum.good_pairs, one.score)
+    return found
+
+
+def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) -> float:
+    if score not in wrong_pairs.column_names:
+        raise ValueError(f"mismatched pairs have no {score}. Run 'dvc repro score', or set a number")
+    minimum, bound = minimum_of(wrong_pairs, score, share)
+    if bound > share:
+        logger.warning(
+            "%s: %s mismatched pairs are too few to find a minimum for %g%%: none of them reaches "
+            "%g, but up to %.2g%% of such pairs may (with %g%% confidence)",
+            where,
+            f"{wrong_pairs.num_rows:,}",
+            100 * share,
+            minimum,
+            100 * bound,
+            100 * CONFIDENCE,
+        )
+    return minimum
+
+
+def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
     """Whether a bound is to be found for a score that no pair has, and pairs without it are accepted: such as
     the similarity to the source of a corpus without a foreign side."""
-    if not isinstance(one, BoundsParameters) or one.missing != "accept" or not wrong_pairs:
+    if one.missing != "accept" or not wrong_pairs:
         return False
     if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
         return False

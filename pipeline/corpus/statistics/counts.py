@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -148,19 +148,6 @@ def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.boo
             values, missing = numbers(rows.column(name))
             result[name] = (values.astype(np.float64), missing)
     return result
-
-
-def shared_out(number: int, sizes: Sequence[int]) -> list[int]:
-    """Share ``number`` out in proportion to the sizes, by largest remainder; none gets more than its size."""
-    total = sum(sizes)
-    if not total:
-        return [0] * len(sizes)
-    number = min(number, total)
-    shares = [number * size // total for size in sizes]
-    remainders = sorted(range(len(sizes)), key=lambda place: (-(number * sizes[place] % total), place))
-    for place in remainders[: number - sum(shares)]:
-        shares[place] += 1
-    return shares
 
 
 def rounded(value: float | None) -> float | None:

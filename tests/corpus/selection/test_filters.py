@@ -9,30 +9,29 @@ import pyarrow as pa
 import pytest
 
 from paraforge.corpus.selection.filters import Filter, apply_filters
-from paraforge.corpus.selection.filters.bounds import Bounds, score_filter
+from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.filters.near_duplicates import reference_keys
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.reasons import explain_reasons
 
 
 @pytest.mark.parametrize(
-    ("bounds", "values", "accepted"),
+    ("interval", "values", "accepted"),
     [
-        (Bounds(0.4, 1.0), [0.39, 0.4, 0.7, 1.0, 1.01], [False, True, True, True, False]),
-        (Bounds(None, 0.7), [-5.0, 0.7, 0.71], [True, True, False]),
-        (Bounds(0.7, None), [0.69, 0.7, 0.71], [False, True, True]),
-        (Bounds(), [float("inf"), float("-inf"), 0.0], [True, True, True]),
+        ((0.4, 1.0), [0.39, 0.4, 0.7, 1.0, 1.01], [False, True, True, True, False]),
+        ((None, 0.7), [-5.0, 0.7, 0.71], [True, True, False]),
+        ((0.7, None), [0.69, 0.7, 0.71], [False, True, True]),
+        ((), [float("inf"), float("-inf"), 0.0], [True, True, True]),
+        ((1, 30), [0, 1, 30, 31], [False, True, True, False]),
+        ((0.5, None), [0, 1], [False, True]),
     ],
 )
-def test_bounds(bounds: Bounds, values: list[float], accepted: list[bool]) -> None:
+def test_intervals(interval: Any, values: list[float], accepted: list[bool]) -> None:
     """0.7 as a 32-bit number is below 0.7 as a 64-bit one, and still reaches a minimum of 0.7."""
-    for kind in (np.float32, np.float64):
-        assert bounds.accept(np.array(values, kind)).tolist() == accepted
-
-
-def test_bounds_on_whole_numbers() -> None:
-    assert Bounds(1, 30).accept(np.array([0, 1, 30, 31], np.int32)).tolist() == [False, True, True, False]
-    assert Bounds(0.5, None).accept(np.array([0, 1], np.int8)).tolist() == [False, True]
+    kinds = (pa.float32(), pa.float64()) if isinstance(values[0], float) else (pa.int32(), pa.int8())
+    for kind in kinds:
+        rows = pa.table({"score": pa.array(values, kind)})
+        assert (interval_filter("x", ("score",), *interval).verdicts(rows, 0) == 0).tolist() == accepted
 
 
 def table(**columns: Any) -> pa.Table:
@@ -42,10 +41,10 @@ def table(**columns: Any) -> pa.Table:
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_score_has_a_reason_of_its_own(missing: float | None) -> None:
     rows = table(paraphrase_score=pa.array([0.9, missing, 0.1], pa.float32()))
-    one = score_filter("similar", ("paraphrase_score",), Bounds(0.4, 1.0))
+    one = interval_filter("similar", ("paraphrase_score",), 0.4, 1.0)
     assert one.reasons == ("similar", "no_paraphrase_score")
     assert one.verdicts(rows, 0).tolist() == [0, 2, 1]
-    lenient = score_filter("similar", ("paraphrase_score",), Bounds(0.4, 1.0), missing="accept")
+    lenient = interval_filter("similar", ("paraphrase_score",), 0.4, 1.0, missing="accept")
     assert lenient.verdicts(rows, 0).tolist() == [0, 0, 1]
 
 
@@ -54,7 +53,7 @@ def test_length_filter_looks_at_both_sides() -> None:
         reference_tokens=pa.array([5, 31, 5, None, 31], pa.int32()),
         translation_tokens=pa.array([5, 5, 31, 5, None], pa.int32()),
     )
-    one = score_filter("length", ("reference_tokens", "translation_tokens"), Bounds(1, 30))
+    one = interval_filter("length", ("reference_tokens", "translation_tokens"), 1, 30)
     assert one.verdicts(rows, 0).tolist() == [0, 1, 1, 2, 3]
 
 
@@ -88,7 +87,7 @@ def test_the_first_filter_that_refuses_gives_the_reason() -> None:
         runaway=pa.array([True, True, False, True, False]),
     )
     filters = [
-        score_filter("similar", ("paraphrase_score",), Bounds(0.4)),
+        interval_filter("similar", ("paraphrase_score",), 0.4),
         made(kind="flag", column="runaway"),
     ]
     alive = np.array([True, True, True, True, False])

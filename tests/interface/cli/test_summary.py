@@ -3,15 +3,13 @@
 import io
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from rich.console import Console
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_json
-from paraforge.corpus.publication.summary import draw_examples, load_summary
-from paraforge.corpus.statistics.counts import band_of
+from paraforge.corpus.publication.summary import load_summary
 from paraforge.interface.cli.summary import show
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
@@ -109,15 +107,3 @@ def test_an_empty_corpus(tmp_path: Path) -> None:
 def test_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no corpus yet"):
         load_summary(tmp_path)
-
-
-def test_examples_are_always_the_same_and_in_proportion_to_bands(project: Path) -> None:
-    examples = draw_examples(project / "data" / "corpus", 10)
-    assert examples == draw_examples(project / "data" / "corpus", 10)
-    assert len(examples) == 10
-    scores = [pair["paraphrase_score"] for pair in examples]
-    assert scores == sorted(scores, reverse=True)
-    bands = load_summary(project).get("publish", "bands").values()
-    kept = np.array([band["kept"] for band in bands])
-    drawn = np.bincount(band_of(np.array(scores, np.float32)), minlength=5)
-    assert (np.abs(drawn - 10 * kept / kept.sum()) < 1).all()

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,19 @@ def test_entries_are_sorted_and_the_same_in_both_directions(tmp_path: Path) -> N
 def test_small_files_hold_the_same_lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = write_corpus(tmp_path / "corpus", zipf_corpus(300))
     extract(tmp_path, corpus)
-    monkeypatch.setattr(module, "ROWS_PER_FILE", 500)
-    monkeypatch.setattr(module, "ROWS_PER_GROUP", 100)
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 50)
+    monkeypatch.setattr(module, "ROWS_PER_GROUP", 30)
     extract(tmp_path, corpus, output="many")
-    assert len(Lexicon(tmp_path / "many").files) > 3
     assert entries(tmp_path).equals(entries(tmp_path, "many"))
+    found: dict[str, int] = {}
+    expected: dict[str, int] = {}
+    before = 0
+    for number, file in enumerate(Lexicon(tmp_path / "many").files):
+        found |= dict.fromkeys(pq.read_table(file)["word"].to_pylist(), number)
+    for word, rows in Counter(entries(tmp_path)["word"].to_pylist()).items():
+        expected[word] = before // 50  # a word is in the file that its first entry belongs to
+        before += rows
+    assert found == expected
 
 
 def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ SCORES = [
     for name, column in COLUMNS.items()
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 ]
+_DECILE = "_decile"
 _SHORT_NAMES = {
     "paraphrase_score": "sim",
     "overlap_1": "uni",
@@ -152,18 +153,8 @@ class FilterParameters(Section):
         """Scores of which it reads the tenth that a pair is in."""
         return ()
 
-    def settled(
-        self, minimum_of: Callable[[str, float], float], maximum_of: Callable[[str, float], float]
-    ) -> FilterParameters:
-        """The same filter with numbers for all that depends on the corpus.
-
-        minimum_of: gives the minimum of a score that at most a share of the mismatched pairs reaches.
-        maximum_of: gives the maximum of a score that at most a share of the corpus' pairs is above.
-        """
-        return self
-
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """The score of which it rejects what is below a minimum, and that minimum, once it is settled.
+        """The score of which it rejects what is below a minimum, and that minimum, once it is a number.
 
         cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
         """
@@ -197,9 +188,14 @@ def check_score(name: str) -> str:
     raise ValueError(f"no such column{suggested or ': scores are ' + ', '.join(SCORES)}")
 
 
+def decile_column(score: str) -> str:
+    """Name the column with the tenth that a pair is in by ``score``."""
+    return f"{score}{_DECILE}"
+
+
 def missing_reason(column: str) -> str:
-    """Reason of a pair without a value in ``column``, e.g. ``no_paraphrase_score``."""
-    return f"no_{column}"
+    """Reason of a pair without a value in ``column``, e.g. ``no_paraphrase_score``, of tenths, too."""
+    return f"no_{column.removesuffix(_DECILE)}"
 
 
 def short_name(score: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -29,42 +27,28 @@ from paraforge.corpus.selection.filters import (
 )
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """A closed interval; None is no bound. :func:`paraforge.corpus.scorer.inside` compares."""
+def interval_filter(
+    name: str,
+    columns: tuple[str, ...],
+    minimum: float | None = None,
+    maximum: float | None = None,
+    missing: MissingPolicy = "refuse",
+) -> ValueFilter:
+    """Make the filter that accepts a pair whose value in every column is inside a closed interval; None is no
+    bound. :func:`paraforge.corpus.scorer.inside` compares."""
 
-    minimum: float | None = None
-    maximum: float | None = None
+    def accepts(column: pa.ChunkedArray) -> Mask:
+        return inside(numbers(column)[0], minimum, maximum)
 
-    def accept(self, values: npt.NDArray[Any]) -> Mask:
-        """Whether each value is inside."""
-        return inside(values, self.minimum, self.maximum)
-
-    def accept_column(self, column: pa.ChunkedArray) -> Mask:
-        """Whether each value of a column is inside; a missing one counts as 0."""
-        return self.accept(numbers(column)[0])
-
-    def signature(self) -> str:
-        """``1-30``, ``5-`` or ``-0.7``."""
-        low, high = ("" if bound is None else format(bound, ".10g") for bound in (self.minimum, self.maximum))
-        # A negative bound would run into the dash.
-        dash = ".." if low.startswith("-") or high.startswith("-") else "-"
-        return f"{low}{dash}{high}"
+    return ValueFilter(name, columns, None, accepts, missing)
 
 
-@dataclass(frozen=True)
-class ScoreFilter(ValueFilter):
-    """Accepts a pair whose value in every one of ``columns`` is inside ``bounds``."""
-
-    bounds: Bounds = Bounds()
-
-
-def score_filter(
-    name: str, columns: tuple[str, ...], bounds: Bounds | None = None, missing: MissingPolicy = "refuse"
-) -> ScoreFilter:
-    """Make the filter that accepts a pair whose value in every column is inside the bounds."""
-    bounds = bounds or Bounds()
-    return ScoreFilter(name, columns, None, bounds.accept_column, missing, bounds)
+def interval_text(minimum: float | None, maximum: float | None) -> str:
+    """Write an interval as signatures do: ``1-30``, ``5-`` or ``..-0.7``."""
+    low, high = ("" if bound is None else format(bound, ".10g") for bound in (minimum, maximum))
+    # A negative bound would run into the dash.
+    dash = ".." if low.startswith("-") or high.startswith("-") else "-"
+    return f"{low}{dash}{high}"
 
 
 def check_scale(score: str, bounds: Mapping[str, Any]) -> None:
@@ -184,17 +168,6 @@ class BoundsParameters(IntervalParameters):
         """The score."""
         return (self.score,)
 
-    def settled(
-        self, minimum_of: Callable[[str, float], float], maximum_of: Callable[[str, float], float]
-    ) -> BoundsParameters:
-        """With numbers for bounds that are shares of the mismatched or of the good pairs."""
-        found = {}
-        if isinstance(self.minimum, WrongPairs):
-            found["minimum"] = minimum_of(self.score, self.minimum.wrong_pairs)
-        if isinstance(self.maximum, GoodPairs):
-            found["maximum"] = maximum_of(self.score, self.maximum.good_pairs)
-        return self.model_copy(update=found)
-
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
         """The minimum, where there is one."""
         if not isinstance(self.minimum, float):
@@ -218,19 +191,19 @@ class BoundsParameters(IntervalParameters):
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """E.g. ``sim:0.4-1``. Raises ValueError: it is not settled."""
-        return short_name(self.score), self._bounds().signature()
+        return short_name(self.score), interval_text(*self._numbers())
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
         return self.built()
 
-    def built(self) -> ScoreFilter:
+    def built(self) -> ValueFilter:
         """The filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
-        return score_filter(self.reason, (self.score,), self._bounds(), self.missing)
+        return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
-    def _bounds(self) -> Bounds:
+    def _numbers(self) -> tuple[float | None, float | None]:
         if isinstance(self.minimum, WrongPairs | Adequate):
             raise ValueError(f"{self.reason}: the minimum was not found yet")
         if isinstance(self.maximum, GoodPairs):
             raise ValueError(f"{self.reason}: the maximum was not found yet")
-        return Bounds(self.minimum, self.maximum)
+        return self.minimum, self.maximum

@@ -16,24 +16,10 @@ from paraforge.corpus.selection.filters import (
     FilterParameters,
     ValueFilter,
     check_score,
-    missing_reason,
+    decile_column,
     numbers,
     short_name,
 )
-
-
-def decile_column(score: str) -> str:
-    """Name of the column with the tenth that a pair is in by ``score``."""
-    return f"{score}_decile"
-
-
-class DecileFilter(ValueFilter):
-    """Reads a column of tenths, which selection adds, in place of the score."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name, and one for a pair without the score."""
-        return (self.name, missing_reason(self.columns[0].removesuffix("_decile")))
 
 
 class DecileParameters(FilterParameters):
@@ -94,7 +80,7 @@ class DecileParameters(FilterParameters):
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
         kept = self.tenths()
         columns = (decile_column(self.score),)
-        return DecileFilter(self.reason, columns, None, lambda column: np.isin(numbers(column)[0], kept))
+        return ValueFilter(self.reason, columns, None, lambda column: np.isin(numbers(column)[0], kept))
 
 
 def _runs(tenths: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter
-from paraforge.corpus.selection.filters.bounds import Bounds, IntervalParameters, score_filter
+from paraforge.corpus.selection.filters.bounds import IntervalParameters, interval_filter, interval_text
 
 LENGTHS = ("reference_tokens", "translation_tokens")
 
@@ -28,8 +28,8 @@ class LengthParameters(IntervalParameters):
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """E.g. ``len:1-30``."""
-        return "len", Bounds(self.minimum, self.maximum).signature()
+        return "len", interval_text(self.minimum, self.maximum)
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
-        return score_filter(self.reason, LENGTHS, Bounds(self.minimum, self.maximum))
+        return interval_filter(self.reason, LENGTHS, self.minimum, self.maximum)
