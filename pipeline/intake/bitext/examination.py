@@ -81,25 +81,23 @@ def check_spread_rows(
 
     parts: of each file, the Parquet files of its cleaned rows.
 
-    Raises ConfigurationError if too many rows are in another language, with the first of them.
+    Raises ConfigurationError if a side is in another language.
     """
     if languages is None or not _has_languages(parameters):
         return
-    shards = [(file, path) for file, paths in zip(source.files, parts, strict=True) for path in paths]
+    shards = _spread([path for paths in parts for path in paths], _PARTS)
     texts: dict[str, list[str]] = {side: [] for side in SIDES}
-    places: list[tuple[Path, int]] = []
-    for file, path in _spread(shards, _PARTS):
-        rows = read_parquet(path, ["line", *SIDES, "rejected"])
+    for path in shards:
+        rows = read_parquet(path, [*SIDES, "rejected"])
         rows = rows.filter(rows["rejected"].is_null())
-        few = min(rows.num_rows, _ROWS // min(len(shards), _PARTS))
+        few = min(rows.num_rows, _ROWS // len(shards))
         rows = rows.take(np.linspace(0, rows.num_rows - 1, few).astype(int))
-        places += [(file.main_path, line) for line in rows["line"].to_pylist()]
         for side in SIDES:
             texts[side] += rows[side].to_pylist()
     wrong = wrong_language(texts, languages, *_places(source.files[0]))
     if wrong is not None:
         found = Problems()
-        found.add(source.name, InputError(wrong.text, *places[wrong.row]))
+        found.add(source.name, InputError(wrong, source.files[0].main_path))
         raise ConfigurationError(found.listed())
 
 
@@ -133,7 +131,7 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
     texts = {side: cleaned.texts[side].take(pa.array(kept)).to_pylist() for side in SIDES}
     wrong = wrong_language(texts, languages, *_places(file))
     if wrong is not None:
-        raise InputError(wrong.text, file.main_path, int(cleaned.lines[kept[wrong.row]]))
+        raise InputError(wrong, file.main_path)
 
 
 def _places(file: SourceFile) -> tuple[dict[str, str], str]:

@@ -20,13 +20,8 @@ _TEXTS = 20
 # Texts of a language that the identifier knows are in it at least in this share; of Twi, which it does not
 # know, two thirds are called Lingala.
 _AGREED = 0.8
-# Rows are in another language, or exchanged, from this share on. Of right files 3 rows in 100 look so.
-_WRONG = 0.12
-_FOREIGN = 0.2
 # A side is in another language as a whole if fewer rows than these are in the right one.
 _FEW = 0.2
-# How much more probable, as a logarithm, another language is where a text is surely in it.
-_SURE = 10.0
 _NO_LANGUAGE = "zxx"
 # Of these the identifier takes one for another.
 _ALIKE = [frozenset(codes.split()) for codes in ("no nn", "hr sr bs", "id ms", "zh yue wuu", "en pcm")]
@@ -90,120 +85,44 @@ class Languages:
         return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
 
 
-@dataclass(frozen=True)
-class WrongLanguage:
-    """What is wrong with the languages of rows, with the remedy. row: place of the first such row."""
-
-    text: str
-    row: int
-
-
 def wrong_language(
     texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
-) -> WrongLanguage | None:
-    """Find sides that are exchanged or in another language, in all rows or in part of them.
+) -> str | None:
+    """Find sides that are exchanged or in another language; what is wrong, with the remedy.
 
     texts: ``source_text`` and ``reference``, row by row. places: what a reader calls their places.
     exchanged: how the source has to be written if its sides are in each other's place.
     """
-    codes = {side: language_code(one) for side, (_, one) in languages.options().items()}
-    known = {side for side, code in codes.items() if is_identifiable(code)}
-    if "reference" not in known or codes.get("source_text") == codes["reference"]:
-        return None
-    units = _units(list(zip(*(texts[side] for side in SIDES), strict=True)))
-    if len(units) < _TEXTS:
-        return None
-    target = codes["reference"]
-    scores = {row: tuple(map(_scores, pair)) for row, pair in units.items()}
-    source = codes.get("source_text") if "source_text" in known else _usual_other(scores, target)
-    if source is not None:
-        leans = {row: [one[target] - one[source] for one in pair] for row, pair in scores.items()}
-        swapped = [row for row, (first, second) in leans.items() if first > 0 > second]
-        if len(swapped) >= _AGREED * len(scores):
-            seen = ", ".join(
-                f"{places[side]} ({side}) is in {one!r}"
-                for side, one in zip(SIDES, (target, source), strict=True)
-            )
-            return WrongLanguage(f"{seen}: swapped? Use {exchanged}, or {languages.go_on}", swapped[0])
-        if len(swapped) >= _WRONG * len(scores):
-            return WrongLanguage(
-                f"{len(swapped) / len(scores):.0%} of the rows looked at have {target!r} in source_text and "
-                f"another language in reference, this one first: {_remedy(languages)}",
-                swapped[0],
-            )
+    options = languages.options()
+    others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
+    target, found = language_code(languages.target), others["reference"]
+    if found is not None and other_language(texts["source_text"], found) == target:
+        seen = (
+            f"{places[side]} ({side}) is in {one!r}" for side, one in zip(SIDES, (target, found), strict=True)
+        )
+        return f"{', '.join(seen)}: swapped? Use {exchanged}, or {languages.go_on}"
     if languages.source is None:
         return None
-    for place, side in enumerate(SIDES):
-        option, language = languages.options()[side]
-        if side not in known:
-            continue
-        others: dict[str, list[int]] = {}
-        right = 0
-        for row, pair in scores.items():
-            best = max(pair[place], key=pair[place].__getitem__)
-            right += _are_alike(best, codes[side])
-            is_sure = pair[place][best] - pair[place][codes[side]] > _SURE
-            if is_sure and best != _NO_LANGUAGE and not _are_alike(best, codes[side]):
-                others.setdefault(best, []).append(row)
-        other, wrong = max(others.items(), key=lambda item: len(item[1]), default=("", []))
-        share = len(wrong) / len(scores)
-        if share >= 1 / 2 and right < _FEW * len(scores):
-            is_other_side = other in codes.values()
+    for side, (option, language) in options.items():
+        if (other := others[side]) is not None:
+            is_other_side = other in [language_code(one) for _, one in options.values()]
             change = "" if is_other_side else f"set {option}={other}, or "
-            return WrongLanguage(
+            return (
                 f"{places[side]} ({side}) is in {other!r}, and {option} is {language!r}: name the right "
-                f"place, or {change}{languages.go_on}",
-                wrong[0],
-            )
-        if share >= _FOREIGN and right >= _AGREED * (len(scores) - len(wrong)):
-            return WrongLanguage(
-                f"{places[side]} ({side}) is in {other!r} in {share:.0%} of the rows looked at, this one "
-                f"first, and should be in {language!r}: {_remedy(languages)}",
-                wrong[0],
+                f"place, or {change}{languages.go_on}"
             )
     return None
 
 
-def _remedy(languages: Languages) -> str:
-    return f"a mixed file? Separate its rows, or {languages.go_on}"
-
-
-def _usual_other(scores: Mapping[int, tuple[dict[str, float], ...]], target: str) -> str | None:
-    """The language that most texts are in beside the target."""
-    bests = Counter(max(one, key=one.__getitem__) for pair in scores.values() for one in pair)
-    del bests[target]
-    ((found, count),) = bests.most_common(1) or [("", 0)]
-    return found if count >= len(scores) / 2 else None
-
-
-def _units(pairs: Sequence[tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
-    """What is judged: the distinct rows without what has no language, short ones joined with the next; by the
-    place of the first row."""
-    units: dict[int, tuple[str, ...]] = {}
-    begun, first = ("",) * len(SIDES), 0
-    seen: set[tuple[str, ...]] = set()
-    for row, pair in enumerate(pairs):
-        if pair in seen:
-            continue
-        seen.add(pair)
-        first = first if any(begun) else row
-        begun = tuple(f"{one} {_words(text)}".strip() for one, text in zip(begun, pair, strict=True))
-        if all(map(_is_long, begun)):
-            units[first], begun = begun, ("",) * len(SIDES)
-    return units
-
-
 def _judged(texts: Sequence[str]) -> list[str]:
-    """The distinct texts that are long enough to judge, without what has no language."""
-    return [text for text in map(_words, dict.fromkeys(texts)) if _is_long(text)]
-
-
-def _words(text: str) -> str:
-    return NO_WORD.sub(" ", text).strip()
-
-
-def _is_long(text: str) -> bool:
-    return sum(character.isalpha() for word in set(text.split()) for character in word) >= _LETTERS
+    """What is judged: the distinct texts without what has no language, short ones joined with the next."""
+    judged, begun = [], ""
+    for text in dict.fromkeys(texts):
+        begun = f"{begun} {NO_WORD.sub(' ', text)}".strip()
+        if sum(character.isalpha() for word in set(begun.split()) for character in word) >= _LETTERS:
+            judged.append(begun)
+            begun = ""
+    return judged
 
 
 def _are_alike(one: str, other: str) -> bool:
