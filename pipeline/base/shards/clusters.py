@@ -1,19 +1,18 @@
 """Clusters of rows that share keys, directly or through others, over a whole corpus and out of core."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
-from paraforge.base.files import atomic_path
+from paraforge.base.files import atomic_path, remove_directory
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 
 _BLOCK = 1 << 20
-Rows = NDArray[np.int64]
 
 
 def find_clusters(
@@ -34,16 +33,20 @@ def find_clusters(
 
     Returns the number of clusters and the rows of the largest one.
     """
-    ranker = GroupRanker(ranking)
-    if not ranker.finished:
+
+    def linked_rows() -> Iterator[tuple[Keys, Rows]]:
+        begin = 0
         with progress(total=rows, unit="pairs", description=description) as shown:
             for block in keys:
                 check_interrupt()
                 flat = block.reshape(-1, 2)
                 linked = np.flatnonzero(flat.any(1))
-                ranker.add(flat[linked], ranker.rows + linked, ranker.rows + len(flat))
+                yield flat[linked], begin + linked
+                begin += len(flat)
                 shown.update(len(block))
-            ranker.finish()
+
+    rank_groups(linked_rows(), ranking)
+    ranks = GroupRanks(ranking)
     with atomic_path(output) as temporary:
         roots = _numbers(temporary, rows)
         for first in range(0, rows, _BLOCK):
@@ -51,7 +54,7 @@ def find_clusters(
         for first in range(0, links * rows, _BLOCK):
             check_interrupt()
             stop = min(first + _BLOCK, links * rows)
-            earlier = ranker.ranks(first, stop)[1]
+            earlier = ranks.of(first, stop)[1]
             own = np.arange(first, stop)
             linked = np.flatnonzero(earlier != own)
             connect(roots, own[linked] // links, earlier[linked] // links)
@@ -60,7 +63,7 @@ def find_clusters(
         found = count(roots, sizes)
         del roots, sizes
     output.with_name(f"{output.name}.sizes").unlink(missing_ok=True)
-    ranker.remove()
+    remove_directory(ranking)
     return found
 
 

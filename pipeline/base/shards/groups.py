@@ -1,7 +1,7 @@
 """Finds, out of core, which rows of a corpus have the same key: duplicates, and who came first; a query of
 DuckDB over columns of shards that ends when the process is told to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from paraforge.base.interrupts import check_interrupt
 
 _MEMORY = "1GB"
 _MOST_THREADS = 8
-_HELD_ROWS = 2_000_000
+_RANKS = "ranks.npy"
+_ENTRIES = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "row": pa.int64()})
 _REPEATED = """
     SELECT row, row_number() OVER same - 1 AS earlier, first_value(row) OVER same AS first
     FROM entries
@@ -67,135 +68,37 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
     return result
 
 
-class GroupRanker:
-    """For each row of a stream of 128-bit keys: how many earlier rows have its key, and which is the first.
+def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
+    """Rank a stream of 128-bit keys: for each row, how many earlier rows have its key, and the first of them.
 
     DuckDB sorts the keys with a limit of 1 GB of memory, however many rows there are and however often one
     key is repeated; of 30 and 60 million keys the process had 1.6 and 1.7 GB. Disk: 24 bytes per row while
-    rows are added, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
+    rows are read, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
 
-    A ranker lives in a directory of its own. A finished one is opened as it is; what a killed process left of
-    an unfinished one is removed.
+    blocks: keys, n x 2, uint64, and their row numbers, rising. Rows left out belong to no group.
+    directory: of its own, for :class:`GroupRanks`; what is in it is removed.
 
-    Example:
-        >>> ranker = GroupRanker(Path("work/ingest/pairs"))
-        >>> ranker.add(keys)            # n x 2, uint64; again and again
-        >>> ranker.finish()
-        >>> earlier, first = ranker.ranks(0, ranker.rows)
-    """
-
-    def __init__(self, directory: Path, held_rows: int = _HELD_ROWS) -> None:
-        """Open the ranker in ``directory``, or begin one there.
-
-        directory: made if need be. held_rows: rows in memory, 24 bytes each, before they are written.
-        """
-        self.directory = directory
-        self.held_rows = held_rows
-        self.rows = 0
-        self._held: list[pa.Table] = []
-        self._parts: list[Path] = []
-        self._results: NDArray[np.int64] | None = None
-        finished = [int(path.stem.split("-")[1]) for path in directory.glob("repeated-*.npy")]
-        self.finished = bool(finished)
-        if finished:
-            self.rows = finished[0]
-        else:
-            remove_directory(directory)
-            directory.mkdir(parents=True)
-
-    def add(self, keys: Keys, rows: Rows | None = None, next_row: int | None = None) -> None:
-        """Add the keys of further rows.
-
-        keys: n x 2, uint64.
-        rows: their row numbers, rising, none below :attr:`rows`; by default the next n. Rows left out belong
-            to no group: they have no earlier row and are their own first.
-        next_row: what :attr:`rows` becomes; by default one more than the last row.
-
-        Raises ValueError: wrong shape, type or order, or the ranker is finished.
-        """
-        if self.finished:
-            raise ValueError("the ranker is finished: no rows can be added")
-        if keys.ndim != 2 or keys.shape[1] != 2 or keys.dtype != np.uint64:
-            raise ValueError(f"keys must be n x 2 of uint64, not {keys.shape} of {keys.dtype}")
-        count = len(keys)
-        if rows is None:
-            rows = np.arange(self.rows, self.rows + count, dtype=np.int64)
-        elif len(rows) != count or (count and (rows[0] < self.rows or bool((np.diff(rows) <= 0).any()))):
-            raise ValueError("rows must be rising, one a key, and none may have been added before")
-        last = int(rows[-1]) + 1 if count else self.rows
-        if next_row is not None and next_row < last:
-            raise ValueError(f"next_row is {next_row}, row {last - 1} was given")
-        # Copies: the caller may use its arrays again, and a slice would keep the whole alive.
-        halves = {"high": keys[:, 0].copy(), "low": keys[:, 1].copy()}
-        self._held.append(pa.table({**halves, "row": np.array(rows, np.int64)}))
-        self.rows = last if next_row is None else next_row
-        if sum(table.num_rows for table in self._held) >= self.held_rows:  # few large files, not many small
-            self._write()
-
-    def _write(self) -> None:
-        if self._held:
-            path = self.directory / f"keys-{len(self._parts):06d}.parquet"
-            pq.write_table(pa.concat_tables(self._held), path, use_dictionary=False)
-            self._held.clear()
-            self._parts.append(path)
-
-    def finish(self) -> None:
-        """Rank all rows; afterwards :meth:`ranks` can be asked. Does nothing on a finished ranker.
-
-        Raises:
-            Interrupted: SIGTERM or Ctrl-C.
-            InputError: the disk is full.
-        """
-        if self.finished:
-            return
-        self._write()
-        with atomic_path(self._ranks) as temporary:
-            _rank(self._parts, self.directory / "spilled", temporary)
-        self.finished = True
-        for part in self._parts:
-            part.unlink()
-
-    @property
-    def _ranks(self) -> Path:
-        return self.directory / f"repeated-{self.rows}.npy"
-
-    def ranks(self, start: int, stop: int) -> tuple[Rows, Rows]:
-        """For rows ``start`` to ``stop - 1``: number of earlier rows with the same key, and the first of all.
-
-        A row without an earlier one has 0 and its own number. Cheapest when asked block by block in order.
-        Raises ValueError: the ranker is not finished, or has no such rows.
-        """
-        if not self.finished:
-            raise ValueError("finish the ranker first")
-        if not 0 <= start <= stop <= self.rows:
-            raise ValueError(f"rows {start} to {stop} of {self.rows}")
-        if self._results is None:
-            self._results = np.load(self._ranks, mmap_mode="r", allow_pickle=False)
-        earlier = np.zeros(stop - start, dtype=np.int64)
-        first = np.arange(start, stop, dtype=np.int64)
-        low, high = np.searchsorted(self._results[0], (start, stop))
-        at = self._results[0, low:high] - start
-        earlier[at] = self._results[1, low:high]
-        first[at] = self._results[2, low:high]
-        return earlier, first
-
-    def remove(self) -> None:
-        """Delete the ranker's directory."""
-        self._results = None
-        remove_directory(self.directory)
-
-
-def _rank(parts: list[Path], spilled: Path, output: Path) -> None:
-    """Write the repeated rows, 3 x n of int64: row (rising), number of earlier rows, first row.
-
-    parts: Parquet files of ``high``, ``low`` and ``row``. spilled: directory for what exceeds the memory.
+    Raises:
+        ValueError: rows do not rise.
+        Interrupted: SIGTERM or Ctrl-C.
+        InputError: the disk is full.
     """
     import pyarrow.dataset as ds  # here, as it imports pandas where that is installed
 
-    schema = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "row": pa.int64()})
-    entries = ds.dataset([str(part) for part in parts], schema, format="parquet")
-    result = run_query(_REPEATED, {"entries": entries}, spilled, "equal keys cannot be found")
-    with pq.ParquetFile(result) as file:
+    remove_directory(directory)
+    directory.mkdir(parents=True)
+    entries, spilled, last = directory / "keys.parquet", directory / "spilled", -1
+    with pq.ParquetWriter(entries, _ENTRIES, use_dictionary=False) as writer:
+        for keys, rows in blocks:
+            if len(rows) and (rows[0] <= last or bool((np.diff(rows) <= 0).any())):
+                raise ValueError("rows must be rising")
+            last = int(rows[-1]) if len(rows) else last
+            columns = [np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1]), rows]
+            writer.write_table(pa.table(columns, schema=_ENTRIES))
+    # An Arrow dataset, as DuckDB would take some characters of a path for a pattern.
+    tables = {"entries": ds.dataset([str(entries)], _ENTRIES, format="parquet")}
+    result = run_query(_REPEATED, tables, spilled, "equal keys cannot be found")
+    with atomic_path(directory / _RANKS) as output, pq.ParquetFile(result) as file:
         ranked = np.lib.format.open_memmap(output, "w+", np.int64, (3, file.metadata.num_rows))
         begin = 0
         for batch in file.iter_batches(1 << 20):
@@ -203,4 +106,26 @@ def _rank(parts: list[Path], spilled: Path, output: Path) -> None:
                 ranked[place, begin : begin + len(batch)] = column
             begin += len(batch)
         ranked.flush()
+    entries.unlink()
     remove_directory(spilled)
+
+
+class GroupRanks:
+    """What :func:`rank_groups` found: rows that have an earlier one of the same key."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open the ranks in ``directory``."""
+        self._repeated = np.load(directory / _RANKS, mmap_mode="r", allow_pickle=False)
+
+    def of(self, start: int, stop: int) -> tuple[Rows, Rows]:
+        """For rows ``start`` to ``stop - 1``: number of earlier rows with the same key, and the first of all.
+
+        A row without an earlier one has 0 and its own number. Cheapest when asked block by block in order.
+        """
+        earlier = np.zeros(stop - start, dtype=np.int64)
+        first = np.arange(start, stop, dtype=np.int64)
+        low, high = np.searchsorted(self._repeated[0], (start, stop))
+        at = self._repeated[0, low:high] - start
+        earlier[at] = self._repeated[1, low:high]
+        first[at] = self._repeated[2, low:high]
+        return earlier, first

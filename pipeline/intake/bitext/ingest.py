@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, remove_directory, sha256_file
+from paraforge.base.files import remove_directory
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.libraries import installed, merged
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.scheduler import Jobs, open_jobs, report_rows
@@ -108,8 +108,8 @@ def ingest(
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
             read = _read(sources, parameters, work, jobs, resources, languages)
-            rankers = _rank(parameters, read, work, jobs)
-        report = _write(read, parameters, rankers, output)
+            ranks = _rank(parameters, read, work, jobs)
+        report = _write(read, parameters, ranks, output)
         for left in work.path.glob("groups-*"):
             remove_directory(left)
         _remove_others(work, read)
@@ -184,44 +184,35 @@ def _join_files(
 
 def _rank(
     parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory, jobs: Jobs
-) -> dict[tuple[str, str], GroupRanker]:
-    """Find equal pairs, and equal foreign sides, over all parts; finished rankers by their key."""
+) -> dict[tuple[str, str], GroupRanks]:
+    """Find equal pairs, and equal foreign sides, over all parts; ranks by their key."""
     parts = [part for source in read for part in source.parts]
     chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
     chosen += [SOURCE_KEY] if parameters.kind == "bitext" else []
-    run = hash_json(
-        [
-            INGEST,
-            [part.path.parent.name for part in parts],
-            [one.files.drop_rows and sha256_file(one.files.drop_rows) for one in read],
-        ]
-    )[:32]
-    directories = {keys: work.path / f"groups-{run}-{keys[0]}" for keys in chosen}
-    for left in work.path.glob("groups-*"):
-        if left not in directories.values():
-            remove_directory(left)  # of another run that was given up
+    directories = {keys: work.path / f"groups-{keys[0]}" for keys in chosen}
     arguments = [(parts, keys, path) for keys, path in directories.items()]
     sizes = [sum(part.rows for part in parts)] * len(arguments)
-    jobs.results(rank_groups, arguments, description="find duplicates", unit="pairs", sizes=sizes)
-    return {keys: GroupRanker(path) for keys, path in directories.items()}
+    jobs.results(rank_parts, arguments, description="find duplicates", unit="pairs", sizes=sizes)
+    return {keys: GroupRanks(path) for keys, path in directories.items()}
 
 
-def rank_groups(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
-    """Rank the rows that were not rejected by one of their keys, unless an earlier run has finished that.
+def rank_parts(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
+    """Rank the rows that were not rejected by one of their keys.
 
     parts: all parts of the corpus, in order. columns: the two halves of the key.
-    directory: the ranker's own, see :class:`paraforge.base.shards.groups.GroupRanker`.
+    directory: of its own, see :func:`paraforge.base.shards.groups.rank_groups`.
     """
-    ranker = GroupRanker(directory)
-    for part in [] if ranker.finished else parts:
-        check_interrupt()
-        end = part.first_row + part.rows
-        table = _read_part(part.path, ["rejected", *columns])
-        taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
-        keys = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
-        ranker.add(keys, np.flatnonzero(taken) + part.first_row, next_row=end)
-        report_rows(part.rows)
-    ranker.finish()
+
+    def keys() -> Iterator[tuple[Keys, Rows]]:
+        for part in parts:
+            check_interrupt()
+            table = _read_part(part.path, ["rejected", *columns])
+            taken = table["rejected"].is_null().to_numpy(zero_copy_only=False) & ~part.dropped
+            found = np.stack([table[name].to_numpy() for name in columns], axis=1)[taken]
+            yield found, np.flatnonzero(taken) + part.first_row
+            report_rows(part.rows)
+
+    rank_groups(keys(), directory)
 
 
 def _read_part(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -232,7 +223,7 @@ def _read_part(path: Path, columns: Sequence[str]) -> pa.Table:
 def _write(
     read: Sequence[_Source],
     parameters: IngestParameters,
-    rankers: dict[tuple[str, str], GroupRanker],
+    ranks: dict[tuple[str, str], GroupRanks],
     output: Path,
 ) -> IngestReport:
     """Stream the parts into shards, and publish them with their counts."""
@@ -250,7 +241,7 @@ def _write(
         for source in read:
             rejected: Counter[str] = Counter()
             examples: dict[str, list[list[Any]]] = {}
-            for table in _tables(source, kind, rankers):
+            for table in _tables(source, kind, ranks):
                 rejected.update(table["rejected"].drop_null().to_pylist())
                 _add_examples(table, TEXTS[kind], examples)
                 writer.write(table)
@@ -285,7 +276,7 @@ def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, l
                 known.append([line, *(text[:EXAMPLE_CHARACTERS] for text in found)])
 
 
-def _tables(source: _Source, kind: str, rankers: dict[tuple[str, str], GroupRanker]) -> Iterator[pa.Table]:
+def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]) -> Iterator[pa.Table]:
     """The rows of a source as they are published."""
     texts = TEXTS[kind]
     columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
@@ -294,13 +285,13 @@ def _tables(source: _Source, kind: str, rankers: dict[tuple[str, str], GroupRank
         table = _read_part(part.path, columns)
         start, stop = part.first_row, part.first_row + part.rows
         reasons = pc.if_else(pa.array(part.dropped), "contaminated", table["rejected"].combine_chunks())
-        if PAIR_KEY in rankers:
-            earlier, _ = rankers[PAIR_KEY].ranks(start, stop)
+        if PAIR_KEY in ranks:
+            earlier, _ = ranks[PAIR_KEY].of(start, stop)
             reasons = pc.if_else(pa.array(earlier > 0), "duplicate", reasons)
         refused = reasons.is_valid().to_numpy(zero_copy_only=False)
         first = np.arange(start, stop)
-        if SOURCE_KEY in rankers:
-            first = rankers[SOURCE_KEY].ranks(start, stop)[1]
+        if SOURCE_KEY in ranks:
+            first = ranks[SOURCE_KEY].of(start, stop)[1]
         arrays = {
             "source": pa.repeat(source.files.name, part.rows),
             "line": pc.add(table["line"].combine_chunks(), part.line_offset),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import Interrupted
 from paraforge.base.shards import groups
-from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.groups import GroupRanks, rank_groups
 from paraforge.base.shards.lineage import text_keys
 
 
@@ -33,117 +33,63 @@ def oracle(numbers: list[int | None]) -> tuple[list[int], list[int]]:
     return earlier, first
 
 
-def assert_ranks(ranker: GroupRanker, numbers: list[int | None]) -> None:
-    earlier, first = ranker.ranks(0, len(numbers))
-    expected_earlier, expected_first = oracle(numbers)
-    assert earlier.tolist() == expected_earlier
-    assert first.tolist() == expected_first
-
-
 @settings(max_examples=25)
 @given(
     numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=4),
-    held_rows=st.integers(1, 7),
 )
 def test_agrees_with_a_dictionary_however_the_stream_is_cut(
-    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int], held_rows: int
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], cuts: list[int]
 ) -> None:
-    ranker = GroupRanker(tmp_path_factory.mktemp("ranker"), held_rows=held_rows)
     edges = sorted({0, len(numbers), *(cut for cut in cuts if cut < len(numbers))})
-    for begin, end in itertools.pairwise(edges):
-        rows = [row for row in range(begin, end) if numbers[row] is not None]
-        present = [n for n in numbers[begin:end] if n is not None]
-        ranker.add(keys_of(present), np.array(rows, dtype=np.int64), next_row=end)
-    ranker.finish()
-    assert_ranks(ranker, numbers)
+    blocks = [
+        [(row, number) for row in range(begin, end) if (number := numbers[row]) is not None]
+        for begin, end in itertools.pairwise(edges)
+    ]
+    given_keys = ((keys_of([n for _, n in one]), np.array([row for row, _ in one], int)) for one in blocks)
+    directory = tmp_path_factory.mktemp("ranks")
+    rank_groups(given_keys, directory)
+    earlier, first = GroupRanks(directory).of(0, len(numbers))
+    assert (earlier.tolist(), first.tolist()) == oracle(numbers)
+
+
+def ranked(directory: Path, keys: NDArray[np.uint64]) -> GroupRanks:
+    rank_groups([(keys, np.arange(len(keys)))], directory)
+    return GroupRanks(directory)
 
 
 def test_any_range_can_be_asked(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).integers(0, 300, 2000).tolist()
-    ranker = GroupRanker(tmp_path / "ranker", held_rows=700)
-    ranker.add(keys_of(numbers))
-    ranker.finish()
+    ranks = ranked(tmp_path / "ranks", keys_of(numbers))
     earlier, first = oracle(numbers)
     for start, stop in [(0, 0), (0, 1), (17, 1400), (1999, 2000), (5, 6)]:
-        got = ranker.ranks(start, stop)
-        assert got[0].tolist() == earlier[start:stop]
-        assert got[1].tolist() == first[start:stop]
+        got = ranks.of(start, stop)
+        assert (got[0].tolist(), got[1].tolist()) == (earlier[start:stop], first[start:stop])
 
 
 def test_keys_that_agree_in_one_half_are_different(tmp_path: Path) -> None:
-    ranker = GroupRanker(tmp_path / "ranker")
     keys = np.array([[7, 1], [7, 2], [8, 1], [7, 1], [2**64 - 1, 0], [0, 2**64 - 1]], dtype=np.uint64)
-    ranker.add(keys)
-    ranker.finish()
-    assert ranker.ranks(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
+    assert ranked(tmp_path, keys).of(0, 6)[1].tolist() == [0, 1, 2, 0, 4, 5]
 
 
-def test_one_key_of_all_rows(tmp_path: Path) -> None:
-    ranker = GroupRanker(tmp_path / "ranker", held_rows=3000)
-    ranker.add(np.zeros((10_000, 2), dtype=np.uint64))
-    ranker.finish()
-    earlier, first = ranker.ranks(0, 10_000)
-    assert earlier.tolist() == list(range(10_000))
-    assert not first.any()
-
-
-@pytest.mark.parametrize("finished", [False, True])
-def test_an_unfinished_ranker_begins_anew(tmp_path: Path, finished: bool) -> None:
-    numbers = np.random.default_rng(2).integers(0, 50, 400).tolist()
-    first = GroupRanker(tmp_path / "ranker", held_rows=100)
-    first.add(keys_of(numbers[:300]))
-    if finished:
-        first.finish()
-    second = GroupRanker(tmp_path / "ranker")
-    assert (second.finished, second.rows) == ((True, 300) if finished else (False, 0))
-    if not finished:
-        second.add(keys_of(numbers[:300]))
-        second.finish()
-    assert_ranks(second, numbers[:300])
-    assert [path.name for path in second.directory.iterdir()] == ["repeated-300.npy"]
-
-
-@pytest.mark.parametrize("when", ["asked", "waiting"])
-def test_an_interruption_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    """Before the first row is ranked, and while DuckDB is busy, which is told at once."""
+@pytest.mark.parametrize("name", ["check_interrupt", "wait"])
+def test_an_interruption_while_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """While DuckDB is busy, which is told at once; then all is ranked anew."""
     numbers = np.random.default_rng(3).integers(0, 8000, 20_000).tolist()
-    name = "check_interrupt" if when == "asked" else "wait"
-    ranker = GroupRanker(tmp_path / "it's [new]")  # quotes and patterns mean nothing in a path
-    ranker.add(keys_of(numbers))
+    directory = tmp_path / "it's [new]"  # quotes and patterns mean nothing in a path
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
         patched.setattr(groups, name, Mock(side_effect=Interrupted))
-        ranker.finish()
-    again = GroupRanker(ranker.directory)
-    assert not again.finished
-    again.add(keys_of(numbers))
-    again.finish()
-    assert_ranks(again, numbers)
+        ranked(directory, keys_of(numbers))
+    assert not (directory / "ranks.npy").exists()
+    earlier, first = ranked(directory, keys_of(numbers)).of(0, len(numbers))
+    assert (earlier.tolist(), first.tolist()) == oracle(numbers)
+    assert [path.name for path in directory.iterdir()] == ["ranks.npy"]
 
 
-def test_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
-    ranker = GroupRanker(tmp_path / "ranker")
-    with pytest.raises(ValueError, match="n x 2"):
-        ranker.add(np.zeros(4, dtype=np.uint64))
+@pytest.mark.parametrize("rows", [[[3, 3]], [[4, 3]], [[0, 1], [1, 2]]])
+def test_rows_have_to_rise(tmp_path: Path, rows: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="rising"):
-        ranker.add(np.zeros((2, 2), dtype=np.uint64), np.array([3, 3]))
-    with pytest.raises(ValueError, match="next_row"):
-        ranker.add(np.zeros((2, 2), dtype=np.uint64), next_row=1)
-    with pytest.raises(ValueError, match="finish"):
-        ranker.ranks(0, 0)
-    ranker.finish()
-    with pytest.raises(ValueError, match="rows 0 to 1 of 0"):
-        ranker.ranks(0, 1)
-    with pytest.raises(ValueError, match="finished"):
-        ranker.add(np.zeros((1, 2), dtype=np.uint64))
-
-
-def test_remove_leaves_nothing(tmp_path: Path) -> None:
-    ranker = GroupRanker(tmp_path / "ranker")
-    ranker.add(keys_of([1, 1]))
-    ranker.finish()
-    ranker.remove()
-    assert not (tmp_path / "ranker").exists()
+        rank_groups(((keys_of(one), np.array(one)) for one in rows), tmp_path / "ranks")
 
 
 def test_known_values() -> None:

@@ -1,6 +1,6 @@
 """Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from paraforge.base.shards.groups import GroupRanker
+from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.normalisation import folded, normalise
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
@@ -51,18 +51,18 @@ class NearDuplicates(Filter):
     """Rejects a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
 
     per_reference: pairs kept of one reference.
-    ranker: of the references of the pairs that earlier filters accepted.
+    ranks: of the references of the pairs that earlier filters accepted.
     starts: for each shard, how many such pairs earlier shards have.
     """
 
     per_reference: int = 1
-    ranker: Any = None
+    ranks: Any = None
     starts: Sequence[int] = ()
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """See :class:`~paraforge.corpus.selection.filters.Filter`."""
         start = self.starts[shard]
-        earlier, _ = self.ranker.ranks(start, start + rows.num_rows)
+        earlier, _ = self.ranks.of(start, start + rows.num_rows)
         return (earlier >= self.per_reference).astype(np.uint8)
 
 
@@ -93,11 +93,14 @@ class NearDuplicatesParameters(FilterParameters):
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """Rank the references of the pairs; memory does not grow with them."""
-        ranker, starts = GroupRanker(pairs.directory / self.reason), [0]
-        for keys in pairs.each(reference_keys, ["reference"]):
-            ranker.add(keys)
-            starts.append(starts[-1] + len(keys))
-        ranker.finish()
-        ranker.ranks(0, 0)  # opens its files before threads ask for them
+        starts = [0]
+
+        def keys() -> Iterator[tuple[Keys, Rows]]:
+            for found in pairs.each(reference_keys, ["reference"]):
+                starts.append(starts[-1] + len(found))
+                yield found, np.arange(*starts[-2:])
+
+        rank_groups(keys(), pairs.directory / self.reason)
+        ranks = GroupRanks(pairs.directory / self.reason)
         # No column holds a value of use: the references were read while ranking.
-        return NearDuplicates(self.reason, ("rejected",), None, self.per_reference, ranker, starts)
+        return NearDuplicates(self.reason, ("rejected",), None, self.per_reference, ranks, starts)
