@@ -1,5 +1,7 @@
 """Tensors and training states on disk: safetensors and JSON, never a pickle; whole or not at all."""
 
+import hashlib
+import json
 import logging
 import os
 import re
@@ -11,28 +13,24 @@ import torch
 from torch import Tensor, nn
 
 from paraforge.base.errors import InputError
-from paraforge.base.files import (
-    DIGESTS,
-    atomic_path,
-    check_digests,
-    read_json_or_none,
-    remove_directory,
-    sync_directory,
-    write_digests,
-    write_json,
-)
+from paraforge.base.files import atomic_path
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
-_STATE = "state.json"
-_TENSORS = "tensors.safetensors"
+FORMAT = 2
+_NEWEST = "newest.safetensors"
+_ABOUT = "about"
+_DIGITS = 64
+"""Of a SHA-256."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write named tensors; the bytes depend on names and values alone. Raises OSError where the disk is
-    full."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") -> None:
+    """Write named tensors; the bytes depend on names, values and `about` alone. Raises OSError where the disk
+    is full.
+
+    about: a text for the file's header; empty: none.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -42,7 +40,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         temporary.touch()
         mode = temporary.stat().st_mode
         try:
-            save_file(plain, temporary)
+            save_file(plain, temporary, {_ABOUT: about} if about else None)
             temporary.chmod(mode)
         except SafetensorError as error:
             number = _OS_ERROR.search(str(error))
@@ -101,53 +99,58 @@ def _kind(tensor: Tensor) -> str:
 
 
 class Checkpoints:
-    """The newest state of a training run, in one directory; older ones are removed when it is on disk.
+    """The newest state of a training run, one file of a directory: tensors, and a JSON text as metadata.
 
     key: hash of all that the run depends on. A state with another key is another run's.
     """
 
     def __init__(self, directory: Path, key: str) -> None:
-        self.directory = directory
+        self.path = directory / _NEWEST
         self.key = key
 
-    def save(self, updates: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write tensors first, then the JSON that makes them believed, then what shows damage to either."""
-        target = self.directory / f"updates-{updates:010d}"
-        while target.exists():  # the last one is written twice where it is of the last update
-            target = target.with_name(f"{target.name}-again")
-        target.mkdir(parents=True)
-        write_tensors(target / _TENSORS, tensors)
-        write_json(target / _STATE, {"format": FORMAT, "key": self.key, **state})
-        write_digests(target)
-        sync_directory(self.directory)
-        for old in self._all():
-            if old != target:
-                remove_directory(old)
+    def save(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Replace the state by this one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"format": FORMAT, "key": self.key, **state}, allow_nan=False)
+        # In one text: safetensors writes several in any order.
+        write_tensors(self.path, tensors, _digest(text, tensors) + text)
 
     def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Tensors and state of the newest complete checkpoint, if any; InputError where it is another
-        run's."""
-        for directory in reversed(self._all()):
-            if not (directory / _STATE).is_file():
-                continue  # the process died while it was written
-            if (directory / DIGESTS).is_file() and (problems := check_digests(directory)):
-                logger.warning("%s: the checkpoint is passed over", problems[0])
-                continue
-            state = read_json_or_none(directory / _STATE)
-            if state is None or not {"format", "key"} <= state.keys():
-                logger.warning("%s is damaged: it is passed over", directory)
-                continue
-            if state.get("format") != FORMAT or state.get("key") != self.key:
-                raise InputError(
-                    "the checkpoint is of another run: its data or parameters differ",
-                    directory,
-                    remedy="Remove it to start anew, or give another directory.",
-                )
-            try:
-                return read_tensors(directory / _TENSORS, expected), state
-            except InputError as error:
-                logger.warning("%s: it is passed over", error)
-        return None
+        """Return tensors and state, or None without a state or with a damaged one; raise InputError where
+        it is another run's."""
+        from safetensors import SafetensorError, safe_open
 
-    def _all(self) -> list[Path]:
-        return sorted(self.directory.glob("updates-*"))
+        if not self.path.is_file():
+            return None
+        try:
+            with safe_open(self.path, "pt") as file:
+                about = (file.metadata() or {}).get(_ABOUT, "")
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping
+        except (SafetensorError, ValueError, OSError, RuntimeError) as error:
+            logger.warning("%s is damaged (%s): it is passed over", self.path, error)
+            return None
+        digest, text = about[:_DIGITS], about[_DIGITS:]
+        if digest != _digest(text, tensors):
+            logger.warning("%s is damaged: it is passed over", self.path)
+            return None
+        state = json.loads(text)
+        if state["format"] != FORMAT or state["key"] != self.key:
+            raise InputError(
+                "the checkpoint is of another run: its data or parameters differ",
+                self.path,
+                remedy="Remove it to start anew, or give another directory.",
+            )
+        try:
+            return read_tensors(self.path, expected), state
+        except InputError as error:
+            logger.warning("%s: it is passed over", error)
+            return None
+
+
+def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """Hash a state's text and its tensors."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -312,7 +312,7 @@ class Trainer(Generic[Batch, Module]):
         tensors = self._tensors()
         if self._evaluate is not None:
             tensors |= self._best.tensors()
-        self._checkpoints.save(self.record.updates, tensors, {"training": vars(self.record)})
+        self._checkpoints.save(tensors, {"training": vars(self.record)})
 
     def _resume(self) -> None:
         if self._checkpoints is None:
@@ -323,7 +323,7 @@ class Trainer(Generic[Batch, Module]):
         if found is None:
             return
         tensors, content = found
-        with describing(self._checkpoints.directory, "damaged checkpoint"):
+        with describing(self._checkpoints.path, "damaged checkpoint"):
             self.record = Record(**content["training"])
         for name, value in expected.items():
             value.copy_(tensors[name])

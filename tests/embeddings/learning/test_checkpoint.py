@@ -69,17 +69,29 @@ def test_missing_and_truncated(tmp_path: Path) -> None:
 
 
 def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, "key")
+    checkpoints = Checkpoints(tmp_path / "new", "key")
     assert checkpoints.newest(TENSORS) is None
-    checkpoints.save(5, TENSORS, {"n": 5})
-    checkpoints.save(12, TENSORS, {"n": 12})
-    assert [path.name for path in tmp_path.iterdir()] == ["updates-0000000012"]
-    (tmp_path / "updates-0000000020").mkdir()  # the process died before its state was written
+    checkpoints.save(TENSORS, {"n": 5})
+    checkpoints.save({**TENSORS, "bias": torch.ones(3, dtype=torch.float64)}, {"n": 12})
     found = checkpoints.newest(TENSORS)
     assert found is not None
     assert found[1]["n"] == 12
+    assert torch.equal(found[0]["table"], TENSORS["table"]) and bool((found[0]["bias"] == 1).all())
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [checkpoints.path.name]
     with pytest.raises(InputError, match="of another run"):
-        Checkpoints(tmp_path, "other").newest(TENSORS)
+        Checkpoints(tmp_path / "new", "other").newest(TENSORS)
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    """Whichever of its bytes is another one, in its numbers or in its text; and without its end."""
+    checkpoints = Checkpoints(tmp_path, "key")
+    checkpoints.save(TENSORS, {"n": 5})
+    good = checkpoints.path.read_bytes()
+    for place in (good.index(b": 5}") + 2, len(good) - 1, good.index(b"key"), 3):
+        checkpoints.path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        assert checkpoints.newest(TENSORS) is None
+    checkpoints.path.write_bytes(good[:-3])
+    assert checkpoints.newest(TENSORS) is None
 
 
 def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

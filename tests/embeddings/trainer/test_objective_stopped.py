@@ -79,7 +79,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
         interrupts._request_stop(15, None)
         train(store, parameters(), checkpoints=tmp_path / "checkpoints")
         pytest.fail("training did not stop")
-    assert list((tmp_path / "checkpoints").glob("updates-*/state.json"))
+    assert list((tmp_path / "checkpoints").glob("newest.safetensors"))
 
 
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict
     assert caught.value.exit_code == 2
     assert "Lower training.learning_rate" in str(caught.value)
     assert "\n" not in str(caught.value)
-    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
+    for path in (tmp_path / "checkpoints").glob("*.safetensors"):
         for value in load_file(path).values():
             assert bool(value.isfinite().all())
 

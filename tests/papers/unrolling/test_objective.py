@@ -168,10 +168,8 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, decoder: str, up
         scores[name] = (dict(trainer.module.named_parameters()), vars(trainer.record))
     assert_same(scores["whole"][0], scores["killed"][0])
     assert scores["whole"][1] == scores["killed"][1]
-    (whole,) = (tmp_path / "whole").iterdir()
-    (killed_,) = (tmp_path / "killed").iterdir()
-    for path in whole.iterdir():
-        assert path.read_bytes() == (killed_ / path.name).read_bytes(), path.name
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "killed" / path.name).read_bytes(), path.name
 
 
 def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
@@ -212,7 +210,7 @@ def test_divergence_is_an_error_and_leaves_nothing(
     with pytest.raises(InputError, match="the training diverged") as caught:
         decoder_trainer(network, store, parameters, **options).run()
     assert caught.value.exit_code == 2
-    for path in (tmp_path / "checkpoints").glob("updates-*/*.safetensors"):
+    for path in (tmp_path / "checkpoints").glob("*.safetensors"):
         for value in load_file(path).values():
             assert bool(value.isfinite().all())
 

@@ -117,14 +117,13 @@ def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> No
             "--set", "training.epochs=3",
         ]  # fmt: skip
 
-    def updates() -> int:
-        found = (tmp_path / "work-killed").glob("decoders/*/checkpoints/updates-*")
-        return max((int(entry.name.split("-")[1]) for entry in found), default=0)
-
+    newest = "decoders/*/checkpoints/newest.safetensors"
     for number in (signal.SIGKILL, signal.SIGTERM):
-        reached = updates()
+        before = [path.stat().st_mtime_ns for path in (tmp_path / "work-killed").glob(newest)]
         process = start(*PROGRAM, *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
-        while process.poll() is None and updates() < reached + 10:
+        while process.poll() is None and before == [
+            path.stat().st_mtime_ns for path in (tmp_path / "work-killed").glob(newest)
+        ]:
             time.sleep(0.002)
         assert process.poll() is None
         os.killpg(process.pid, number)
