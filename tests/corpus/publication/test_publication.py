@@ -5,9 +5,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -73,31 +71,6 @@ def test_the_parquet_dialect(published: Path) -> None:
         schema = pq.read_schema(path)
         assert schema.field("paraphrase_score").type == pa.float32()
         assert b"cosine" in schema.field("paraphrase_score").metadata[b"description"]
-
-
-def test_pyarrow_dataset_reads_it(published: Path) -> None:
-    dataset = pyarrow.dataset.dataset(published / "corpus", format="parquet", exclude_invalid_files=True)
-    assert dataset.count_rows() == read_manifest(published / "corpus").rows
-
-
-def test_duckdb_reads_it(published: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    query = f"SELECT count(*), min(paraphrase_score) FROM '{published}/corpus/*.parquet'"
-    count, least = duckdb.sql(query).fetchall()[0]
-    assert count == read_manifest(published / "corpus").rows
-    assert least >= np.float32(0.2)
-    query = f"SELECT rejected, count(*) FROM '{published}/rejected/*.parquet' GROUP BY 1 ORDER BY 2 DESC, 1"
-    counts = read_manifest(published / "rejected").counts
-    found = {reason: count for reason, count in duckdb.sql(query).fetchall() if reason}
-    assert found == counts.rejected
-
-
-def test_polars_reads_it(published: Path) -> None:
-    polars = pytest.importorskip("polars")
-    frame = (
-        polars.scan_parquet(f"{published}/corpus/*.parquet").filter(polars.col("overlap_3") < 0.5).collect()
-    )
-    assert 0 < frame.height < read_manifest(published / "corpus").rows
 
 
 def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
