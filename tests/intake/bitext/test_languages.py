@@ -75,6 +75,16 @@ def test_what_cannot_be_judged_is_no_problem(source: list[str], target: list[str
     assert _problem(source, target, Languages(None, language)) is None
 
 
+def test_twenty_texts_are_judged_and_nineteen_are_too_few() -> None:
+    assert other_language(GERMAN[:20], "cs") == "de"
+    assert other_language(GERMAN[:19], "cs") is None
+
+
+def test_where_the_source_language_is_not_known_only_a_swap_is_found() -> None:
+    assert _problem(GERMAN, ENGLISH, Languages(None, "fr")) is None
+    assert "swapped?" in str(_problem(ENGLISH, GERMAN, Languages(None, "en")))
+
+
 def test_another_language_than_configured_is_named_with_the_option() -> None:
     said = str(_problem(GERMAN, ENGLISH, CZECH_ENGLISH))
     assert "column 0 (source_text) is in 'de', and nmt.source_language is 'cs'" in said
