@@ -80,16 +80,21 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
     """The card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
     pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
     languages = list(dict.fromkeys([*(parameters.languages or _LANGUAGES), *pivots]))
-    tags, given = list(parameters.tags), is_given(manifest.steps)
+    tags, creators, given = list(parameters.tags), ["found"], is_given(manifest.steps)
     if given:  # its foreign side, if there ever was one, is not in it
         languages = languages[:1]
         tags = [tag for tag in tags if tag != "back-translation"]
+    else:
+        tags = list(dict.fromkeys([*tags, "synthetic"]))
+        creators.append("machine-generated")
     return {
         "pretty_name": manifest.name,
         "license": parameters.licence,
         "language": languages,
         "multilinguality": ["translation"] if len(languages) > 1 else ["monolingual"],
+        "language_creators": creators,
         **({} if given else {"annotations_creators": ["machine-generated"]}),
+        "source_datasets": [f"extended|other-{source}" for source in sorted(manifest.sources)],
         "size_categories": [size_category(manifest.rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "tags": tags,
@@ -208,10 +213,11 @@ def lineage_words(manifest: Manifest) -> list[str]:
 
 def _use(manifest: Manifest) -> str:
     # The directory as it is, or the pattern, is what each of these readers understands.
+    splits = [_split(manifest, name) for name in manifest.splits or [TRAIN]]
+    loads = "\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in splits)
     text = """```python
-from datasets import load_dataset
-pairs = load_dataset("parquet", data_files="FILES", split="train")
-# or load_dataset(PATH, split="SPLIT"), a directory or a name on the Hub
+from datasets import load_dataset  # PATH: this directory, or its name on the Hub
+LOADS
 
 import pandas
 pandas.read_parquet("PATH", columns=["reference", "translation"])
@@ -224,7 +230,7 @@ polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
 ```
 
 `paraforge verify PATH` checks every file against `_manifest.json`."""
-    return text.replace("FILES", _pattern(TRAIN)).replace("SPLIT", _split(manifest, TRAIN))
+    return text.replace("FILES", _pattern(TRAIN)).replace("LOADS", loads)
 
 
 def _counts(manifest: Manifest) -> str:

@@ -27,9 +27,12 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     )
     metadata, body = split((tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8"))
     manifest = read_manifest(tmp_path / "corpus")
-    assert metadata["license"] == "cc-by-4.0"
+    assert len(manifest.sources) > 1 and metadata["license"] == "cc-by-4.0"
     assert metadata["language"] == ["en", "cs"]
     assert metadata["size_categories"] == ["n<1K"]
+    assert metadata["tags"] == ["paraphrase", "synthetic"]
+    assert metadata["language_creators"] == ["found", "machine-generated"]
+    assert metadata["source_datasets"] == [f"extended|other-{source}" for source in sorted(manifest.sources)]
     assert metadata["configs"] == [
         {"config_name": "default", "data_files": [{"split": "train", "path": "shard-*.parquet"}]}
     ]
@@ -90,7 +93,9 @@ def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
     card = (tmp_path / "corpus" / "_README.md").read_text(encoding="utf-8")
     metadata, body = split(card)
     assert describe(tmp_path / "corpus") == body.lstrip("\n")
-    assert (metadata["pretty_name"], metadata["tags"], metadata["license"]) == (text, [text], "other")
+    assert (metadata["pretty_name"], metadata["license"]) == (text, "other")
+    assert metadata["tags"] == [text, "synthetic"]
+    assert metadata["source_datasets"] == [f"extended|other-{text}"]
     seen = Seen(RENDER.render(body))
     assert seen.tags.count("h1") == 1 and seen.text.startswith(plain(text))
     known = ["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"]

@@ -45,6 +45,7 @@ def test_languages_and_kinds(
     given = engine == "none"
     assert ("back-translation" in body, "machine translation" in body) == (not given, not given)
     assert ("back-translation" in metadata["tags"], "annotations_creators" in metadata) == (not given,) * 2
+    assert ("synthetic" in metadata["tags"], len(metadata["language_creators"])) == (not given, 2 - given)
     assert ("English side" in body) == (expected[0] == "en" and not given)
 
 
