@@ -55,6 +55,7 @@ def test_what_gave_the_score_is_named(fingerprint: str, kind: str) -> None:
         ({"kind": "near_repeats"}, "nrep:0.95:0123abcd"),
         ({"kind": "near_repeats", "score": "overlap_3"}, "nrep:0.95:tri:0123abcd"),
         ({"kind": "decontamination", "files": [{"path": "x"}], "ngram": 8}, "decon:exact+8gram:0123abcd"),
+        ({"kind": "command", "command": ["cat"]}, "cmd:command:0123abcd"),
         ({"kind": "sample", "size": 5_000_000, "seed": 7}, "sample:5000000:seed7"),
     ],
 )  # fmt: skip

@@ -150,6 +150,8 @@ def test_the_first_k_are_accepted(tmp_path: Path) -> None:
         ({"kind": "flag", "column": "runaway"}, "repeated without end"),
         ({"kind": "near_duplicates", "per_reference": 2}, "same reference as 2 earlier pairs"),
         ({"kind": "decontamination", "files": [{"path": "x"}]}, "shares text with a test file"),
+        ({"kind": "command", "command": ["awk", "-f", "a"]}, "rejected by the program awk"),
+        ({"kind": "command", "command": ["awk"], "files": ["x/a.awk"]}, "rejected by the program a.awk"),
         ({"kind": "sample", "size": 5000}, "not among the 5,000 drawn at random"),
     ],
 )

@@ -55,6 +55,9 @@ NO_FILES = {
     "select.filters.column": "a column",
     "select.filters.languages": "languages",
     "select.filters.files.columns": "columns",
+    "select.filters.command": "a program, whose files are named beside it",
+    "select.filters.reads": "columns",
+    "select.filters.keep": "words",
     "publish.name": "a title",
     "publish.licence": "a licence",
     "publish.licences": "licences",
@@ -132,6 +135,7 @@ NAMED = {
         "filters": [
             {"kind": "decontamination", "files": [{"path": "%"}]},
             {"kind": "near_repeats", "model": "%"},
+            {"kind": "command", "command": ["cat"], "files": ["%"]},
         ]
     },
     "lexicon": {"word_lists": ["%"], "reference_lexicons": ["%"]},
@@ -197,7 +201,7 @@ def test_every_field_that_is_a_file_has_a_link_and_a_dependency(
             named = list(named_files(parameters, stage))
             keys |= {
                 re.sub(
-                    r"\.(\d+|word|de|decontamination|near_repeat|source_text|reference)(?=\.|$)",
+                    r"\.(\d+|word|de|decontamination|near_repeat|command|source_text|reference)(?=\.|$)",
                     ".*",
                     one.key,
                 )

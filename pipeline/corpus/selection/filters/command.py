@@ -1,0 +1,166 @@
+"""Filter ``command``: a program of the user's reads pairs as JSON Lines and answers each with a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, field_validator
+
+from paraforge.base.errors import InputError
+from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.text.paths import FilePath, files_of
+from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+
+_PLACE = ("source", "line")
+"""The columns that say in errors which pair it is."""
+
+
+@dataclass(frozen=True)
+class Command(Filter):
+    """Rejects the pairs whose line of a program's output is not accepted.
+
+    arguments: the program and its arguments. reads: the columns that it is given. seconds: that it has for a
+    shard. accepts: tells whether an answer keeps its pair; raises ValueError if it is no answer.
+    """
+
+    arguments: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    seconds: float = math.inf
+    accepts: Callable[[str], bool] = bool
+
+    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
+        """Run the program once over the rows. Raises InputError, which names the pair: the program ended with
+        an error, took too long, wrote another number of lines, or wrote something that is no answer."""
+        found = np.zeros(rows.num_rows, np.uint8)
+        if not rows.num_rows:
+            return found
+        given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
+        problem = ""
+        try:
+            done = subprocess.run(
+                self.arguments, input=given, capture_output=True, timeout=self.seconds, check=False
+            )
+            output, said = done.stdout, done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            if done.returncode:
+                problem = ": ".join([f"it ended with code {done.returncode}", *said])
+        except subprocess.TimeoutExpired as error:
+            output, problem = error.stdout or b"", f"it took more than {self.seconds:g} seconds"
+        except OSError as error:
+            output, problem = b"", f"it cannot be run: {error.strerror}"
+        answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
+        unfinished = answers.pop()  # what is behind the last end of a line
+        if unfinished and not problem:
+            answers.append(unfinished)
+        for place, answer in enumerate(answers[: len(found)]):
+            try:
+                found[place] = not self.accepts(answer.strip())
+            except ValueError as error:
+                raise self._error(f"{error}: {answer[:80]!r}", rows, place) from error
+        if problem:
+            raise self._error(problem, rows, len(answers))
+        if len(answers) != len(found):
+            lines = f"it wrote {len(answers):,} lines for {len(found):,} pairs"
+            raise self._error(lines, rows, len(answers))
+        return found
+
+    def _error(self, problem: str, rows: pa.Table, place: int) -> InputError:
+        source, line = (rows[name][min(place, rows.num_rows - 1)].as_py() for name in _PLACE)
+        return InputError(
+            f"select.filters.{self.name}: {self.arguments[0]}: {problem}, at the pair of {source}:{line}",
+            remedy="It must read JSON Lines to their end and write one line for each, in their order.",
+        )
+
+
+class CommandParameters(FilterParameters):
+    """A program that keeps or rejects pairs, which it reads as JSON Lines; a line of output answers each."""
+
+    kind: Literal["command"]
+    command: list[str] = Field(min_length=1, description="program and arguments; no shell reads them")
+    files: list[FilePath] = Field(
+        default_factory=list, description="files that it consists of: if one changes, pairs are judged again"
+    )
+    reads: list[str] = Field(
+        default_factory=lambda: ["reference", "translation"],
+        min_length=1,
+        description="columns that it is given",
+    )
+    minimum: float | None = Field(None, description="least number that keeps a pair")
+    maximum: float | None = Field(None, description="greatest number that keeps a pair")
+    keep: list[str] = Field(
+        default_factory=lambda: ["keep"],
+        min_length=1,
+        description="words that keep a pair, where neither minimum nor maximum is set",
+    )
+    seconds: float = Field(600, gt=0, description="time limit for a shard of pairs")
+
+    @field_validator("reads")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        if unknown := [name for name in names if name not in COLUMNS]:
+            raise ValueError(f"no such column: {', '.join(unknown)}")
+        return names
+
+    def columns(self) -> tuple[str, ...]:
+        """What it is given, and what names a pair."""
+        return tuple(dict.fromkeys([*self.reads, *_PLACE]))
+
+    def refusal(self) -> str:
+        """E.g. ``rejected by the program short.py``."""
+        named = next((one for one in self.files), self.command[0])
+        return f"rejected by the program {Path(named).name}"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``cmd:short:3fa9c1d2``."""
+        return "cmd", f"{self.reason}:{(fingerprint or 'none')[:8]}"
+
+    def accepts(self, answer: str) -> bool:
+        """Tell whether an answer keeps its pair. Raises ValueError if it is not a number and has to be, or
+        not one word."""
+        if self.minimum is None and self.maximum is None:
+            if len(answer.split()) != 1:
+                raise ValueError("not one word")
+            return answer in self.keep
+        try:
+            number = float(answer)
+        except ValueError:
+            raise ValueError("not a number") from None
+        lowest = -math.inf if self.minimum is None else self.minimum
+        return lowest <= number <= (math.inf if self.maximum is None else self.maximum)
+
+    def prepare(self, pairs: AcceptedPairs) -> Filter:
+        """Look for the program and its files. Raises InputError: there is none."""
+        if shutil.which(self.command[0]) is None:
+            remedy = "Install it, or write its path; a script that is not executable needs its interpreter."
+            raise InputError(
+                f"select.filters.{self.reason}: no such program: {self.command[0]}", None, None, remedy
+            )
+        files = [path for one in self.files for path in files_of(one)]
+        rule = self.model_dump(mode="json", exclude={"name", "files", "seconds"})
+        return Command(
+            self.reason,
+            self.columns(),
+            hash_json([rule, [sha256_file(path) for path in files]]),
+            tuple(self.command),
+            tuple(self.reads),
+            self.seconds,
+            self.accepts,
+        )
+
+
+def _json(row: dict[str, Any]) -> str:
+    """A row in JSON, which has no NaN and no infinity."""
+    plain = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+    return json.dumps(plain, ensure_ascii=False, default=str)
