@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -143,7 +144,8 @@ def value_of(text: str) -> Any:
             return read_yaml_text(text)
         except yaml.YAMLError as error:
             raise ValueError(str(error).splitlines()[0]) from error
-    words = {"null": None, "true": True, "false": False}
+    words: dict[str, Any] = {"null": None, "true": True, "false": False}
+    words |= {".nan": math.nan, ".inf": math.inf, "-.inf": -math.inf}
     if text.lower() in words:
         return words[text.lower()]
     for kind in (int, float):
