@@ -1,14 +1,17 @@
 """Filter `command`: any program judges pairs; what it does wrong is an error that names the pair."""
 
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.selection.filters import command
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.select import select
 from tests.corpus.selection.corpora import cut, random_pairs, resources, write_corpus
@@ -121,3 +124,20 @@ def test_an_unknown_column() -> None:
     one = {"kind": "command", "command": ["cat"], "reads": ["refrence"]}
     with pytest.raises(ValueError, match="no such column: refrence"):
         SelectParameters.model_validate({"filters": {"mine": one}})
+
+
+def test_a_run_that_is_stopped_stops_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = time.monotonic()
+
+    def stop() -> None:
+        if (tmp_path / "begun").exists():
+            raise Interrupted()
+
+    monkeypatch.setattr(command, "check_interrupt", stop)
+    file = str(tmp_path / "begun")
+    program = f"import os, time\nopen({file!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    with pytest.raises(Interrupted):
+        judge(tmp_path, program)
+    assert time.monotonic() - begun < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "begun").read_text()), 0)

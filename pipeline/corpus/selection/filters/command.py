@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,15 @@ from pydantic import Field, field_validator
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json, sha256_file
+from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.paths import FilePath, files_of
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
 
 _PLACE = ("source", "line")
 """The columns that say in errors which pair it is."""
+_LOOK = 0.2
+"""Seconds between two looks whether the run is to stop."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,7 @@ class Command(Filter):
         if not rows.num_rows:
             return found
         given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
-        problem = ""
-        try:
-            done = subprocess.run(
-                self.arguments, input=given, capture_output=True, timeout=self.seconds, check=False
-            )
-            output, said = done.stdout, done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            if done.returncode:
-                problem = ": ".join([f"it ended with code {done.returncode}", *said])
-        except subprocess.TimeoutExpired as error:
-            output, problem = error.stdout or b"", f"it took more than {self.seconds:g} seconds"
-        except OSError as error:
-            output, problem = b"", f"it cannot be run: {error.strerror}"
+        output, problem = self._run(given)
         answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
         unfinished = answers.pop()  # what is behind the last end of a line
         if unfinished and not problem:
@@ -72,6 +65,34 @@ class Command(Filter):
             lines = f"it wrote {len(answers):,} lines for {len(found):,} pairs"
             raise self._error(lines, rows, len(answers))
         return found
+
+    def _run(self, given: bytes) -> tuple[bytes, str]:
+        """Give it its input; its output, and what went wrong. Raises Interrupted: SIGTERM or Ctrl-C."""
+        end = time.monotonic() + self.seconds
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(self.arguments, stdin=pipe, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            return b"", f"it cannot be run: {error.strerror}"
+        unsent: bytes | None = given
+        with process:
+            try:
+                while True:
+                    try:
+                        output, said = process.communicate(unsent, timeout=_LOOK)
+                        break
+                    except subprocess.TimeoutExpired as error:
+                        unsent = None  # it has been told
+                        check_interrupt()
+                        if time.monotonic() > end:
+                            return error.stdout or b"", f"it took more than {self.seconds:g} seconds"
+            finally:
+                process.kill()
+        check_interrupt()  # Ctrl-C ends the program, too
+        if not process.returncode:
+            return output, ""
+        last = said.decode(errors="replace").strip().splitlines()[-1:]
+        return output, ": ".join([f"it ended with code {process.returncode}", *last])
 
     def _error(self, problem: str, rows: pa.Table, place: int) -> InputError:
         source, line = (rows[name][min(place, rows.num_rows - 1)].as_py() for name in _PLACE)
