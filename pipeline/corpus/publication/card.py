@@ -104,12 +104,13 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
     """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
-    splits = {_split(manifest, name): _pattern(name) for name in manifest.splits or [TRAIN]}
-    return configs({"default": (splits, manifest.columns)})
+    return configs({"default": (_splits(manifest), manifest.columns)})
 
 
-def _split(manifest: Manifest, name: str) -> str:
-    return name if manifest.content == KEPT else "rejected"
+def _splits(manifest: Manifest) -> dict[str, str]:
+    """The pattern of the files of each split."""
+    kept = manifest.content == KEPT
+    return {name if kept else "rejected": _pattern(name) for name in manifest.splits or [TRAIN]}
 
 
 def _pattern(split: str) -> str:
@@ -213,8 +214,7 @@ def lineage_words(manifest: Manifest) -> list[str]:
 
 def _use(manifest: Manifest) -> str:
     # The directory as it is, or the pattern, is what each of these readers understands.
-    splits = [_split(manifest, name) for name in manifest.splits or [TRAIN]]
-    loads = "\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in splits)
+    loads = "\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest))
     text = """```python
 from datasets import load_dataset  # PATH: this directory, or its name on the Hub
 LOADS

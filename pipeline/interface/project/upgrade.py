@@ -37,6 +37,7 @@ def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> d
         return None
     ran = (read_yaml(project / LOCK)[1] or {}).get("stages") or {}
     content = read_yaml(project / PARAMETERS)[1] if content is None else content
+    now = installed_versions()
     found: dict[str, list[str]] = {}
     for stage, described in read_yaml(project / "dvc.yaml")[1]["stages"].items():
         items = [f"@{item}" for item in content["embeddings"]["names"]] if "matrix" in described else [""]
@@ -46,7 +47,7 @@ def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> d
                 key
                 for file, values in known.items()
                 for key, value in values.items()
-                if value_at(content if file == PARAMETERS.name else installed_versions(), key) != value
+                if value_at(content if file == PARAMETERS.name else now, key) != value
             ]
             if changed or name not in ran:
                 found[name] = changed

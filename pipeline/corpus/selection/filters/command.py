@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, field_validator
 
-from paraforge.base.errors import InputError
+from paraforge.base.errors import InputError, did_you_mean
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.paths import FilePath, files_of
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.corpus.scorer import inside
+from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Verdicts
 
 _PLACE = ("source", "line")
 """The columns that say in errors which pair it is."""
@@ -34,37 +36,39 @@ class Command(Filter):
     """Rejects the pairs whose line of a program's output is not accepted.
 
     arguments: the program and its arguments. reads: the columns that it is given. seconds: that it has for a
-    shard. accepts: tells whether an answer keeps its pair; raises ValueError if it is no answer.
+    shard. value: gives the number that an answer is; raises ValueError if it is no answer. accepts: tells
+    which numbers keep their pairs.
     """
 
     arguments: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     seconds: float = math.inf
-    accepts: Callable[[str], bool] = bool
+    value: Callable[[str], float] = float
+    accepts: Callable[[npt.NDArray[np.float64]], Mask] = inside
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
         """Run the program once over the rows. Raises InputError, which names the pair: the program ended with
         an error, took too long, wrote another number of lines, or wrote something that is no answer."""
-        found = np.zeros(rows.num_rows, np.uint8)
         if not rows.num_rows:
-            return found
+            return np.zeros(0, np.uint8)
+        values = np.zeros(rows.num_rows)
         given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
         output, problem = self._run(given)
         answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
         unfinished = answers.pop()  # what is behind the last end of a line
         if unfinished and not problem:
             answers.append(unfinished)
-        for place, answer in enumerate(answers[: len(found)]):
+        for place, answer in enumerate(answers[: len(values)]):
             try:
-                found[place] = not self.accepts(answer.strip())
+                values[place] = self.value(answer.strip())
             except ValueError as error:
                 raise self._error(f"{error}: {answer[:80]!r}", rows, place) from error
         if problem:
             raise self._error(problem, rows, len(answers))
-        if len(answers) != len(found):
-            lines = f"it wrote {len(answers):,} lines for {len(found):,} pairs"
+        if len(answers) != len(values):
+            lines = f"it wrote {len(answers):,} lines for {len(values):,} pairs"
             raise self._error(lines, rows, len(answers))
-        return found
+        return (~self.accepts(values)).astype(np.uint8)
 
     def _run(self, given: bytes) -> tuple[bytes, str]:
         """Give it its input; its output, and what went wrong. Raises Interrupted: SIGTERM or Ctrl-C."""
@@ -127,8 +131,9 @@ class CommandParameters(FilterParameters):
     @field_validator("reads")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
-        if unknown := [name for name in names if name not in COLUMNS]:
-            raise ValueError(f"no such column: {', '.join(unknown)}")
+        for name in names:
+            if name not in COLUMNS:
+                raise ValueError(f"no such column: {name}{did_you_mean(name, COLUMNS)}")
         return names
 
     def columns(self) -> tuple[str, ...]:
@@ -137,26 +142,30 @@ class CommandParameters(FilterParameters):
 
     def refusal(self) -> str:
         """E.g. ``rejected by the program short.py``."""
-        named = next((one for one in self.files), self.command[0])
-        return f"rejected by the program {Path(named).name}"
+        return f"rejected by the program {Path([*self.files, self.command[0]][0]).name}"
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
         """E.g. ``cmd:short:3fa9c1d2``."""
         return "cmd", f"{self.reason}:{(fingerprint or 'none')[:8]}"
 
-    def accepts(self, answer: str) -> bool:
-        """Tell whether an answer keeps its pair. Raises ValueError if it is not a number and has to be, or
-        not one word."""
-        if self.minimum is None and self.maximum is None:
+    def value(self, answer: str) -> float:
+        """Read an answer: a number, or 1 for a word that keeps its pair and 0 for another. Raises ValueError
+        if it is not a number and has to be, or not one word."""
+        if self._of_words():
             if len(answer.split()) != 1:
                 raise ValueError("not one word")
-            return answer in self.keep
+            return float(answer in self.keep)
         try:
-            number = float(answer)
+            return float(answer)
         except ValueError:
             raise ValueError("not a number") from None
-        lowest = -math.inf if self.minimum is None else self.minimum
-        return lowest <= number <= (math.inf if self.maximum is None else self.maximum)
+
+    def accepts(self, values: npt.NDArray[np.float64]) -> Mask:
+        """Tell which answers keep their pairs."""
+        return inside(values, 1 if self._of_words() else self.minimum, self.maximum)
+
+    def _of_words(self) -> bool:
+        return self.minimum is None and self.maximum is None
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
         """Look for the program and its files. Raises InputError: there is none."""
@@ -174,6 +183,7 @@ class CommandParameters(FilterParameters):
             tuple(self.command),
             tuple(self.reads),
             self.seconds,
+            self.value,
             self.accepts,
         )
 
