@@ -110,7 +110,7 @@ def main() -> None:
             take(chrome, report.as_uri(), output / "report.png")
         if only in (None, "browse"):
             with serving("browse", corpus) as address:
-                take(chrome, f"{address}?order=paraphrase_score", output / "browse.png")
+                take(chrome, f"{address}", output / "browse.png")
         if only in (None, "annotation"):
             answers = str(Path(temporary) / "answers.sqlite")
             with serving("annotate", "serve", corpus, "--database", answers) as address:

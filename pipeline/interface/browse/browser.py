@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -19,7 +19,7 @@ from paraforge.corpus.scoring.wrong_pairs import changed_meanings, find_wrong_pa
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters
 from paraforge.interface.browse.pairs import Array, Mismatched, Pairs, Ranked, open_pairs
-from paraforge.interface.browse.rules import RANDOM, Judged, View, default_view
+from paraforge.interface.browse.rules import Judged, View, default_view
 from paraforge.interface.query.pairs import Pieces, fixed, marked_words
 
 SHOWN_PAIRS = 10
@@ -29,7 +29,7 @@ SHOWN_PAIRS = 10
 class Counted:
     """What a view counts.
 
-    judged: the tests. words: what the reasons mean.
+    judged: the tests. words: what the reasons mean. exact: whether the counts are not those of a sample.
     came, kept: pairs looked at that came to selection, and that nothing rejects.
     entering, leaving: pairs that would newly be kept, and would be kept no more.
     sources: for each source the pairs that came to selection, and the kept ones.
@@ -40,6 +40,7 @@ class Counted:
 
     judged: Judged
     words: dict[str, str]
+    exact: bool
     came: int
     kept: int
     entering: int
@@ -69,7 +70,7 @@ class ShownPair:
 
 
 class Browser:
-    """Answers what the page asks of one corpus; used by several threads."""
+    """Answers what the page asks of one corpus, one question at a time."""
 
     def __init__(self, datasets: list[Dataset], pairs: Pairs) -> None:
         self.corpus = pairs
@@ -84,7 +85,7 @@ class Browser:
         self.scales = dict(
             sorted(
                 pairs.scales.items(),
-                key=lambda one: (one[0] != "paraphrase_score", self.default.intervals[one[0]].is_open),
+                key=lambda one: (one[0] != "paraphrase_score", self.default.bounds[one[0]] == (None, None)),
             )
         )
         table = find_wrong_pairs([one.directory for one in datasets])
@@ -92,16 +93,25 @@ class Browser:
         found = {name: Mismatched(pairs, name, one) for name, one in samples.items() if one.num_rows}
         self.wrong, self.changed = found.get("wrong"), found.get("changed")
 
-    def count(self, parameters: SelectParameters, sources: Sequence[str] = (), text: str = "") -> Counted:
-        """Count pairs under thresholds: those of some sources, or all, with a text in a side."""
+    def count(self, parameters: SelectParameters, text: str = "", exact: bool = True) -> Counted:
+        """Count pairs under thresholds: those with a text in a side, or all.
+
+        exact: otherwise the counts are those of a sample, if there are many pairs.
+        """
         judged = Judged(parameters, self.corpus.columns, self.scales)
-        where = self.corpus.looked_at(sources, text)
-        rows = self.corpus.count(judged, where)
-        kept = sum(pairs for rank, _, _, pairs in rows if rank == judged.kept)
-        stayed = sum(pairs for rank, _, was_kept, pairs in rows if was_kept and rank == judged.kept)
+        looked = self.corpus.looked_at(text)
+        weight = 1.0 if exact else looked.weight
+        verdicts = [
+            (rank, source, was_kept, round(pairs * weight))
+            for rank, source, was_kept, pairs in self.corpus.count(
+                judged, looked.table if exact else looked.sample
+            )
+        ]
+        kept = sum(pairs for rank, _, _, pairs in verdicts if rank == judged.kept)
+        stayed = sum(pairs for rank, _, was_kept, pairs in verdicts if was_kept and rank == judged.kept)
         of_source = dict.fromkeys(self.corpus.sources, (0, 0))
         reasons: Counter[str] = Counter()
-        for rank, source, _, pairs in rows:
+        for rank, source, _, pairs in verdicts:
             came, passed = of_source[source]
             of_source[source] = (came + pairs * (rank > 0), passed + pairs * (rank == judged.kept))
             if 0 < rank < judged.kept:
@@ -109,48 +119,40 @@ class Browser:
         return Counted(
             judged,
             explain_filters(parameters),
+            weight == 1,
             kept + reasons.total(),
             kept,
             kept - stayed,
-            sum(pairs for _, _, was_kept, pairs in rows if was_kept) - stayed,
+            sum(pairs for _, _, was_kept, pairs in verdicts if was_kept) - stayed,
             of_source,
             dict(reasons.most_common()),
-            self.corpus.histograms(judged, where, sum(row[-1] for row in rows)),
+            self.corpus.histograms(judged, looked.sample),
             self.wrong.share(judged) if self.wrong else None,
             self.changed.share(judged) if self.changed else None,
         )
 
     def pairs(self, view: View, counted: Counted) -> dict[str, list[ShownPair]]:
-        """Return pairs to show: kept and rejected ones, drawn at random or nearest to a threshold, and
-        mismatched pairs that would pass, those with the highest paraphrase score first."""
-        judged, where = counted.judged, self.corpus.looked_at(view.sources, view.text)
-        if view.order != RANDOM:
-            bounds = view.intervals[view.order]
-            sides = self.corpus.nearest(
-                judged, where, view.order, bounds.minimum, bounds.maximum, SHOWN_PAIRS
-            )
-        else:
-            ranks = [
-                rank
-                for rank, test in enumerate(judged.tests, start=1)
-                if not view.reason or test.reason == view.reason
-            ]
-            sides = (
-                self.corpus.drawn(judged, where, [judged.kept], SHOWN_PAIRS, view.draw),
-                self.corpus.drawn(judged, where, ranks, SHOWN_PAIRS, view.draw),
-            )
-        wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []
-        return {
-            "kept": self._shown(sides[0], counted),
-            "rejected": self._shown(sides[1], counted),
-            "wrong": [self._shown_pair(pair) for pair in wrong],
+        """Return pairs to show: kept and rejected ones, drawn at random, and mismatched pairs that would
+        pass, those with the highest paraphrase score first."""
+        judged, table = counted.judged, self.corpus.looked_at(view.q).table
+        rejecting = [
+            rank
+            for rank, test in enumerate(judged.tests, start=1)
+            if not view.reason or test.reason == view.reason
+        ]
+        drawn = {
+            side: self._shown(self.corpus.drawn(judged, table, ranks, SHOWN_PAIRS, view.draw), counted)
+            for side, ranks in (("kept", [judged.kept]), ("rejected", rejecting))
         }
+        wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []
+        return {**drawn, "wrong": [self._shown_pair(pair) for pair in wrong]}
 
-    def _shown(self, rows: Ranked, counted: Counted) -> list[ShownPair]:
-        tests = counted.judged.tests
-        reasons = ["" if rank > len(tests) else counted.words_of(tests[rank - 1].reason) for _, rank in rows]
-        read = self.corpus.read([row for row, _ in rows])
-        return [self._shown_pair(pair, reason) for pair, reason in zip(read, reasons, strict=True)]
+    def _shown(self, drawn: Ranked, counted: Counted) -> list[ShownPair]:
+        reasons = [*(counted.words_of(test.reason) for test in counted.judged.tests), ""]
+        read = self.corpus.read(drawn)
+        return [
+            self._shown_pair(pair, reasons[rank - 1]) for pair, (_, _, rank) in zip(read, drawn, strict=True)
+        ]
 
     def _shown_pair(self, pair: Mapping[str, Any], reason: str = "") -> ShownPair:
         reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
@@ -173,32 +175,37 @@ def open_browser(corpus: Path, with_rejected: bool = True) -> Iterator[Browser]:
         yield Browser(datasets, pairs)
 
 
-def reopening(corpus: Path, with_rejected: bool, stack: ExitStack) -> Callable[[], Browser]:
-    """Read a corpus, and give a function that returns it as it is now: read again where another has been
-    published under the same path, so that open pages survive.
+Current = Callable[[], AbstractContextManager[Browser]]
 
-    stack: closes what is open in the end. Both raise InputError as :func:`open_browser` does, and while there
-    is no whole corpus.
+
+@contextmanager
+def reopening(corpus: Path, with_rejected: bool) -> Iterator[Current]:
+    """Read a corpus, and give a function that opens it for one thread at a time: read again if another one
+    was published under the same path, so that open pages survive.
+
+    Both raise InputError as :func:`open_browser` does, and while there is no whole corpus.
     """
     lock = Lock()
-    opened: list[tuple[tuple[int, int], ExitStack, Browser]] = []
+    state: tuple[int, int] | None = None
+    browser: Browser
 
-    def current() -> Browser:
-        with lock:
-            try:
-                found = (corpus / MANIFEST_NAME).stat()
-            except OSError as error:
-                raise InputError("the corpus is being made again", corpus) from error
-            state = found.st_ino, found.st_mtime_ns
-            if not opened or opened[-1][0] != state:
-                own = ExitStack()
-                opened.append((state, own, own.enter_context(open_browser(corpus, with_rejected))))
-                stack.push(own)
-                # Answers may still be read from the one before.
-                for _, older, _ in opened[:-2]:
-                    older.close()
-                del opened[:-2]
-            return opened[-1][2]
+    with ExitStack() as opened:
 
-    current()
-    return current
+        @contextmanager
+        def current() -> Iterator[Browser]:
+            nonlocal state, browser
+            with lock:
+                try:
+                    found = (corpus / MANIFEST_NAME).stat()
+                except OSError as error:
+                    raise InputError("the corpus is being made again", corpus) from error
+                if state != (found.st_ino, found.st_mtime_ns):
+                    state = None
+                    opened.close()
+                    browser = opened.enter_context(open_browser(corpus, with_rejected))
+                    state = found.st_ino, found.st_mtime_ns
+                yield browser
+
+        with current():
+            pass
+        yield current

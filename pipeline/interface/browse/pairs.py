@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import tempfile
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +18,12 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import unfinished_paths
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
+from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.wrong_pairs import RIGHT
-from paraforge.corpus.selection.filters import SCORES
 from paraforge.corpus.selection.filters.language import LANGUAGES
-from paraforge.intake.bitext.block import REASONS
-from paraforge.interface.browse.histogram import scale_of
-from paraforge.interface.browse.rules import FAILED, Judged, left_out
+from paraforge.interface.browse.rules import FAILED, Judged
 from paraforge.interface.query.database import (
     explained,
     fetch,
@@ -41,77 +38,72 @@ if TYPE_CHECKING:
     import duckdb
 
 SAMPLE = 200_000
-"""Histograms of larger corpora are drawn from a sample of about so many pairs; counts are exact."""
+"""Histograms, and counts while a handle moves, are those of a sample with about this many pairs."""
 _MEMORY = "1GB"
 _TEXTS = ("reference", "translation", "source_text")
-_LINEAGE = {"line", "first_row"}
+# Types in DuckDB for the columns that filters read, by their types in the files.
+_KINDS = dict.fromkeys(("float", "int8", "int16", "int32"), "FLOAT") | {"bool": "BOOLEAN"}
 Array = npt.NDArray[Any]
-Ranked = list[tuple[int, int]]
+Ranked = list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Pairs that are looked at.
+
+    table: with one row for each pair. sample: the same table, or one with a sample of its rows.
+    weight: pairs that a row of the sample stands for.
+    """
+
+    table: str
+    sample: str
+    weight: float = 1.0
 
 
 class Pairs:
-    """All pairs of a publication, kept and rejected; used by several threads.
+    """All pairs of a publication, kept and rejected.
 
-    The table ``prepared.pairs`` is in a temporary file. Its columns: ``row``, counted over all files;
-    ``fate``, the reason of a rejected pair, :data:`FAILED`, or empty for a kept one; ``source``; 32-bit
-    scores, NULL where missing; flags, languages and tenths.
+    The table ``prepared.pairs`` is in a temporary file. Its columns: ``file`` and ``place``, the number of a
+    file and of a row in it; ``source``; ``fate``, the reason of a rejected pair, :data:`FAILED`, or empty for
+    a kept one; 32-bit scores, NULL where missing; flags, languages and tenths.
 
-    scales: of each score that is not the same for all pairs. ranges: the least and the greatest of each.
-    incomplete: scores that pairs lack which came to selection. flags: those that some pair has.
-    sources: names. columns: those of the table.
+    scales: bins for each score that has a histogram in the report and is not the same for all pairs.
+    integers: scores that are whole numbers. flags: those that some pair has. sources: names.
+    columns: those that filters read. all: every pair.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
         """Raises InputError if a file is damaged, or a corpus has no pairs."""
         self.connection = connection
-        schema = pa.unify_schemas([one.schema.remove_metadata() for one in datasets])
-        types = {field.name: field.type for field in schema}
+        types = {field.name: str(field.type) for one in datasets for field in one.schema}
         self.texts = [name for name in _TEXTS if name in types]
-        self.integers = {name for name, kind in types.items() if pa.types.is_integer(kind)}
-        scores = [
-            name
-            for name, kind in types.items()
-            if (pa.types.is_float32(kind) or (name in self.integers and kind.bit_width <= 32))
-            and name in SCORES
-            and name not in _LINEAGE
-        ]
-        flags = [name for name, kind in types.items() if pa.types.is_boolean(kind)]
-        kinds = dict.fromkeys(scores, "FLOAT") | dict.fromkeys(flags, "BOOLEAN")
+        self.integers = {name for name, kind in types.items() if kind.startswith("int")}
+        kinds = {name: _KINDS[kind] for name, kind in types.items() if kind in _KINDS}
         kinds |= {name: "VARCHAR" for name in LANGUAGES if name in types}
-        kinds |= {name: "TINYINT" for name in types if name.endswith("_decile")}
         self.columns = list(kinds)
         self.files: list[Path] = []
-        self.begins: list[int] = []
         self._fill(datasets, kinds)
         # Small numbers are compared and grouped faster than texts.
         self.sources, _ = (self._numbered(name) for name in ("source", "fate"))
-        self.total, *found = self.rows(
-            "SELECT count(*)"
-            + "".join(f", [min({one}), max({one})]" for one in map(identifier, scores))
-            + "".join(f", bool_or({one})" for one in map(identifier, flags))
-            + "".join(
-                f", bool_or({one} IS NULL AND NOT {left_out(REASONS)})" for one in map(identifier, scores)
-            )
-            + " FROM prepared.pairs"
-        )[0]
-        self.flags = [name for name, one in zip(flags, found[len(scores) :], strict=False) if one]
-        gaps = dict(zip(scores, found[len(scores) + len(flags) :], strict=True))
-        self.ranges: dict[str, tuple[float, float]] = {
-            name: (low, high)
+        scores = [name for name in kinds if name in SCALES]
+        flags = [name for name, kind in kinds.items() if kind == "BOOLEAN"]
+        ends = [f"[min({name}), max({name})]" for name in map(identifier, scores)]
+        marks = [f"bool_or({name})" for name in map(identifier, flags)]
+        found = self.rows(f"SELECT {', '.join([*ends, *marks])} FROM prepared.pairs")[0]
+        self.flags = [name for name, one in zip(flags, found[len(scores) :], strict=True) if one]
+        self.scales = {
+            name: self._scale(name, low, high)
             for name, (low, high) in zip(scores, found, strict=False)
             if low is not None and low < high
         }
-        self.incomplete = {name for name in self.ranges if gaps[name]}
-        part = f"WHERE hash(row) % {self.total} < {SAMPLE}" if self.total > SAMPLE else ""
-        self.rows(f"CREATE TABLE prepared.sample AS SELECT * FROM prepared.pairs {part}")
-        self.scales = {name: self._scale(name) for name in self.ranges}
-        self._searches: dict[str, str] = {}
-        self._lock = Lock()
+        self.all = self._sampled("prepared.pairs")
+        self._found: tuple[str, Rows] = "", self.all
 
     def _fill(self, datasets: Sequence[Dataset], kinds: Mapping[str, str]) -> None:
         listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
-        self.rows(f"CREATE TABLE prepared.pairs (row BIGINT, source VARCHAR, fate VARCHAR, {listed})")
-        begin = 0
+        self.rows(
+            f"CREATE TABLE prepared.pairs (file INT, place BIGINT, source VARCHAR, fate VARCHAR, {listed})"
+        )
         with progress(total=sum(one.rows for one in datasets), unit="pairs", description="read") as bar:
             for dataset in datasets:
                 present = set(dataset.schema.names)
@@ -120,17 +112,15 @@ class Pairs:
                 fate = f"if(failed IS NULL, {fate}, '{FAILED}')" if "failed" in present else fate
                 for path, file in zip(dataset.files, getattr(dataset.manifest, "files", ()), strict=True):
                     check_interrupt()
-                    self.files.append(path)
-                    self.begins.append(begin)
                     rows = self.rows(
-                        f"INSERT INTO prepared.pairs SELECT {begin} + file_row_number, "
+                        f"INSERT INTO prepared.pairs SELECT {len(self.files)}, file_row_number, "
                         f"{', '.join(['source', fate, *values])} "
                         f"FROM {rows_of([path], 'file_row_number = true')}"
                     )[0][0]
                     if rows != file.rows:
                         message = f"damaged: it has {rows:,} rows, the manifest says {file.rows:,}"
                         raise InputError(message, path, remedy=PUBLISH_AGAIN)
-                    begin += rows
+                    self.files.append(path)
                     bar.update(rows)
 
     def _numbered(self, column: str) -> list[str]:
@@ -139,12 +129,23 @@ class Pairs:
         self.rows(f"ALTER TABLE prepared.pairs ALTER {column} TYPE ENUM ({listed})")
         return values
 
-    def _scale(self, name: str) -> Scale:
-        column = identifier(name)
-        values = self.arrays(f"SELECT {column} FROM prepared.sample WHERE {column} IS NOT NULL")[name]
-        # A score that few pairs have may be missing from the sample.
-        values = values if len(values) else np.array(self.ranges[name])
-        return scale_of(values, *self.ranges[name], name in self.integers)
+    def _scale(self, name: str, low: float, high: float) -> Scale:
+        """Return the scale of the report in finer bins, from the first one that has pairs to the last one."""
+        scale = SCALES[name]
+        scale = scale if name in self.integers else replace(scale, bins=5 * scale.bins)
+        first, last = scale.bin_of(np.array([low, high])).tolist()
+        edges = scale.edges
+        return Scale(edges[first], edges[last + 1], last + 1 - first)
+
+    def _sampled(self, table: str) -> Rows:
+        """Sample a table, unless it is small."""
+        total = self.rows(f"SELECT count(*) FROM {table}")[0][0]
+        if total <= SAMPLE:
+            return Rows(table, table)
+        sample = f"{table}_sample"
+        condition = f"hash(file, place) % {total} < {SAMPLE}"
+        self.rows(f"CREATE OR REPLACE TABLE {sample} AS SELECT * FROM {table} WHERE {condition}")
+        return Rows(table, sample, total / max(1, self.rows(f"SELECT count(*) FROM {sample}")[0][0]))
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Run a statement; returns its rows."""
@@ -160,52 +161,40 @@ class Pairs:
             for name, values in found.items()
         }
 
-    def looked_at(self, sources: Sequence[str], text: str) -> str:
-        """Give a condition in SQL for pairs of some sources, all if none is named, with a text in a side.
+    def looked_at(self, text: str) -> Rows:
+        """Return the pairs that have a text in a side, in any case; all for an empty text.
 
-        Case does not matter. The rows of a text are kept in a table, so that handles move quickly.
+        The pairs found last are kept, so that handles move quickly.
         """
-        conditions = [f"source IN ({', '.join(map(literal, sources))})"] if sources else []
-        if text:
-            with self._lock:
-                if text not in self._searches:
-                    self._searches[text] = self._search(text)
-                conditions.append(f"row IN (SELECT row FROM {self._searches[text]})")
-        return " AND ".join(conditions) or "true"
+        if not text:
+            return self.all
+        if self._found[0] != text:
+            table, condition = "prepared.found", "contains(lower({}), lower($1))"
+            self.rows(f"CREATE OR REPLACE TABLE {table} AS FROM prepared.pairs LIMIT 0")
+            for number, path in enumerate(self.files):
+                conditions = " OR ".join(condition.format(identifier(name)) for name in self.texts)
+                self.rows(
+                    f"INSERT INTO {table} FROM prepared.pairs WHERE file = {number} AND place IN "
+                    f"(SELECT file_row_number FROM {rows_of([path], 'file_row_number = true')} "
+                    f"WHERE {conditions})",
+                    [text],
+                )
+            self._found = text, self._sampled(table)
+        return self._found[1]
 
-    def _search(self, text: str) -> str:
-        table = f"prepared.found_{len(self._searches)}"
-        self.rows(f"CREATE TABLE {table} (row BIGINT)")
-        condition = " OR ".join(f"contains(lower({identifier(name)}), lower($1))" for name in self.texts)
-        for begin, path in zip(self.begins, self.files, strict=True):
-            relation = rows_of([path], "file_row_number = true")
-            self.rows(
-                f"INSERT INTO {table} SELECT {begin} + file_row_number FROM {relation} WHERE {condition}",
-                [text],
-            )
-        return table
-
-    def count(self, judged: Judged, where: str) -> list[tuple[int, str, bool, int]]:
+    def count(self, judged: Judged, table: str) -> list[tuple[int, str, bool, int]]:
         """Count pairs by rank, source, and whether they were kept when the corpus was published."""
         return self.rows(
-            f"SELECT {judged.rank} AS place, source, fate = '' AS was, count(*) "
-            f"FROM prepared.pairs WHERE {where} GROUP BY ALL"
+            f"SELECT {judged.rank} AS verdict, source, fate = '' AS was, count(*) FROM {table} GROUP BY ALL"
         )
 
-    def histograms(self, judged: Judged, where: str, pairs: int) -> dict[str, tuple[Array, Array]]:
+    def histograms(self, judged: Judged, table: str) -> dict[str, tuple[Array, Array]]:
         """Count pairs by the bins of each score: all that came to selection, and those that no other score or
-        filter rejects.
-
-        pairs: how many ``where`` is for; of more than :data:`SAMPLE`, the sample is counted.
-        """
+        filter rejects."""
         names = list(self.scales)
         conditions = [*map(judged.fails, names), judged.fails(None), judged.left_out]
         mask = " | ".join(f"(({one})::INT::BIGINT << {place})" for place, one in enumerate(conditions))
-        table = "sample" if pairs > SAMPLE else "pairs"
-        found = self.arrays(
-            f"SELECT {', '.join([f'{mask} AS mask', *map(identifier, names)])} "
-            f"FROM prepared.{table} WHERE {where}"
-        )
+        found = self.arrays(f"SELECT {', '.join([f'{mask} AS mask', *map(identifier, names)])} FROM {table}")
         counts = {}
         for place, (name, scale) in enumerate(self.scales.items()):
             known = ~np.isnan(found[name])
@@ -217,46 +206,21 @@ class Pairs:
             )
         return counts
 
-    def drawn(self, judged: Judged, where: str, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
-        """Draw pairs that have one of the ranks, uniformly and without replacement; rows and ranks."""
+    def drawn(self, judged: Judged, table: str, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
+        """Draw pairs that have one of the ranks, uniformly and without replacement: file, place and rank."""
         return self.rows(
-            f"SELECT row, {judged.rank} AS place FROM prepared.pairs WHERE {where} "
-            f"AND place IN ({', '.join(map(str, ranks)) or 'NULL'}) ORDER BY hash(row, {seed}) LIMIT {wanted}"
+            f"SELECT file, place, {judged.rank} AS verdict FROM {table} "
+            f"WHERE verdict IN ({', '.join(map(str, ranks)) or 'NULL'}) "
+            f"ORDER BY hash(file, place, {seed}) LIMIT {wanted}"
         )
 
-    def nearest(
-        self, judged: Judged, where: str, score: str, low: float | None, high: float | None, wanted: int
-    ) -> tuple[Ranked, Ranked]:
-        """Find kept pairs nearest to a bound, and pairs rejected for this score alone nearest to being kept.
-
-        Bounds that reject nobody do not count; without any that does, the lowest scores are the nearest.
-        """
-        least, most = self.ranges[score]
-        bounds = [low] if low is not None and low > least else []
-        bounds += [high] if high is not None and high < most else []
-        away = [f"abs({identifier(score)} - '{bound!r}'::FLOAT)" for bound in bounds or [least]]
-        others = {test.score for test in judged.tests} - {score}
-        own = judged.fails(score)
-        kept, rejected = (
-            self.rows(
-                f"SELECT row, {judged.rank} FROM prepared.pairs WHERE {where} "
-                f"AND NOT ({judged.left_out} OR {judged.fails(*others)}) "
-                f"AND {condition} AND {identifier(score)} IS NOT NULL "
-                f"ORDER BY least({', '.join(away)}), row LIMIT {wanted}"
-            )
-            for condition in (f"NOT ({own})", f"({own})")
-        )
-        return kept, rejected
-
-    def read(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Read all columns of the given rows, in their order."""
-        places = []
-        for row in rows:
-            file = bisect_right(self.begins, row) - 1
-            places.append({"filename": str(self.files[file]), "file_row_number": row - self.begins[file]})
-        found = fetch(self.connection.cursor(), rows_at(places)).to_pylist() if places else []
+    def read(self, drawn: Ranked) -> list[dict[str, Any]]:
+        """Read all columns of the given pairs, in their order."""
+        places = [(str(self.files[file]), place) for file, place, _ in drawn]
+        rows = [{"filename": path, "file_row_number": place} for path, place in places]
+        found = fetch(self.connection.cursor(), rows_at(rows)).to_pylist() if rows else []
         by_place = {(pair["filename"], pair["file_row_number"]): pair for pair in found}
-        return [by_place[place["filename"], place["file_row_number"]] for place in places]
+        return [by_place[place] for place in places]
 
 
 def value_of(name: str, kind: str = "FLOAT") -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from paraforge.base.errors import InputError
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.selection.filters import FilterParameters, MissingPolicy, missing_reason
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, IntervalParameters
@@ -25,98 +23,48 @@ if TYPE_CHECKING:
     from werkzeug.datastructures import MultiDict
 
 LONGEST_TEXT = 200
-MOST_DRAWS = 1_000_000
-RANDOM = "random"
 FAILED = "(failed)"
+_Number = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Bound = Annotated[_Number | None, BeforeValidator(lambda text: None if text == "" else text)]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Bounds of a score; None is no bound. ``missing`` is what becomes of a pair without the score."""
-
-    minimum: float | None = None
-    maximum: float | None = None
-    missing: MissingPolicy = "refuse"
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no score is outside."""
-        return self.minimum is None and self.maximum is None
-
-
-@dataclass(frozen=True)
-class View:
+class View(BaseModel):
     """What is on screen.
 
-    intervals: of every score that has handles. flags: of every flag, whether pairs that have it are rejected.
-    sources: names of the sources shown; none for all.
-    reason: the reason whose rejected pairs are shown; empty for all. text: text to search for.
-    order: :data:`RANDOM`, or the score by which pairs near its threshold are shown.
-    draw: seed of the pairs shown.
+    bounds: lower and upper bound for every score that has handles; None is no bound.
+    flags: for every flag, whether pairs that have it are rejected.
+    reason: the reason whose rejected pairs are shown; empty for all. q: text to search for.
+    draw: seed for the pairs shown.
     """
 
-    intervals: Mapping[str, Interval]
-    flags: Mapping[str, bool]
-    sources: tuple[str, ...] = ()
+    model_config = ConfigDict(frozen=True, str_strip_whitespace=True)
+
+    bounds: dict[str, tuple[Bound, Bound]]
+    flags: dict[str, bool]
     reason: str = ""
-    text: str = ""
-    order: str = RANDOM
-    draw: int = 1
+    q: str = Field("", max_length=LONGEST_TEXT)
+    draw: int = Field(1, ge=1, le=1_000_000)
+
+    def of(self, column: str) -> tuple[float | None, float | None] | bool:
+        """Return the bounds of a score, or whether a flag rejects."""
+        return self.bounds[column] if column in self.bounds else self.flags[column]
 
 
-def number_text(value: float | None) -> str:
-    """Write a bound as people do."""
-    return "" if value is None else format(value, ".10g")
+def view_of(fields: MultiDict[str, str], default: View) -> View:
+    """Read the view that an address asks for; what is missing is as in ``default``.
 
-
-def view_of(fields: MultiDict[str, str], default: View, sources: Sequence[str]) -> View:
-    """Read the view that an address asks for.
-
-    fields: of the address; what is missing is as in ``default``. sources: names of the corpus' sources.
-
-    Raises InputError if a value is invalid, or a lower bound is above the upper one.
+    Raises ValidationError if a value is invalid.
     """
-    intervals = {}
-    for name, usual in default.intervals.items():
-        low = _bound(fields.get(f"{name}.min", number_text(usual.minimum)), f"{name}.min")
-        high = _bound(fields.get(f"{name}.max", number_text(usual.maximum)), f"{name}.max")
-        if low is not None and high is not None and low > high:
-            raise InputError(f"{name}: the lowest, {low:g}, is above the highest, {high:g}")
-        missing = fields.get(f"{name}.missing", usual.missing)
-        if missing not in ("refuse", "accept"):
-            raise InputError(f"{name}.missing must be refuse or accept")
-        intervals[name] = Interval(low, high, "accept" if missing == "accept" else "refuse")
-    flags = {
-        name: fields.get(f"flag.{name}", "1" if usual else "0") == "1"
-        for name, usual in default.flags.items()
-    }
-    chosen = set(fields.getlist("source"))
-    order, draw, text = fields.get("order", RANDOM), fields.get("draw", "1"), fields.get("q", "").strip()
-    if not (draw.isascii() and draw.isdigit() and len(draw) <= 12 and 1 <= int(draw) <= MOST_DRAWS):
-        raise InputError(f"draw must be a number from 1 to {MOST_DRAWS:,}")
-    if len(text) > LONGEST_TEXT:
-        raise InputError(f"a search has at most {LONGEST_TEXT} characters")
-    return View(
-        intervals,
-        flags,
-        tuple(name for name in sources if name in chosen),
-        fields.get("reason", ""),
-        text,
-        order if order in default.intervals else RANDOM,
-        int(draw),
+    return View.model_validate(
+        {
+            **fields.to_dict(),
+            "bounds": {
+                name: (fields.get(f"{name}.min", low), fields.get(f"{name}.max", high))
+                for name, (low, high) in default.bounds.items()
+            },
+            "flags": {name: fields.get(f"flag.{name}", usual) for name, usual in default.flags.items()},
+        }
     )
-
-
-def _bound(text: str, name: str) -> float | None:
-    if not text.strip():
-        return None
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise InputError(f"{name}: '{text[:40]}' is not a number") from error
-    if not math.isfinite(value) or abs(value) > 1e9:
-        raise InputError(f"{name}: '{text[:40]}' cannot be a bound of a score")
-    return value
 
 
 def default_view(published: SelectParameters, scores: Iterable[str], flags: Iterable[str]) -> View:
@@ -124,28 +72,28 @@ def default_view(published: SelectParameters, scores: Iterable[str], flags: Iter
 
     published: section ``select``. scores: those that have handles. flags: those that can be rejected.
     """
-    intervals, refused = dict.fromkeys(scores, Interval()), dict.fromkeys(flags, False)
-    for one in _governed(published, {*intervals, *refused}):
+    view = View(bounds=dict.fromkeys(scores, (None, None)), flags=dict.fromkeys(flags, False))
+    for one in _governed(published, view):
         if isinstance(one, FlagParameters):
-            refused[one.column] = True
+            view.flags[one.column] = True
         else:
-            intervals |= dict.fromkeys(one.columns(), _interval(one))
-    return View(intervals, refused)
+            view.bounds.update(dict.fromkeys(one.columns(), (_number(one.minimum), _number(one.maximum))))
+    return view
 
 
-def _interval(one: IntervalParameters) -> Interval:
-    """Give the bounds of a filter; those that are shares of some pairs are not numbers, and stay open."""
-    low, high = (side if isinstance(side, float) else None for side in (one.minimum, one.maximum))
-    return Interval(low, high, one.missing if isinstance(one, BoundsParameters) else "refuse")
+def _number(bound: object) -> float | None:
+    """Return a bound; one that is a share of some pairs is not a number, and stays open."""
+    return bound if isinstance(bound, float) else None
 
 
-def _governed(published: SelectParameters, free: set[str]) -> list[IntervalParameters | FlagParameters]:
-    """Find the filters that handles and boxes stand for: of each column the first one."""
+def _governed(published: SelectParameters, view: View) -> list[IntervalParameters | FlagParameters]:
+    """Find the filters that handles and boxes stand for: the first one for each column."""
     found: list[IntervalParameters | FlagParameters] = []
+    free = {*view.bounds, *view.flags}
     for one in published.filters:
         if isinstance(one, IntervalParameters | FlagParameters) and free.issuperset(one.columns()):
             found.append(one)
-            free = free.difference(one.columns())
+            free.difference_update(one.columns())
     return found
 
 
@@ -153,75 +101,62 @@ def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
     """Make section ``select`` for a view's thresholds; what the page has no handle for is as published.
 
     New filters come before the first one that looks at all pairs together, or else last. Raises
-    ValidationError if a bound is outside the scale of its score.
+    ValidationError if bounds are outside the scale of their score, or the lower one is above the upper one.
     """
-    usual = default_view(published, view.intervals, view.flags)
-    left = dict.fromkeys([*view.intervals, *view.flags])
-    governed = _governed(published, set(left))
+    usual = default_view(published, view.bounds, view.flags)
+    left = [*view.bounds, *view.flags]
+    governed = _governed(published, view)
     filters: list[FilterParameters] = []
     end: int | None = None
     for one in published.filters:
         if end is None and one.needs_all_pairs:
             end = len(filters)
-        if one not in governed:
-            filters.append(one)
-            continue
-        own = {column: left.pop(column) for column in one.columns()}
-        same = _thresholds(own, view) == _thresholds(own, usual)
-        filters += [one] if same else _filters(own, view, one.name)
+        own = one.columns() if one in governed else ()
+        left = [column for column in left if column not in own]
+        changed = any(view.of(column) != usual.of(column) for column in own)
+        filters += _filters(view, own, one.name, getattr(one, "missing", "refuse")) if changed else [one]
     place = len(filters) if end is None else end
-    filters[place:place] = _filters(left, view)
-    return SelectParameters.model_validate({**published.model_dump(), "filters": _named(filters)})
+    filters[place:place] = _filters(view, left)
+    named: dict[str, FilterParameters] = {}
+    for one in filters:
+        name = one.reason
+        while name in named:
+            name += "_2"
+        named[name] = one if name == one.reason else one.model_copy(update={"name": name})
+    return SelectParameters.model_validate({**published.model_dump(), "filters": [*named.values()]})
 
 
-def _thresholds(columns: Iterable[str], view: View) -> list[Interval | bool | None]:
-    return [view.intervals.get(name, view.flags.get(name)) for name in columns]
-
-
-def _filters(columns: Iterable[str], view: View, name: str | None = None) -> list[FilterParameters]:
+def _filters(
+    view: View, columns: Iterable[str], name: str | None = None, missing: MissingPolicy = "refuse"
+) -> list[FilterParameters]:
     """Make the filters that a view has for columns."""
     found: list[FilterParameters] = []
     for column in columns:
-        interval = view.intervals.get(column)
-        if interval is None and view.flags[column]:
+        if view.flags.get(column):
             found.append(FlagParameters(kind="flag", column=column, name=name))
-        elif interval is not None and not interval.is_open:
-            found.append(BoundsParameters(kind="bounds", score=column, name=name, **vars(interval)))
+        elif column in view.bounds and view.bounds[column] != (None, None):
+            low, high = view.bounds[column]
+            found.append(
+                BoundsParameters(
+                    kind="bounds", score=column, minimum=low, maximum=high, missing=missing, name=name
+                )
+            )
     return found
 
 
-def _named(filters: Sequence[FilterParameters]) -> list[FilterParameters]:
-    """Give a filter a name of its own if it would have the name of another."""
-    named: dict[str, FilterParameters] = {}
-    for one in filters:
-        names = chain([one.reason], (f"{one.reason}_{number}" for number in count(2)))
-        name = next(name for name in names if name not in named)
-        named[name] = one if name == one.reason else one.model_copy(update={"name": name})
-    return [*named.values()]
-
-
 def section_text(parameters: SelectParameters) -> str:
-    """Write section ``select`` of params.yaml, without defaults."""
-    filters = []
-    for one in parameters.filters:
-        given = one.model_dump(mode="json", exclude_defaults=True)
-        # What the filter looks at comes before its bounds.
-        keys = [key for key in dict.fromkeys(("kind", "score", "column", *given)) if key in given]
-        filters.append({key: _whole(given[key]) for key in keys})
-    lists = {"required": list(parameters.required), "deciles": list(parameters.deciles)}
-    return yaml_text({"select": {**lists, "filters": filters}})
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    """Write section ``select`` of params.yaml."""
+    section = parameters.model_dump(mode="json", exclude={"filters"})
+    filters = [one.model_dump(mode="json", exclude_defaults=True) for one in parameters.filters]
+    return yaml_text({"select": {**section, "filters": [{"kind": one["kind"], **one} for one in filters]}})
 
 
 @dataclass(frozen=True)
 class Test:
     """One test of a pair, in the order of judging.
 
-    reason: of the pairs that fail it. fails: a condition in SQL that is never NULL.
-    score: whose handles move it, or None.
+    reason: given to the pairs that fail it. fails: a condition in SQL that is never NULL.
+    score: the score whose handles move it, or None.
     """
 
     __test__ = False
@@ -252,7 +187,7 @@ class Judged:
                 found = [Test(one.reason, f"fate = {literal(one.reason)}")]
             self.tests += found
         self.kept = len(self.tests) + 1
-        self.left_out = left_out(REASONS)
+        self.left_out = left_out()
         cases = [f"WHEN {test.fails} THEN {place}" for place, test in enumerate(self.tests, start=1)]
         # DuckDB groups by small numbers faster.
         rank = f"CASE WHEN {self.left_out} THEN 0 {' '.join(cases)} ELSE {self.kept} END"
@@ -264,42 +199,45 @@ class Judged:
 
     def _tests(self, one: FilterParameters) -> list[Test] | None:
         """Make a filter's tests, missing values first: they are the reason even where another is outside."""
-        columns = _read(one)
         if isinstance(one, FlagParameters):
-            return [Test(one.reason, f"coalesce({identifier(one.column)}, false)")]
-        if isinstance(one, DecileParameters):
-            outside = f"{identifier(columns[0])} NOT IN ({', '.join(map(str, one.tenths()))})"
-            lacking = Test(missing_reason(one.score), f"{identifier(columns[0])} IS NULL")
-            return [lacking, Test(one.reason, f"coalesce({outside}, false)")]
-        missing = [self._missing(name) for name in columns] if getattr(one, "missing", "") != "accept" else []
-        if isinstance(one, LanguageParameters):
-            listed = ", ".join(map(literal, one.languages))
-            outsides = [f"coalesce({identifier(name)} NOT IN ({listed}), false)" for name in columns]
-            return [*missing, Test(one.reason, " OR ".join(outsides))]
-        if not isinstance(one, IntervalParameters):
-            return None
-        bounds = []
-        for sign, bound in (("<", one.minimum), (">", one.maximum)):
-            if isinstance(bound, float):
-                # As paraforge.corpus.scorer.inside compares: a bound has the scores' 32 bits.
-                bounds.append(f"{sign} '{float(np.float32(bound))!r}'::FLOAT")
-            elif bound is not None:
+            conditions = [""]
+        elif isinstance(one, DecileParameters):
+            conditions = [f" NOT IN ({', '.join(map(str, one.tenths()))})"]
+        elif isinstance(one, LanguageParameters):
+            conditions = [f" NOT IN ({', '.join(map(literal, one.languages))})"]
+        elif isinstance(one, IntervalParameters):
+            bounds = {"<": one.minimum, ">": one.maximum}
+            if not all(isinstance(bound, float | None) for bound in bounds.values()):
                 return None
-        return missing + [
-            Test(
-                one.reason, f"coalesce({' OR '.join(f'{identifier(name)} {b}' for b in bounds)}, false)", name
-            )
-            for name in columns
+            # As paraforge.corpus.scorer.inside compares: a bound has the scores' 32 bits.
+            conditions = [
+                f" {sign} '{float(np.float32(bound))!r}'::FLOAT"
+                for sign, bound in bounds.items()
+                if isinstance(bound, float)
+            ]
+        else:
+            return None
+        columns = _read(one)
+        usual = "accept" if isinstance(one, FlagParameters) else "refuse"
+        tests = map(self._missing, columns if getattr(one, "missing", usual) == "refuse" else ())
+        return [
+            *tests,
+            *(
+                self._test(one.reason, name, " OR ".join(f"{identifier(name)}{end}" for end in conditions))
+                for name in columns
+            ),
         ]
 
     def _missing(self, column: str) -> Test:
-        score = column if column in self._scores else None
-        return Test(missing_reason(column), f"{identifier(column)} IS NULL", score)
+        return self._test(missing_reason(column), column, f"{identifier(column)} IS NULL")
+
+    def _test(self, reason: str, column: str, condition: str) -> Test:
+        return Test(reason, f"coalesce({condition}, false)", column if column in self._scores else None)
 
 
-def left_out(reasons: Iterable[str]) -> str:
-    """Give a condition in SQL for pairs that failed or were rejected for one of the reasons."""
-    return f"(fate IN ({', '.join(map(literal, [FAILED, *reasons]))}))"
+def left_out() -> str:
+    """Give a condition in SQL for pairs that failed, or that ingest rejected."""
+    return f"(fate IN ({', '.join(map(literal, [FAILED, *REASONS]))}))"
 
 
 def _read(one: FilterParameters) -> tuple[str, ...]:

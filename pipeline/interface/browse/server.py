@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from flask import Flask, Response, abort, render_template, request
+from flask import Flask, abort, render_template, request
 from pydantic import ValidationError
 
 from paraforge.base.errors import InputError
 from paraforge.corpus.columns import COLUMNS, LABELS
 from paraforge.corpus.publication.manifest import describe_columns
-from paraforge.interface.browse.browser import Browser
-from paraforge.interface.browse.histogram import handle_step, inside, outline
-from paraforge.interface.browse.rules import (
-    LONGEST_TEXT,
-    RANDOM,
-    number_text,
-    parameters_of,
-    section_text,
-    view_of,
-)
-from paraforge.interface.web.serving import HostPolicy, make_app, problem_page, same_origin
+from paraforge.corpus.scorer import Scale
+from paraforge.interface.browse.browser import Current
+from paraforge.interface.browse.rules import LONGEST_TEXT, parameters_of, section_text, view_of
+from paraforge.interface.web.serving import HostPolicy, make_app, problem_page
 
 if TYPE_CHECKING:
     from paraforge.interface.web.serving import Page
 
 
-def create_app(current: Callable[[], Browser], policy: HostPolicy) -> Flask:
-    """Make the application of one corpus. current: gives the corpus as it is now, before each request."""
+def create_app(current: Current, policy: HostPolicy) -> Flask:
+    """Make the application for one corpus. current: opens the corpus as it is now, for each request."""
     app = make_app("browse", policy)
     app.jinja_env.globals |= {
         "labels": LABELS,
         "descriptions": {one["name"]: one["description"] for one in describe_columns(COLUMNS.values())},
         "number": number_text,
-        "handle_step": handle_step,
         "inside": inside,
         "outline": outline,
-        "random": RANDOM,
         "longest": LONGEST_TEXT,
     }
 
@@ -48,61 +38,61 @@ def create_app(current: Callable[[], Browser], policy: HostPolicy) -> Flask:
         words = f"{error.message}. Reload this page when 'dvc repro' has finished."
         return problem_page("The corpus cannot be read", words), 503
 
-    def found(with_pairs: bool = True) -> dict[str, Any]:
-        # Another site could otherwise keep this machine busy, though it could not read the answers.
-        if not same_origin(request) and request.headers.get("Sec-Fetch-Dest") != "document":
-            abort(403, "This address was not asked for by a page of this server.")
-        browser = current()
-        try:
-            view = view_of(request.args, browser.default, browser.corpus.sources)
-            parameters = parameters_of(view, browser.base)
-        except InputError as error:
-            abort(400, f"{error}.")
-        except ValidationError as error:
-            abort(400, "; ".join(str(problem["msg"]) for problem in error.errors()))
-        counted = browser.count(parameters, view.sources, view.text)
-        return {
-            "corpus": browser.manifest.name,
-            "browser": browser,
-            "view": view,
-            "counted": counted,
-            "overall": browser.count(parameters) if view.sources or view.text else None,
-            "section": section_text(parameters),
-            "sides": browser.pairs(view, counted) if with_pairs else None,
-            "query": request.query_string.decode(),
-        }
+    def answer(with_pairs: bool) -> Page:
+        with current() as browser:
+            try:
+                view = view_of(request.args, browser.default)
+                parameters = parameters_of(view, browser.base)
+            except ValidationError as error:
+                abort(400, "; ".join(str(problem["msg"]) for problem in error.errors()))
+            counted = browser.count(parameters, view.q, with_pairs)
+            return render_template(
+                "browse.html",
+                corpus=browser.manifest.name,
+                browser=browser,
+                view=view,
+                counted=counted,
+                section=section_text(parameters),
+                sides=browser.pairs(view, counted) if with_pairs else None,
+            )
 
     @app.get("/")
     def page() -> Page:
-        return render_template("browse.html", **found())
+        return answer(with_pairs=True)
 
     @app.get("/counts")
     def counts() -> Page:
-        return render_template("browse.html", **found(with_pairs=False))
-
-    @app.get("/chosen.yaml")
-    def chosen() -> Response:
-        return _file(found(with_pairs=False)["section"], "chosen.yaml")
-
-    @app.get("/pairs.csv")
-    def shown_pairs() -> Response:
-        shown = found()
-        text = io.StringIO()
-        labels = [LABELS[name] for name in shown["browser"].scales]
-        fields = ["shown as", "where", "reason", "reference", "translation", *labels]
-        writer = csv.DictWriter(text, fields, lineterminator="\n")
-        writer.writeheader()
-        for side, pairs in shown["sides"].items():
-            for pair in pairs:
-                texts = ["".join(piece for piece, _ in one) for one in (pair.reference, pair.translation)]
-                cells = [side, pair.where, pair.reason, *texts]
-                writer.writerow(dict(zip(fields, cells, strict=False)) | dict(pair.scores))
-        return _file(text.getvalue(), "pairs.csv")
+        return answer(with_pairs=False)
 
     return app
 
 
-def _file(text: str, name: str) -> Response:
-    """Make an answer that a browser saves under a name."""
-    headers = {"Content-Disposition": f"attachment; filename={name}"}
-    return Response(text, mimetype="text/plain", headers=headers)
+def number_text(value: float | None) -> str:
+    """Write a bound as people do."""
+    return "" if value is None else format(value, ".10g")
+
+
+def outline(counts: Sequence[float], most: float | None = None, line: bool = False) -> str:
+    """Draw the counts of equal bins as the data for an SVG path that is 1,000 wide and 100 high: bars, or a
+    line through their middles.
+
+    Heights are as the square root of counts, so that small bins can be seen. most: the count that is as high
+    as the picture; by default the highest.
+    """
+    most = max(counts, default=0) if most is None else most
+    step = 1000 / max(1, len(counts))
+    heights = [100 - 96 * math.sqrt(count / most) if most else 100.0 for count in counts]
+    if line and most:
+        return "M" + " ".join(f"{(bin + 0.5) * step:.1f} {y:.1f}" for bin, y in enumerate(heights))
+    return "".join(
+        f"M{bin * step:.1f} 100V{y:.1f}H{(bin + 1) * step:.1f}V100Z"
+        for bin, y in enumerate(heights)
+        if counts[bin]
+    )
+
+
+def inside(scale: Scale, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return where the part of a picture from one bound to another begins, and how wide it is."""
+    ends = (scale.low if low is None else low, scale.high if high is None else high)
+    left, right = (1000 * min(max((end - scale.low) / (scale.high - scale.low), 0.0), 1.0) for end in ends)
+    return round(left, 1), round(max(0.0, right - left), 1)

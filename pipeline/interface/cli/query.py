@@ -238,6 +238,6 @@ def browse(
     open_published(corpus)
     with contextlib.ExitStack() as stack:
         with graceful_interrupts():
-            current = reopening(corpus, not kept_only, stack)
+            current = stack.enter_context(reopening(corpus, not kept_only))
         announce = announcer(host, open_browser, "Browse", "read the pairs")
         serve_app(partial(create_app, current), host, port, allow_host, announce)

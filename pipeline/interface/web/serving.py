@@ -127,6 +127,9 @@ def make_app(product: str, policy: HostPolicy) -> Flask:
             return Response(words, 421, mimetype="text/plain")
         if not request.query_string.isascii():
             abort(400, "The address has letters that are not encoded as browsers encode them.")
+        # Another site could otherwise keep this machine busy, though it could not read the answers.
+        if not same_origin(request) and request.headers.get("Sec-Fetch-Dest") != "document":
+            abort(403, "This address was not asked for by a page of this server.")
         given = request.cookies.get(COOKIE, "")
         g.token = given or secrets.token_urlsafe(32)
         if request.method in ("GET", "HEAD"):

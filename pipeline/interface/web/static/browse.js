@@ -13,59 +13,57 @@
   function fields() {
     const found = new URLSearchParams();
     for (const one of form.elements) {
-      const box = one.type === "checkbox";
-      const value = box && one.name !== "source" ? String(Number(one.checked)) : one.value;
-      if (one.name === "source" ? one.checked : one.name && value !== one.dataset.usual) found.append(one.name, value);
+      const value = one.type === "checkbox" ? String(Number(one.checked)) : one.value;
+      if (one.name && value !== one.dataset.usual) found.append(one.name, value);
     }
     return found.toString();
   }
 
   async function load(path, query) {
-    const reply = await fetch(`${path}?${query}`, { headers: { Accept: "text/html" } });
+    const reply = await fetch(`${path}?${query}`);
     const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
     if (!reply.ok) throw new Error(fresh.querySelector("[role=alert]")?.textContent ?? `The server answered ${reply.status}.`);
-    return fresh;
-  }
-  function replace(fresh) {
-    for (const one of fresh.querySelectorAll("[data-live]")) {
-      const old = document.getElementById(one.id);
-      const focused = old?.contains(document.activeElement) && document.activeElement.dataset.reason !== undefined;
-      old?.replaceWith(one);
-      if (focused) (one.querySelector("[aria-current]") ?? one.querySelector("button"))?.focus({ preventScroll: true });
-    }
+    const onReason = document.activeElement.dataset.reason !== undefined;
+    for (const one of fresh.querySelectorAll("[data-live]")) document.getElementById(one.id)?.replaceWith(one);
+    if (onReason) (form.querySelector("[aria-current]") ?? form.querySelector("[data-reason]"))?.focus({ preventScroll: true });
+    say("");
   }
 
-  // One request for counts at a time: a handle that moves meanwhile asks again with its last place.
-  let counting = false, shown = fields(), shownPairs = shown, timer;
+  // One request at a time. While handles move it is for counts, and afterwards for pairs and exact counts.
+  let busy = false, moved = 0;
+  let asked = fields(), counted = asked, shown = asked;
   async function follow() {
-    clearTimeout(timer);
-    timer = setTimeout(settle, 300);
-    if (counting) return;
-    counting = true;
+    if (busy) return;
+    busy = true;
     const slow = setTimeout(() => say(form.elements.q.value ? "Searching …" : "Counting …"), 500);
     try {
       for (let next = fields(); next !== shown; next = fields()) {
-        replace(await load("/counts", next));
-        shown = next;
-        say("");
+        asked = next;
+        const rest = moved + 300 - Date.now();
+        if (next !== counted) {
+          await load("/counts", next);
+          counted = next;
+        } else if (rest > 0) {
+          await new Promise((done) => setTimeout(done, rest));
+        } else {
+          // Not while a handle moves: browsers limit how often an address may change.
+          history.replaceState(null, "", next ? `/?${next}` : "/");
+          await load("/", next);
+          shown = next;
+        }
       }
     } catch (error) {
       say(error instanceof TypeError ? "No answer from the server. Is 'paraforge browse' still running?" : error.message, true);
-      shown = "";
+      counted = shown = "?";
     } finally {
       clearTimeout(slow);
-      counting = false;
+      busy = false;
+      if (fields() !== asked) follow();
     }
   }
-  // Not while a handle moves: browsers limit how often an address may change.
-  async function settle() {
-    const query = fields();
-    history.replaceState(null, "", query ? `/?${query}` : "/");
-    if (query === shownPairs) return;
-    try {
-      const fresh = await load("/", query);
-      if (query === fields()) { replace(fresh); shownPairs = query; }
-    } catch { /* the counts say what is wrong */ }
+  function change() {
+    moved = Date.now();
+    follow();
   }
 
   for (const score of document.querySelectorAll(".score")) {
@@ -92,26 +90,25 @@
         const next = Math[side ? "max" : "min"](Number(handle.value), value(1 - side));
         numbers[side].value = Math.abs(next - ends[side]) < 1e-9 ? "" : String(Number(next.toPrecision(10)));
         place(side);
-        follow();
+        change();
       });
-      numbers[side].addEventListener("input", () => { place(side); follow(); });
+      numbers[side].addEventListener("input", () => { place(side); change(); });
       place(side);
     });
   }
 
   let typing;
-  form.elements.q.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(follow, 400); });
-  form.addEventListener("change", (event) => { if (event.target.matches("[type=checkbox], select")) follow(); });
-  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(typing); follow(); });
+  form.elements.q.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(change, 400); });
+  form.addEventListener("change", change);
+  form.addEventListener("submit", (event) => { event.preventDefault(); change(); });
   form.addEventListener("click", (event) => {
     const reason = event.target.closest("[data-reason]");
     if (event.target.id === "others") form.elements.draw.value = Number(form.elements.draw.value) + 1;
     if (reason) {
       form.elements.reason.value = reason.dataset.reason;
-      form.elements.order.value = "random";
       document.getElementById("pairs").scrollIntoView();
     }
-    if (reason || event.target.id === "others") follow();
+    if (reason || event.target.id === "others") change();
   });
   document.documentElement.dataset.ready = "1";
 })();
