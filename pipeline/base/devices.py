@@ -23,7 +23,7 @@ def check_device(name: str) -> None:
     """Raise ConfigurationError where there is no such device: `cpu`, `cuda` or `cuda:N`, N counted from 0."""
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise ConfigurationError([f"device {name}: there are cpu, cuda, cuda:0, cuda:1, ..."])
+        raise ConfigurationError([f"device {name}: use cpu, cuda, cuda:0, cuda:1, ..."])
     if kind == "cpu":
         return
     import torch
@@ -31,9 +31,7 @@ def check_device(name: str) -> None:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(number or 0) >= count:
         seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
-        raise ConfigurationError(
-            [f"device {name}: {seen} ('paraforge doctor' says more); cpu is always there"]
-        )
+        raise ConfigurationError([f"device {name}: {seen} ('paraforge doctor' says more); cpu always works"])
 
 
 def cpu_has_bfloat16() -> bool:

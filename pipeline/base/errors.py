@@ -203,7 +203,7 @@ def describe_os_error(error: OSError) -> str:
     text = str(error)
     if error.filename is None and (trouble := _shared_memory_trouble()):
         return (
-            f"{text}: {SHARED_MEMORY}, where processes share memory, {trouble}: free it, or mount it anew "
+            f"{text}: {SHARED_MEMORY}, where processes share memory, {trouble}: free it, or mount it again "
             "(a container: --shm-size 1g)"
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

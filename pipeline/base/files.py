@@ -306,7 +306,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", path, error.lineno) from error
     except RecursionError as error:
-        raise InputError("not JSON of ours: nested too deeply", path) from error
+        raise InputError("the JSON is nested too deeply", path) from error
 
 
 def cache_directory(name: str) -> Path:

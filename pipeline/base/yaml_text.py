@@ -18,7 +18,7 @@ def read_yaml_text(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
     except RecursionError:
-        raise yaml.MarkedYAMLError(problem="too many levels, one inside the other") from None
+        raise yaml.MarkedYAMLError(problem="the YAML is nested too deeply") from None
 
 
 def yaml_text(content: Any) -> str:

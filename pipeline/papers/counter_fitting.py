@@ -27,7 +27,7 @@ def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
     for path in paths:
         for number, text in numbered_lines(path):
             if len(fields := text.lower().split()) != 2:
-                raise InputError(f"{len(fields)} fields, two words are expected", path, number)
+                raise InputError(f"{len(fields)} fields, expected two words", path, number)
             first, second = sorted(fields)
             pairs.add((first, second))
     return pairs

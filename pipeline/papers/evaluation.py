@@ -117,7 +117,7 @@ def evaluate_for_papers(
 
     Raises as `evaluate`.
     """
-    problems = [f"--task {one}: there are {', '.join(TASKS)}" for one in task_names if one not in TASKS]
+    problems = [f"--task {one}: use {', '.join(TASKS)}" for one in task_names if one not in TASKS]
     if not transfer and (task_names or variants):
         problems.append("--task and --fine-tune need --transfer")
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]

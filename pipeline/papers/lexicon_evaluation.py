@@ -60,7 +60,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
     footnote 10). Multi-word phrases are passed over. A list has two words per line and may have a score.
 
     Raises:
-        InputError: with file and line: neither of the two forms, a score that is no number, no entry at all.
+        InputError: with file and line: neither of the two forms, a score that is not a number, no entry.
     """
     scores: dict[Pair, float] = {}
     scored = False
@@ -76,7 +76,7 @@ def read_reference_lexicon(path: Path) -> ReferenceLexicon:
         if " " not in pair[0] and " " not in pair[1] and pair[0] != pair[1]:
             scores.setdefault(pair, 1.0 if score is None else score)
     if not scores:
-        raise InputError("no pair of words in this file", path)
+        raise InputError("the file has no pairs of words", path)
     return ReferenceLexicon(path.name, scores, scored)
 
 
@@ -84,26 +84,26 @@ def _ppdb_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]
     entry = ppdb.parse_entry(ppdb.split_fields(text))
     if entry is None or not entry.phrase or not entry.paraphrase:
         raise InputError(
-            "a PPDB entry is expected: [LHS] ||| phrase ||| paraphrase ||| features ||| ...", path, number
+            "expected a PPDB entry: [LHS] ||| phrase ||| paraphrase ||| features ||| ...", path, number
         )
     pair = (entry.phrase.lower(), entry.paraphrase.lower())
     if not entry.score:
         return pair, None
     score = finite_number(entry.score)
     if score is None:
-        raise InputError(f"PPDB2.0Score is {entry.score!r}, no number", path, number)
+        raise InputError(f"PPDB2.0Score is {entry.score!r}, not a number", path, number)
     return pair, score
 
 
 def _list_entry(text: str, path: Path, number: int) -> tuple[Pair, float | None]:
     fields = [field.strip(" ") for field in (text.split("\t") if "\t" in text else text.split())]
     if len(fields) not in (2, 3) or not fields[0] or not fields[1]:
-        raise InputError("two words, and a score at most, are expected", path, number)
+        raise InputError("expected two words and perhaps a score", path, number)
     score = None
     if len(fields) == 3:
         score = finite_number(fields[2])
         if score is None:
-            raise InputError(f"the score {fields[2]!r} is no number", path, number)
+            raise InputError(f"the score {fields[2]!r} is not a number", path, number)
     return (fields[0].lower(), fields[1].lower()), score
 
 

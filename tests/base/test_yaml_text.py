@@ -30,7 +30,7 @@ BAD = {
     ),
     "recursive list": ("x: 1\na: &a [*a]\n", 2, "the alias *a is inside what it stands for"),
     "recursive mapping": ("a: &a\n  b: {c: *a}\n", 2, "the alias *a is inside what it stands for"),
-    "deep": ("[" * 100_000, None, "too many levels"),
+    "deep": ("[" * 100_000, None, "nested too deeply"),
     "twice": ("a: {b: 1}\nc: {d: 1, d: 2}\n", 2, "duplicate key d"),
     "list as key": ("? [a]\n: b\n", 1, "unhashable key"),
     "digits": (f"a: 1\nb: {'9' * 5_000}\n", 2, "not a value of the type int"),

@@ -98,7 +98,7 @@ def test_errors(place: Path) -> None:
         evaluate(str(place / "none"), open_model, sts=[place / "sts"])
     with (place / "sts" / "2012.b.tsv").open("a") as file:
         file.write("five\ta\tb\n")
-    with pytest.raises(InputError, match=r"2012\.b\.tsv:4: the score 'five' is no number"):
+    with pytest.raises(InputError, match=r"2012\.b\.tsv:4: the score 'five' is not a number"):
         evaluate("jaccard", open_model, sts=[place / "sts"])
 
 
@@ -144,7 +144,7 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("weights", "a", "message"),
-    [("sif", 1e-3, "--counts"), ("idf", 1e-3, "--fit"), ("tf", 1e-3, "there are"), ("none", 0.0, "greater")],
+    [("sif", 1e-3, "--counts"), ("idf", 1e-3, "--fit"), ("tf", 1e-3, "use sif"), ("none", 0.0, "greater")],
 )
 def test_sif_without_what_it_needs(place: Path, weights: str, a: float, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):

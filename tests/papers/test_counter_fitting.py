@@ -78,7 +78,7 @@ def test_the_command_leaves_out_pairs_that_are_judged(tmp_path: Path) -> None:
 
 def test_bad_pairs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("a b\nc d e\n")
-    with pytest.raises(InputError, match=r"pairs.txt:2: 3 fields, two words are expected"):
+    with pytest.raises(InputError, match=r"pairs.txt:2: 3 fields, expected two words"):
         read_word_pairs([tmp_path / "pairs.txt"])
     table = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     with pytest.raises(InputError, match="no pair of synonyms or antonyms has vectors of both words"):

@@ -175,11 +175,11 @@ def test_pair_lists_are_read_in_both_orders(tmp_path: Path, separator: str) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[NN] ||| dog ||| hound\n", "ppdb:1: a PPDB entry is expected"),
+        ("[NN] ||| dog ||| hound\n", "ppdb:1: expected a PPDB entry"),
         (PPDB + "[NN] ||| dog ||| cat ||| PPDB2.0Score=high |||\n", "ppdb:5: PPDB2.0Score is 'high'"),
-        ("dog hound 1.0 more\n", "ppdb:1: two words"),
-        ("dog\thound\tmuch\n", "ppdb:1: the score 'much' is no number"),
-        ("dog\tdog\n", "no pair of words"),
+        ("dog hound 1.0 more\n", "ppdb:1: expected two words"),
+        ("dog\thound\tmuch\n", "ppdb:1: the score 'much' is not a number"),
+        ("dog\tdog\n", "the file has no pairs of words"),
     ],
 )
 def test_malformed_reference_lexicons(tmp_path: Path, text: str, message: str) -> None:

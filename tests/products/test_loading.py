@@ -110,7 +110,7 @@ def test_every_model_has_vectors_and_similarities_of_texts(
             (TEXTS[0], TEXTS[0]),
             (TEXTS[:2], TEXTS),
         ):
-            with pytest.raises(ValueError, match="two lists of as many texts"):
+            with pytest.raises(ValueError, match="two lists of the same length"):
                 model.similarity(first, second)
     with pytest.raises(InputError, match="no table of word vectors"):
         open_word_vectors(general.DIRECTORY)

@@ -100,7 +100,7 @@ def parse_sentences(
     order = np.array(list(wanted), _KEY) if wanted else np.zeros(0, _KEY)
     texts = [text for text, old in zip(new, _among(order, known.keys).tolist(), strict=True) if not old]
     if texts:
-        logger.info("%d of %d sentences have to be parsed", len(texts), len(order))
+        logger.info("parsing %d of %d sentences", len(texts), len(order))
         _parse_new(step, texts, work, resources)
         known = _known(work)
     mine = _among(known.keys, np.sort(order))

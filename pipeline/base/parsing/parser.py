@@ -51,8 +51,9 @@ def parser_module(name: str) -> ParserModule:
     """The module of a parser that is a program or library. Raises InputError: there is none of this name."""
     if name not in parser_names():
         raise InputError(
-            f"no parser is called '{name}', and there is no such file",
-            remedy=f"There are {', '.join(parser_names())}, or a file of sentences, tabs and trees.",
+            f"no parser is called '{name}', and no file has this name",
+            remedy=f"Use {', '.join(parser_names())}, or a file with a sentence, a tab and a tree "
+            "on each line.",
         )
     return _module(name)
 

@@ -248,7 +248,7 @@ class Workers:
             if self._number:
                 self._last_seen = now
             elif before:
-                logger.warning("all workers have gone; waiting for others")
+                logger.warning("all workers are gone; waiting for new ones")
             elif now - self._last_seen > _PATIENCE_SECONDS:
                 raise IncompleteError(
                     f"no usable worker for {_PATIENCE_SECONDS / 60:.0f} minutes. What is finished is safe: "

@@ -37,7 +37,7 @@ def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
     if mixed:
         logger.warning(
             "%s: shards were made with several versions of libraries (%s), which the manifest names; to make "
-            "all of them anew, remove the step's directory in the work directory",
+            "all of them again, remove the step's directory in the work directory",
             step,
             "; ".join(mixed),
         )

@@ -25,13 +25,13 @@ class Resources(Section):
     removed: ClassVar[Mapping[str, str]] = {
         "tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others (see "
         "scaling.md)",
-        "other_versions": "shards of other library versions are used, with a warning; to make them anew, "
+        "other_versions": "shards of other library versions are used, with a warning; to make them again, "
         "remove work/STEP",
         "keep_work": "a finished stage removes what is quick to make again, and the rest stays until you "
         "remove work/STAGE",
     }
 
-    workers: int = Field(0, ge=0, description="processes for CPU steps; 0 is one per core")
+    workers: int = Field(0, ge=0, description="number of processes for CPU steps; 0: one per core")
     scheduler: str | None = Field(
         None,
         pattern=r"^(tcp|tls|ucx|ws|wss)://.+",
@@ -42,20 +42,18 @@ class Resources(Section):
         min_length=1,
         description="where translation runs: auto, cpu, or cuda:0, cuda:1, ...",
     )
-    threads: int = Field(
-        0, ge=0, description="threads of a translation or training process; 0 is one per core"
-    )
+    threads: int = Field(0, ge=0, description="threads of a translation or training process; 0: one per core")
     batch_tokens: int = Field(
-        0, ge=0, description="source tokens of a translation batch; 0 lets the engine choose"
+        0, ge=0, description="source tokens in a translation batch; 0: the engine chooses"
     )
     cuda_graphs: bool = Field(
-        False, description="engine torch on a GPU: record the steps of the search and replay them"
+        False, description="record the steps of the search on a GPU and replay them (engine torch)"
     )
     silence_limit: float = Field(
         3600,
         gt=0,
-        description="seconds after which a process that trains with fairseq and reports nothing, not even an "
-        "update or a validation, is ended; the next run resumes from its checkpoint",
+        description="end a fairseq training process that reports nothing (no update, no validation) for this "
+        "many seconds; the next run resumes from its checkpoint",
     )
     memory_limit: str = Field(
         "auto", description="memory of a local Dask worker, e.g. 4GB; auto shares the machine's"
@@ -63,29 +61,29 @@ class Resources(Section):
     worker_limit: float = Field(
         600,
         ge=1,
-        description="seconds after which a local worker that gives no sign of life is ended; its tasks are "
-        "given to others. A scheduler of your own has its own limit (distributed.scheduler.worker-ttl)",
+        description="end a local worker that gives no sign of life for this many seconds; other workers do "
+        "its tasks. Your own scheduler has its own limit (distributed.scheduler.worker-ttl)",
     )
-    in_process_rows: int = Field(
-        30_000, ge=0, description="with no more rows than this, no cluster is started"
-    )
+    in_process_rows: int = Field(30_000, ge=0, description="start no cluster for this many rows or fewer")
     translation_memory: Path | None = Field(
         None,
-        description="directory of the translation memory, which projects and hosts may share; null: memory/ "
+        description="directory of the translation memory, which projects and hosts can share; null: memory/ "
         "in the work directory",
     )
     work: Path = Field(Path("work"), description="work directory")
     shared_disk: bool | None = Field(
         None,
-        description="whether the workers of a scheduler see the project; null: each worker finds out. Files "
-        "travel over Dask's connections to those that do not",
+        description="whether the workers of a scheduler see the project's files; null: each worker finds out."
+        " Workers that do not see them get files over Dask's connections",
     )
     worker_cache: Path | None = Field(
         None,
-        description="directory on such workers for models; null: ~/.cache/paraforge/worker",
+        description="directory for models on such workers; null: ~/.cache/paraforge/worker",
     )
     worker_cache_gib: float = Field(
-        20, ge=0, description="GiB that models may take there; those unused for longest are removed first"
+        20,
+        ge=0,
+        description="GiB that models may take there; those not used for the longest time are removed first",
     )
 
     def memory_directory(self) -> Path:

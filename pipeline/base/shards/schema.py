@@ -106,7 +106,7 @@ def schema_of(
     wanted = set(names)
     unknown = wanted - columns.keys()
     if unknown:
-        raise KeyError(f"not columns of the project: {sorted(unknown)}")
+        raise KeyError(f"unknown columns: {sorted(unknown)}")
     return pa.schema([field for name, field in columns.items() if name in wanted] + list(extra))
 
 

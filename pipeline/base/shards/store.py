@@ -314,7 +314,7 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
     wanted = list(holder) if columns is None else list(columns)
     missing = [name for name in wanted if name not in holder]
     if missing:
-        raise InputError(f"no column {', '.join(missing)}; there are {', '.join(holder)}", paths[0])
+        raise InputError(f"no column {', '.join(missing)}; it has {', '.join(holder)}", paths[0])
     # The first file is always read, if only for its number of rows.
     tables = {path: read_parquet(path, [name for name in wanted if holder[name] == path]) for path in paths}
     rows = {path: table.num_rows for path, table in tables.items() if table.num_columns}

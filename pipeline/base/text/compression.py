@@ -161,7 +161,7 @@ class _XzStream:
             else:
                 raw = self._file.read(_RAW_BLOCK) if self._decompressor.needs_input else b""
                 if self._decompressor.needs_input and not raw:
-                    raise EOFError("it ends in the middle")
+                    raise EOFError("the file is truncated")
                 data = self._decompressor.decompress(raw, size)
             if data:
                 return data
@@ -184,7 +184,7 @@ class _Checked:
                 f"damaged or truncated {self._name} data after {self._bytes:,} bytes of text "
                 f"({one_line(error)})",
                 self._path,
-                remedy="Fetch or make the file again.",
+                remedy="Download or create the file again.",
             ) from error
         self._bytes += len(data)
         return data

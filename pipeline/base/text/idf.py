@@ -108,7 +108,7 @@ def background_of_sentences(path: Path) -> Background:
         counts.update(count_documents(tokenize_column(pa.array(batch, pa.string()))))
         documents += len(batch)
     if not documents:
-        raise InputError("no sentence in this file", path)
+        raise InputError("the file has no sentences", path)
     return Background(path.name, documents, counts)
 
 
@@ -125,10 +125,10 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
     for number, text in numbered_lines(path):
         fields = text.split("\t") if "\t" in text else text.split()
         if len(fields) != 2 or not fields[1].isdecimal() or int(fields[1]) < 1:
-            raise InputError("a word and its count are expected", path, number)
+            raise InputError("expected a word and its count", path, number)
         counts[fields[0].lower()] += int(fields[1])
     if not counts:
-        raise InputError("no word in this file", path)
+        raise InputError("the file has no words", path)
     documents = sum(counts.values()) if sentences is None else sentences
     return Background(path.name, documents, counts, partial=True)
 

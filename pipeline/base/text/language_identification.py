@@ -53,7 +53,7 @@ class LanguageModel:
         self._weights = np.zeros((len(weights), -(-weights.shape[1] // 16) * 16), np.int16)
         self._weights[:, : weights.shape[1]] = weights
         if not (self._weights[:, : weights.shape[1]] == weights).all():
-            raise ValueError("the weights are no 16-bit floating-point numbers")
+            raise ValueError("the weights are not 16-bit floating-point numbers")
         self._priors = np.asarray(identifier.nb_pc, dtype=np.float64)
         first: dict[str, int] = {}
         # A language in two scripts has two classes; the better one speaks for it.

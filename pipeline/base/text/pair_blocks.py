@@ -89,7 +89,7 @@ def read_pair_file(
 
     A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
 
-    Raises InputError: a line with too few fields, invalid UTF-8 or a score that is no number, with its
+    Raises InputError: a line with too few fields, invalid UTF-8 or a score that is not a number, with its
     number; columns that were not named and hold numbers; an empty or damaged file.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
@@ -165,7 +165,7 @@ def _parse(
             continue
         if len(fields) <= needed:
             raise InputError(
-                f"{len(fields)} fields, column {needed} (counted from 0) is wanted",
+                f"{len(fields)} fields, column {needed} (counted from 0) is needed",
                 path,
                 number,
                 f"Fields are separated by {separator!r}; name other columns with --columns.",
@@ -175,7 +175,7 @@ def _parse(
         if score_column is not None:
             scores.append(finite_number(fields[score_column].strip()))
             if scores[-1] is None:
-                message = f"the score {fields[score_column]!r} is no number"
+                message = f"the score {fields[score_column]!r} is not a number"
                 raise InputError(message, path, number, "Pass the column of the scores, counted from 0.")
     found = None if score_column is None else pa.array(scores, pa.float32())
     return PairBlock(pa.array(left, pa.string()), pa.array(right, pa.string()), path.name, found)

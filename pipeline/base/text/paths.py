@@ -75,7 +75,7 @@ def files_of(text: str) -> list[Path]:
         return files
     path = Path(expanded)
     if path.is_dir():
-        raise InputError("this is a directory", path, remedy=f"Pass its files, e.g. {path}/*.tsv.gz.")
+        raise InputError("this is a directory", path, remedy=f"Name its files, e.g. {path}/*.tsv.gz.")
     require_regular(path)
     return [path]
 
@@ -86,6 +86,6 @@ def require_regular(path: Path) -> None:
     if path.is_file():
         return
     if path.exists():
-        raise InputError("not a regular file", path, remedy="Write what it gives to a file first.")
+        raise InputError("not a regular file", path, remedy="Write its output to a file first.")
     problem = "a link to a file that does not exist" if path.is_symlink() else "no such file"
     raise InputError(problem, path)

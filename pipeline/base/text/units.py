@@ -141,8 +141,7 @@ def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
             raise InputError("SentencePiece units need a SentencePiece model")
         return Pieces(sentencepiece_model)
     raise InputError(
-        f"there are no units '{name}'; there are word, trigram, bare_word, bare_trigram, word_trigram, "
-        "sentencepiece"
+        f"unknown units '{name}'; use word, trigram, bare_word, bare_trigram, word_trigram, sentencepiece"
     )
 
 

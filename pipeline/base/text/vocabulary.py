@@ -31,7 +31,7 @@ class Vocabulary:
         self.units = list(units)
         self._ids = {unit: number for number, unit in enumerate(self.units)}
         if len(self._ids) != len(self.units):
-            raise ValueError("a unit is twice in the vocabulary")
+            raise ValueError("the vocabulary contains a unit twice")
         if unknown not in self._ids:
             raise ValueError(f"no unknown unit {unknown!r} in the vocabulary")
         self.unknown = unknown
@@ -63,7 +63,7 @@ class Vocabulary:
         try:
             units, unknown = content["units"], content["unknown"]
             if not all(isinstance(unit, str) for unit in [*units, unknown]):
-                raise TypeError("a unit that is no text")
+                raise TypeError("a unit is not text")
             return cls(units, unknown)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a vocabulary: {error}", path) from error

@@ -66,7 +66,9 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
             dimension = header[1]
             block = block.slice(1, len(block) - 1)
         if header and block.first == 2 and _BINARY.search(" ".join(block.lines[:_LOOKED_AT].to_pylist())):
-            raise InputError("word2vec's binary format: text is read", path, remedy=_FIX_BINARY)
+            raise InputError(
+                "this is word2vec's binary format; only its text format can be read", path, remedy=_FIX_BINARY
+            )
         lines = _Lines(path, block.first, block.lines.cast(pa.binary()).to_pylist())
         if dimension is None and lines.texts:
             dimension = _dimension_of(lines.texts[0])
@@ -103,7 +105,7 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
             f"the header says {header[0]} words, the file has {found}",
             path,
             1,
-            "If the file is whole, correct its first line; otherwise fetch it again.",
+            "If the file is complete, correct its first line. Otherwise download it again.",
         )
 
 
@@ -135,7 +137,7 @@ def _header(line: str) -> tuple[int, int] | None:
 def _check_dimension(dimension: int, path: Path) -> None:
     if not 1 <= dimension <= _LARGEST_DIMENSION:
         raise InputError(
-            f"vectors of {dimension} numbers; 1 to {_LARGEST_DIMENSION:,} are possible",
+            f"vectors of {dimension} numbers; 1 to {_LARGEST_DIMENSION:,} are supported",
             path,
             1,
             "Use a file with a word and its vector on each line.",

@@ -84,7 +84,7 @@ def open_published(directory: Path) -> Dataset:
     manifest = read_manifest(directory)
     if manifest.schema_version != SCHEMA_VERSION:
         raise InputError(
-            f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}",
+            f"written with schema {manifest.schema_version}; this version reads {SCHEMA_VERSION}",
             directory / MANIFEST_NAME,
             remedy=OTHER_SCHEMA,
         )
@@ -129,7 +129,7 @@ def open_publication(directory: Path, with_rejected: bool = True) -> list[Datase
         signatures = {one.manifest.signature for one in (dataset, beside) if one.manifest}
         if beside.name == dataset.name or len(signatures) > 1:
             raise InputError(
-                f"it is not of the same run as {directory}",
+                f"it comes from another run than {directory}",
                 other,
                 remedy="Publish both again, or give --kept-only to leave it out.",
             )
@@ -190,7 +190,7 @@ def _whole(directory: Path, name: str, size: int | None) -> Path:
             file.seek(-min(found, len(_MAGIC)), 2)
             tail = file.read()
     except FileNotFoundError as error:
-        raise InputError("missing, the manifest lists it", path, remedy=PUBLISH_AGAIN) from error
+        raise InputError("missing, but listed in the manifest", path, remedy=PUBLISH_AGAIN) from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from error
     if size is not None and found != size:
@@ -198,7 +198,7 @@ def _whole(directory: Path, name: str, size: int | None) -> Path:
             f"damaged: it has {found:,} bytes, the manifest says {size:,}", path, remedy=PUBLISH_AGAIN
         )
     if head != _MAGIC or tail != _MAGIC:
-        raise InputError("damaged: not a whole Parquet file", path, remedy=PUBLISH_AGAIN)
+        raise InputError("damaged: not a complete Parquet file", path, remedy=PUBLISH_AGAIN)
     return path
 
 

@@ -140,7 +140,7 @@ def draw_splits(
     for name, missing in left.items():
         if missing:
             logger.warning(
-                "split %s has %s of %s pairs: the others belong to more pairs than fit",
+                "split %s has %s of %s pairs: the remaining groups have more pairs than fit",
                 name,
                 f"{wanted[name] - missing:,}",
                 f"{wanted[name]:,}",

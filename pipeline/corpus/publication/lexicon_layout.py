@@ -51,7 +51,7 @@ def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, 
     lexicon, one of a newer format, or it is damaged."""
     path = directory / MANIFEST
     if not path.is_file():
-        raise InputError(f"not a lexicon: there is no {MANIFEST} in it", directory)
+        raise InputError(f"not a lexicon: it has no {MANIFEST} in it", directory)
     content: dict[str, Any] = read_json(path)
     with describing(path, remedy="Extract the lexicon again."):
         check_format(int(content["format"]), FORMAT, path)

@@ -142,7 +142,7 @@ def read_manifest(directory: Path) -> Manifest:
             raise InputError(
                 "the manifest was changed after it was written",
                 path,
-                remedy="Publish the corpus again, or take the manifest from where the corpus came from.",
+                remedy="Publish the corpus again, or get the manifest again from where the corpus came from.",
             )
         return Manifest(
             content=str(value["content"]),

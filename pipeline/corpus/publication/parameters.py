@@ -28,25 +28,26 @@ class PublishParameters(Section):
     licence: str = Field(
         "other",
         pattern=r"^[a-z0-9][a-z0-9.+-]*$",
-        description="the Hub's identifier, e.g. cc-by-4.0; or other",
+        description="the Hub's identifier of the license, e.g. cc-by-4.0 or other",
     )
     licences: dict[str, str] = Field(
         default_factory=dict,
-        description="licence of each source, before its own `licence`; SOURCE also covers SOURCE.FILE and "
-        "SOURCE-PART",
+        description="license of each source, instead of its own `licence`; SOURCE also covers SOURCE.FILE and"
+        " SOURCE-PART",
     )
     languages: list[Language] | None = Field(
         None,
         min_length=1,
-        description="of the references, then of the foreign side; null: those of the translation model",
+        description="language codes for the card: first the references', then the foreign side's; null: those"
+        " of the translation model",
     )
     tags: list[str] = Field(default_factory=lambda: ["paraphrase", "back-translation"])
     group_score: float | None = Field(
         0.8,
         ge=0,
         le=1,
-        description="paraphrase score from which a shared translation makes a `group`, as a shared "
-        "reference does; null: no groups",
+        description="pairs that share a translation belong to one `group` if their paraphrase score is at "
+        "least this; pairs that share a reference always do. null: no groups",
     )
     splits: dict[str, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict,
@@ -55,10 +56,13 @@ class PublishParameters(Section):
     seed: int = Field(1, ge=0, description="random seed of the splits")
     pairs: Literal["reference", "all"] = Field(
         "reference",
-        description="with pivots: all also pairs the translations of one reference from each two languages",
+        description="all: with several pivots, also pair the translations of one reference from each two "
+        "languages",
     )
-    rows_per_file: int = Field(50_000, ge=1, description="approximate maximum of pairs in a published file")
-    examples: int = Field(2, ge=0, le=100, description="pairs that the card shows of each score band")
+    rows_per_file: int = Field(
+        50_000, ge=1, description="approximate largest number of pairs in a published file"
+    )
+    examples: int = Field(2, ge=0, le=100, description="pairs from each score band to show on the card")
 
     def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
         """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""

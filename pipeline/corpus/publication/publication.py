@@ -153,7 +153,7 @@ def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) ->
     description = view.directories[-1].description
     if description.get("inputs") != inputs_digest(ShardView(*inputs)):
         raise InputError(
-            "selected from other shards than these", selected, remedy="Run 'dvc repro' to select again."
+            "the selection was made from other shards", selected, remedy="Run 'dvc repro' to select again."
         )
 
 

@@ -68,7 +68,7 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
     path = corpus / MANIFEST_NAME
     problems = [_problem(path, message) for message in _count_problems(manifest)]
     if manifest.schema_version != SCHEMA_VERSION:
-        message = f"written with schema {manifest.schema_version}, this version knows {SCHEMA_VERSION}"
+        message = f"written with schema {manifest.schema_version}; this version reads {SCHEMA_VERSION}"
         problems.append(_problem(path, message, OTHER_SCHEMA))
     problems += _counterpart_problems(corpus, manifest)
     problems += _links(corpus)

@@ -100,7 +100,7 @@ def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
     right = other_rows(wrong_pairs)
     probabilities, scores, weights = _known(right, np.ones(len(right), bool))
     if not len(scores):
-        raise ValueError("adequacy is known for the built-in scorer alone (paragram=general); give a number")
+        raise ValueError("adequacy is only known for the built-in scorer (paragram=general); set a number")
     found = minimum_for_adequate(probabilities, scores, weights, share)
     if found is None:
         raise ValueError(f"no minimum score leaves {100 * share:g}% adequate pairs; ask for fewer")

@@ -39,7 +39,7 @@ def check_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
     many as there are on the other side."""
     if left.ndim != 2 or left.shape != right.shape:
         raise ValueError(
-            f"vectors of shapes {left.shape} and {right.shape}: two lists of as many texts are compared"
+            f"vectors of shapes {left.shape} and {right.shape}: pass two lists of the same length"
         )
 
 

@@ -14,12 +14,14 @@ class ScoreParameters(Section):
 
     identify_language: bool | None = Field(
         None,
-        description="columns reference_language and translation_language; null: if py3langid is installed",
+        description="write the columns reference_language and translation_language; null: only if py3langid "
+        "is installed",
     )
     languages: list[str] | None = Field(
         None,
         min_length=2,
-        description="codes of the languages to tell apart, e.g. [en, cs, de]; null: all that the model knows",
+        description="codes of the languages to tell apart, e.g. [en, cs, de]; null: all languages that the "
+        "identifier knows",
     )
     sentence_transformer: FilePath | None = Field(
         None,
@@ -29,8 +31,8 @@ class ScoreParameters(Section):
     cross_encoder: FilePath | None = Field(
         None,
         min_length=1,
-        description="directory of a cross-encoder of sentence-transformers, of similarity or of entailment, "
-        "for the column cross_encoder; null: no such column",
+        description="directory of a sentence-transformers cross-encoder (similarity or entailment) for the "
+        "column cross_encoder; null: no such column",
     )
 
     def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:

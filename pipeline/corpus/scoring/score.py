@@ -242,7 +242,7 @@ def score_steps(
         identify = language.is_available()
         if not identify:
             logger.info(
-                "no language identification: %s is not installed (%s)",
+                "languages are not identified: %s is not installed (%s)",
                 language.PACKAGE,
                 install_command(language.EXTRA),
             )

@@ -139,7 +139,7 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> lis
         sources.update(pc.unique(found["source"]).to_pylist())
         rows += table.num_rows
     if writer is None:
-        raise InputError("no pairs in the input", path)
+        raise InputError("the input has no pairs", path)
     writer.close({"step": "score-file"})
     return sorted(filter(None, sources))
 
@@ -252,9 +252,9 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
                 rows += batch.num_rows
             if rows != file.metadata.num_rows:
                 problem = f"{rows:,} rows, its footer says {file.metadata.num_rows:,}"
-                raise InputError(f"not a whole Parquet file: {problem}", path)
+                raise InputError(f"not a complete Parquet file: {problem}", path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"not a whole Parquet file: {one_line(error)}", path) from error
+        raise InputError(f"not a complete Parquet file: {one_line(error)}", path) from error
 
 
 def _with_plain_texts(table: Any) -> Any:

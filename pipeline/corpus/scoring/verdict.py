@@ -161,14 +161,14 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
 
 def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
     """The least `contradiction` of three digits, or another score from 0 on, that at most a share of the
-    right pairs is above. Raises ValueError: no right pair has one."""
+    right pairs is above. Raises ValueError: none of the corpus' own pairs has one."""
     rows = other_rows(wrong_pairs)
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
             # What is above, not what reaches it: one unit less than the least that only so few reach.
             return max(0.0, minimum_for(right, weights, share))
-    raise ValueError(f"no right pair has {score}: run 'dvc repro score', or give a number")
+    raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or give a number")
 
 
 def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | None:

@@ -156,7 +156,7 @@ class WordScorer:
         opened = SubwordVectors.open(vectors)
         if sha256_file(vectors) != fingerprint:
             raise InputError(
-                f"not the vectors that {DESCRIPTION} names",
+                f"the vectors are not those named in {DESCRIPTION} names",
                 vectors,
                 remedy="The directory is damaged: make it again, or install the package again.",
             )

@@ -37,7 +37,7 @@ def read_test_sentences(
             yield text
         return
     if not wanted:
-        raise InputError("a TSV needs the columns that hold sentences", path, remedy="Set columns.")
+        raise InputError("name the columns of the TSV that contain sentences", path, remedy="Set columns.")
     by_name = any(isinstance(column, str) for column in wanted)
     places = [column for column in wanted if isinstance(column, int)]
     for number, text in numbered_lines(path, blank=True):

@@ -23,23 +23,34 @@ else:
 class SelectParameters(Section):
     """Section ``select``: the first filter that rejects a pair is its ``rejected``."""
 
-    required: list[Annotated[str, Field(description="any numeric column")]] = Field(
+    required: list[
+        Annotated[
+            str,
+            Field(
+                description="scores that a pair must have; "
+                "a pair without one is rejected as no_SCORE before any filter"
+            ),
+        ]
+    ] = Field(
         default_factory=lambda: ["paraphrase_score"],
-        description="scores that a pair must have; one without is rejected for no_SCORE before any filter",
+        description="scores that a pair must have; a pair without one is rejected as no_SCORE before any "
+        "filter",
     )
     deciles: list[str] = Field(
         default_factory=lambda: ["paraphrase_score"],
-        description="scores of which a column SCORE_decile is written, whether or not a filter reads it",
+        description="scores for which a column SCORE_decile is written, whether or not a filter reads it",
     )
     # Only says how the filters are to be read: what was selected by is the list of filters that comes of it.
     order: list[str] = Field(
         default_factory=list,
         exclude=True,
-        description="names of filters in the order of judging; those that it leaves out come last, by name",
+        description="names of filters in the order in which they judge; filters that are not listed come "
+        "last, by name",
     )
     filters: list[AnyFilter] = Field(
         default_factory=list,
-        description="settings by name, or null for no such filter; or a list of them, judged in its order",
+        description="settings of each filter by name, null to remove one; or a list of filters, which judge "
+        "in its order",
     )
 
     @field_validator("required", "deciles")

@@ -80,7 +80,7 @@ def select(
         remove_directory(selection.unfinished)
     seconds = time.monotonic() - started
     if not report.counts.kept:
-        logger.warning("no pair is kept: %s", _most_frequent(report.counts))
+        logger.warning("no pair was kept: %s", _most_frequent(report.counts))
     return replace(report, seconds=seconds, words=explain_reasons({STEP: {"parameters": parameters}}))
 
 

@@ -44,7 +44,7 @@ def settle(
         where = f"{option} ({one.reason})" if option else f"select.filters.{one.reason}"
         if isinstance(one, BoundsParameters):
             if _is_about_nothing(one, wrong_pairs):
-                logger.info("%s: no pair has a %s, so it rejects none", where, one.reason)
+                logger.info("%s: no pair has a %s, so this filter rejects nothing", where, one.reason)
                 continue
             try:
                 one = one.model_copy(update=_found_bounds(one, wrong_pairs, where))

@@ -18,9 +18,9 @@ class BackgroundParameters(Section):
     )
 
     path: FilePath | None = Field(
-        None, description="sentences, one per line; null for references of the corpus"
+        None, description="file of sentences, one per line; null: references of the corpus"
     )
-    references: int = Field(1_000_000, ge=1, description="references of the corpus to use, drawn at random")
+    references: int = Field(1_000_000, ge=1, description="how many references of the corpus to draw")
 
 
 class StatisticsParameters(Section):
@@ -28,12 +28,14 @@ class StatisticsParameters(Section):
 
     removed: ClassVar[Mapping[str, str]] = {"parses": "use parser with a file of sentences and trees"}
 
-    sample: int = Field(100_000, ge=1, description="references of each source that Table 1 is computed from")
+    sample: int = Field(
+        100_000, ge=1, description="how many references of each source Table 1 is computed from"
+    )
     seed: int = Field(1, description="random seed for the samples")
     background: BackgroundParameters = Field(default_factory=BackgroundParameters)
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
         None,
         min_length=1,
-        description="what parses the sample: link-grammar, stanza, or a file of sentences and trees, "
-        "separated by tabs; null for none",
+        description="parser for the sample: link-grammar, stanza, or a file with a sentence, a tab and a tree"
+        " on each line; null: none",
     )

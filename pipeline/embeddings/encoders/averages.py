@@ -36,7 +36,7 @@ class WeightsParameters(VectorParameters):
     numbers of that size."""
 
     kind: Literal["weights"] = "weights"
-    fixed: bool = Field(True, description="whether the vectors stay as they start")
+    fixed: bool = Field(True, description="keep the vectors as they start")
 
     def network(self, table: Tensor) -> WeightedAverage:
         """All weights 1."""
@@ -65,7 +65,7 @@ class ProjectionParameters(VectorParameters):
     """The mean through a linear layer (W16 Eq. 2)."""
 
     kind: Literal["projection"] = "projection"
-    output_dimension: int = Field(300, ge=1, description="of a sentence's vector")
+    output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector")
 
     def network(self, table: Tensor) -> Projection:
         """The network with these dimensions."""
@@ -94,9 +94,9 @@ class DanParameters(VectorParameters):
     """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
 
     kind: Literal["dan"] = "dan"
-    output_dimension: int = Field(300, ge=1, description="of a sentence's vector, and of each layer")
+    output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector and of each layer")
     layers: Literal[1, 2] = Field(1, description="number of layers")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="of each layer")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="activation function of each layer")
 
     def network(self, table: Tensor) -> DeepAverage:
         """The network with these dimensions."""

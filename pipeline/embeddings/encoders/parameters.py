@@ -34,20 +34,18 @@ class VectorParameters(Section):
 
     unit: Unit = Field(
         "word",
-        description="what has a vector: words, character trigrams, either without punctuation (bare), "
-        "SentencePiece pieces",
+        description="units that have vectors: words, character trigrams, either without punctuation (bare), "
+        "or SentencePiece pieces",
     )
-    dimension: int = Field(300, ge=1, le=8192, description="of the vectors")
-    initial_scale: float = Field(0.05, gt=0, description="standard deviation of a random start")
+    dimension: int = Field(300, ge=1, le=8192, description="dimension of the vectors")
+    initial_scale: float = Field(0.05, gt=0, description="standard deviation of the random initial vectors")
     initial_frequency: float | None = Field(
         None,
         gt=0,
-        description="a: a unit's random start is scaled by a / (a + its probability), so that training "
-        "starts from a frequency-weighted bag of units; null: all alike",
+        description="a: a unit's random start is scaled by a / (a + its probability), so that training starts"
+        " from a frequency-weighted average; null: no scaling",
     )
-    fixed: bool = Field(
-        False, description="whether the vectors stay as they start, and only what composes them is trained"
-    )
+    fixed: bool = Field(False, description="keep the vectors as they start and train only what composes them")
 
     if TYPE_CHECKING:
         kind: str  # which subclasses declare: each has its own names
@@ -65,13 +63,13 @@ class AverageParameters(VectorParameters):
     initial_frequency: float | None = Field(
         0.001,
         gt=0,
-        description="a: a unit's random start is scaled by a / (a + its probability), so that training "
-        "starts from a frequency-weighted bag of units; null: all alike",
+        description="a: a unit's random start is scaled by a / (a + its probability), so that training starts"
+        " from a frequency-weighted average; null: no scaling",
     )
     initial: Literal["random", "cooccurrence"] = Field(
         "random",
-        description="the start of units without given vectors: random, or what stands near them in the "
-        "training pairs (PPMI and SVD), in the same scale and weights",
+        description="start of units without given vectors: random, or from the units that occur near them in "
+        "the training pairs (PPMI and SVD), scaled and weighted in the same way",
     )
 
     def network(self, table: Tensor) -> Encoder:
@@ -85,17 +83,19 @@ class LstmParameters(VectorParameters):
     """Mean or maximum of the states of an LSTM or a BLSTM (PN 4; PN A.2: maximum, concatenation)."""
 
     kind: Literal["lstm", "blstm"]
-    output_dimension: int = Field(300, ge=1, description="of the state")
-    scramble: float = Field(0.3, ge=0, le=1, description="probability that training shuffles a sentence")
+    output_dimension: int = Field(300, ge=1, description="dimension of the state")
+    scramble: float = Field(
+        0.3, ge=0, le=1, description="probability that training shuffles the words of a sentence"
+    )
     pooling: Literal["mean", "max"] = Field(
         "mean",
-        description="what a sentence's vector has of its tokens' states: their mean, or of each "
-        "element the maximum",
+        description="how the states of the tokens become a sentence's vector: their mean, or the maximum of "
+        "each element",
     )
     directions: Literal["mean", "concatenation"] = Field(
         "mean",
-        description="of a BLSTM's two states of a token: their mean, or both side by side, which "
-        "makes the vector twice as long as a state",
+        description="how a BLSTM combines the two states of a token: their mean, or both side by side, which "
+        "doubles the length of the vector",
     )
 
     @model_validator(mode="after")
@@ -115,7 +115,9 @@ class CombinationParameters(Section):
     """Sum of encoders, or encoders side by side, trained jointly (PN 4)."""
 
     kind: Literal["addition", "concatenation"]
-    parts: list[EncoderParameters] = Field(min_length=2, description="the encoders; equal dimensions to add")
+    parts: list[EncoderParameters] = Field(
+        min_length=2, description="the encoders to combine; to be added, they need equal dimensions"
+    )
 
 
 def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
@@ -124,7 +126,7 @@ def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
     if (found := _parameters_of(kind)) is not None:
         return found.model_validate(value)
     if isinstance(kind, str) and kind not in _USUAL:
-        raise ValueError(f"kind {kind}: there are {', '.join([*_USUAL, *encoders_with_files()])}")
+        raise ValueError(f"unknown kind {kind}: use {', '.join([*_USUAL, *encoders_with_files()])}")
     return handler(value)
 
 
@@ -183,7 +185,7 @@ def named_encoder(text: str) -> dict[str, Any]:
     for name in text.split("+"):
         if name not in _NAMED and _parameters_of(name) is None:
             known = ", ".join([*_NAMED, *encoders_with_files()])
-            raise ValueError(f"there is no encoder '{name}'; there are {known}, joined by +")
+            raise ValueError(f"unknown encoder '{name}'; use {known}, or several joined by +")
         parts.append(dict(_NAMED.get(name, {"kind": name})))
     return parts[0] if len(parts) == 1 else {"kind": "concatenation", "parts": parts}
 

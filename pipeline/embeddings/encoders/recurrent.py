@@ -90,12 +90,12 @@ class RnnParameters(VectorParameters):
     """Recurrent network, last state (W16 Eq. 3-4)."""
 
     kind: Literal["rnn"] = "rnn"
-    output_dimension: int = Field(300, ge=1, description="of the state")
-    activation: Literal["tanh", "relu"] = Field("tanh", description="of the state")
+    output_dimension: int = Field(300, ge=1, description="dimension of the state")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="activation function of the state")
     recurrence: Literal["identity", "random"] = Field(
         "identity",
-        description="what W_h starts as; random, as in Wieting 2016, knows the last words alone, and all "
-        "sentences become alike",
+        description="initial value of W_h; with random, as in Wieting 2016, only the last words count and all"
+        " sentences become alike",
     )
 
     def network(self, table: Tensor) -> LastStateRnn:
@@ -185,8 +185,10 @@ class LstmLastParameters(VectorParameters):
     """LSTM with peepholes, last state, with or without output gate (W16 Eq. 5-10)."""
 
     kind: Literal["lstm_last"] = "lstm_last"
-    output_dimension: int = Field(300, ge=1, description="of the state")
-    output_gate: bool = Field(True, description="without one the state is tanh of the cell")
+    output_dimension: int = Field(300, ge=1, description="dimension of the state")
+    output_gate: bool = Field(
+        True, description="use an output gate; without one the state is tanh of the cell"
+    )
 
     def network(self, table: Tensor) -> LastStateLstm:
         """The network with these dimensions."""

@@ -276,7 +276,7 @@ class SifOfEachSet:
 
 def _strings(texts: Sequence[str] | Any) -> list[str]:
     if isinstance(texts, str):
-        raise ValueError("a single text: two lists of as many texts are compared")
+        raise ValueError("a single text: pass two lists of the same length")
     return texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
 
 
@@ -365,13 +365,13 @@ def fit_sif(
     """
     problems = []
     if weights not in WEIGHTS:
-        problems.append(f"--weights {weights}: there are {', '.join(WEIGHTS)}")
+        problems.append(f"--weights {weights}: use {', '.join(WEIGHTS)}")
     if weights == "sif" and counts is None:
         problems.append("--weights sif needs --counts: a file of 'word count' lines, or a corpus")
     if weights == "idf" and not fit:
         problems.append("--weights idf needs --fit: the sentences whose words are counted")
     if not a > 0:
-        problems.append(f"--a {a}: greater than 0")
+        problems.append(f"--a {a}: must be greater than 0")
     if problems:
         raise ConfigurationError(problems)
     table = open_vectors(vectors)

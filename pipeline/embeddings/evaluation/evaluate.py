@@ -168,7 +168,7 @@ def evaluate(
     """
     problems = []
     if not (sts or word_lists):
-        problems.append("nothing to evaluate on: give --sts or --similarity")
+        problems.append("nothing to evaluate on: pass --sts or --similarity")
     if not sts and lengths:
         problems.append("--by-length needs --sts")
     if not sts and (beside or against):

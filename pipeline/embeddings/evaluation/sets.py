@@ -132,7 +132,7 @@ def read_score(field: str, path: Path, line: int) -> float:
     value = finite_number(field)
     if value is None:
         remedy = "Correct the line; a row without a score has nothing in its place."
-        raise InputError(f"the score {field[:40]!r} is no number", path, line, remedy)
+        raise InputError(f"the score {field[:40]!r} is not a number", path, line, remedy)
     return value
 
 
@@ -150,7 +150,7 @@ def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group
         left, right = fields[layout.first].strip(), fields[layout.second].strip()
         if not math.isnan(score) and not (left and right):
             remedy = "Correct the line, or remove its score."
-            raise InputError("a scored pair with a blank sentence", path, number, remedy)
+            raise InputError("a pair with a score has a blank sentence", path, number, remedy)
         part = "" if layout.split is None else fields[layout.split].strip()
         first, second, gold = parts.setdefault(part, ([], [], []))
         first.append(left)
@@ -238,7 +238,7 @@ def _sets_below(directory: Path) -> list[Path]:
         else:
             others.append(path.name)
     if others:
-        logger.info("%s: passed over, no sets by their names: %s", directory, ", ".join(others))
+        logger.info("%s: skipped files whose names are not those of sets: %s", directory, ", ".join(others))
     return found
 
 
@@ -259,7 +259,7 @@ def _is_set(path: Path) -> bool:
     if official is None or official["part"] != "input" or official["name"] == _ALL:
         return False
     if _FOREIGN.fullmatch(official["name"]):
-        logger.warning("passed over: %s is not English alone", path)
+        logger.warning("skipped: %s is not only English", path)
         return False
     return True
 
@@ -286,7 +286,7 @@ def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
             if kept.group == kept.name and other.group != other.name:
                 (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
             logger.warning(
-                "passed over: %s, which has the pairs of %s (%s): they count once",
+                "skipped: %s has the same pairs as %s (%s), which count once",
                 other_path,
                 kept_path,
                 kept.name,
@@ -323,7 +323,7 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
     """
     first = next(numbered_lines(path), None)
     if first is None:
-        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
+        raise InputError("the set is empty", path, remedy="Remove the file, or download it again.")
     if _OFFICIAL.fullmatch(path.name):
         return [_official(path)]
     sets = _phrases(path, name, group) if ppdb.SEPARATOR in first[1] else _table(path, name, group)
@@ -342,7 +342,7 @@ def _official(path: Path) -> SentencePairs:
     official = _OFFICIAL.fullmatch(path.name)
     assert official is not None
     if official["part"] == "gs":
-        raise InputError("this has scores only", path, remedy="Use the STS.input file next to it.")
+        raise InputError("this file contains only scores", path, remedy="Use the STS.input file next to it.")
     name = official["name"]
     year = official["year"] or _year_above(path)
     if year is not None and path.resolve().parent.name == _TRAINING:
@@ -357,7 +357,7 @@ def _phrases(path: Path, name: str, group: str) -> list[SentencePairs]:
     first = next(rows)
     layout = layout_by_form(first[1])
     if layout is None:
-        raise InputError("phrase ||| phrase ||| score is expected", path, first[0])
+        raise InputError("expected phrase ||| phrase ||| score", path, first[0])
     return collect(chain([first], rows), layout, path, name, group)
 
 
@@ -404,7 +404,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
     while len(golds) > len(rows) and not golds[-1].strip():
         golds.pop()
     if not rows:
-        raise InputError("the set is empty", path, remedy="Remove the file, or fetch it again.")
+        raise InputError("the set is empty", path, remedy="Remove the file, or download it again.")
     if len(rows) != len(golds):
         raise InputError(
             f"{len(golds)} scores for the {len(rows)} pairs of {path.name}",
@@ -414,7 +414,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
         )
     for (number, fields), gold in zip(rows, golds, strict=True):
         if len(fields) < 2:
-            raise InputError("two sentences separated by a tab are expected", path, number)
+            raise InputError("expected two sentences separated by a tab", path, number)
         read_score(gold, gold_path, number)
     joined = ((number, [gold, *fields]) for (number, fields), gold in zip(rows, golds, strict=True))
     return collect(joined, RowFields(0, 1, 2), path, name, group)[0]
@@ -463,5 +463,7 @@ def _by_header(fields: Sequence[str], path: Path) -> RowFields | None:
         return None
     if gold is None:
         known = ", ".join(_NAMES["gold"])
-        raise UnscoredError("the header names no score", path, 1, f"A column of scores is one of {known}.")
+        raise UnscoredError(
+            "the header has no column of scores", path, 1, f"A column of scores is one of {known}."
+        )
     return RowFields(gold, first, second, split=places["split"])

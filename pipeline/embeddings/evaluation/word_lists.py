@@ -75,7 +75,7 @@ def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
         found = read_similarity_list(path)
         same = next((one for one in lists if (one.pairs, one.scores) == (found.pairs, found.scores)), None)
         if same is not None:
-            logger.warning("passed over: %s, which is the same list as %s", path, same.name)
+            logger.warning("skipped: %s is the same list as %s", path, same.name)
         else:
             lists.append(replace(found, name=free_name(found.name, {one.name for one in lists})))
     return lists
@@ -89,7 +89,7 @@ def read_similarity_list(path: Path) -> SimilarityList:
     (mean)` or the like); without one the words are the first two, and the judgement the only other one with a
     number in the first line. A row without a judgement is passed over with a warning.
 
-    Raises InputError with file and line: unclear columns, a missing field, a judgement that is no number.
+    Raises InputError with file and line: unclear columns, a missing field, a judgement that is not a number.
     """
     lines = list(numbered_lines(path))
     if not lines:
@@ -116,13 +116,13 @@ def read_similarity_list(path: Path) -> SimilarityList:
         if not fields[first] or not fields[second]:
             raise InputError("a blank word", path, number)
         if value is None:
-            raise InputError(f"the score {fields[score]!r} is no number", path, number)
+            raise InputError(f"the score {fields[score]!r} is not a number", path, number)
         pairs.append((fields[first].lower(), fields[second].lower()))
         scores.append(value)
     if not pairs:
-        raise InputError("no pair has a judgement", path)
+        raise InputError("no pair has a score", path)
     if len(pairs) < len(rows):
-        logger.warning("%s: %d row(s) without a judgement passed over", path, len(rows) - len(pairs))
+        logger.warning("%s: %d row(s) without a score skipped", path, len(rows) - len(pairs))
     return SimilarityList(path.name.partition(".")[0], pairs, scores)
 
 
@@ -156,7 +156,7 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
         listed = ", ".join(str(place + 1) for place in numbers)
         raise InputError(f"the score may be in any of the columns {listed}", path, line, _REMEDY)
     if not numbers:
-        raise InputError("two words and a score are expected", path, line, _REMEDY)
+        raise InputError("expected two words and a score", path, line, _REMEDY)
     return 0, 1, numbers[0]
 
 

@@ -201,7 +201,7 @@ def word_vectors(model: SentenceModel) -> WordVectors:
     tables = [name for name, unit in encoder.table_units().items() if unit in WORD_UNITS]
     if len(tables) != 1:
         raise InputError(
-            f"word2vec holds one vector a word, this model has {len(tables)} tables of words",
+            f"word2vec holds one vector per word, but this model has {len(tables)} tables of words",
             remedy="Export it as safetensors or for sentence-transformers.",
         )
     table = encoder.tables()[tables[0]].detach().cpu().numpy()

@@ -75,7 +75,7 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
             problems.append(f"{name} is {_kind(tensors[name])}, not {_kind(wanted)}")
     if problems:
         raise InputError(
-            f"of another architecture or vocabulary: {'; '.join(problems[:5])}",
+            f"the file is for another architecture or vocabulary: {'; '.join(problems[:5])}",
             path,
             remedy="Load it with the parameters it was trained with.",
         )
@@ -127,18 +127,18 @@ class Checkpoints:
                 about = (file.metadata() or {}).get(_ABOUT, "")
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping
         except (SafetensorError, ValueError, OSError, RuntimeError) as error:
-            logger.warning("%s is damaged (%s): it is passed over", self.path, error)
+            logger.warning("%s is damaged (%s) and is not used", self.path, error)
             return None
         digest, text = about[:_DIGITS], about[_DIGITS:]
         if digest != _digest(text, tensors):
-            logger.warning("%s is damaged: it is passed over", self.path)
+            logger.warning("%s is damaged and is not used", self.path)
             return None
         state = json.loads(text)
         if state["format"] != FORMAT or state["key"] != self.key:
             raise InputError(
-                "the checkpoint is of another run: its data or parameters differ",
+                "the checkpoint belongs to another run with other data or parameters",
                 self.path,
-                remedy="Remove it to start anew, or give another directory.",
+                remedy="Remove it to start over, or use another directory.",
             )
         try:
             return read_tensors(self.path, expected), state

@@ -211,7 +211,7 @@ class Trainer(Generic[Batch, Module]):
         task.optimiser.synchronise()
         check_parameters(self.module, record.updates)
         if self._average is not None and not self._average.count:
-            logger.warning("too few updates for average_after: the parameters are the last ones")
+            logger.warning("too few updates for average_after: the last parameters are kept")
         if not self._best.settle() and self._average is not None:
             self._average.settle()
         if self._checkpoints is not None:

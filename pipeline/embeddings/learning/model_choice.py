@@ -75,7 +75,7 @@ class BestParameters:
         that is not a number is None: an evaluation without gain, never the best one."""
         found = score if math.isfinite(score) else None
         if found is None:
-            logger.warning("the development score is %s: this evaluation is passed over", score)
+            logger.warning("the development score is %s: this evaluation is ignored", score)
         if found is not None and (state.best_score is None or found > state.best_score):
             state.best_score, state.best_updates, state.without_gain = found, updates, 0
             self._best = self._copy()

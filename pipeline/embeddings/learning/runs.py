@@ -54,7 +54,7 @@ def run_once(
     with work.lock():
         model, report = work.path / MODEL, work.path / _REPORT
         if report.is_file() and _is_whole(work.path, open_model):
-            logger.info("this model has been trained before: taken from %s", work.path)
+            logger.info("this model was trained before: using %s", work.path)
         else:
             found = train(work.path)
             write_digests(model)

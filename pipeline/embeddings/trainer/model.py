@@ -259,5 +259,5 @@ def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         return vectors
     finite = np.isfinite(vectors).all(axis=1, keepdims=True)
     if not finite.all():
-        logger.warning("%d texts are too long for this model: their vectors are zeros", (~finite).sum())
+        logger.warning("%d texts are too long for this model: their vectors are zero", (~finite).sum())
     return np.where(finite, vectors, np.float32(0))

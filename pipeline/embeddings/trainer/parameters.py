@@ -20,9 +20,11 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 class VocabularyParameters(Section):
     """Which units have a vector of their own; the others share the unknown unit's."""
 
-    minimum_count: int = Field(2, ge=1, description="a rarer unit is unknown")
+    minimum_count: int = Field(2, ge=1, description="fewest occurrences; a rarer unit is unknown")
     maximum_size: int = Field(
-        50_000, ge=1, description="largest number of units, the most frequent ones; the unknown unit is added"
+        50_000,
+        ge=1,
+        description="largest number of units; the most frequent ones are kept, and the unknown unit is added",
     )
 
 
@@ -39,61 +41,70 @@ class TrainingParameters(Section):
     }
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")
-    batch_size: int = Field(100, ge=1, description="pairs of a mini-batch")
-    mega_batch: int = Field(40, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
+    batch_size: int = Field(100, ge=1, description="pairs in a mini-batch")
+    mega_batch: int = Field(
+        40, ge=1, description="mini-batches in a mega-batch (M), in which negatives are chosen"
+    )
     anneal: int = Field(
         200,
         ge=0,
-        description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, which a random "
-        "start does not survive if M is large",
+        description="updates after which M grows by one, from 1 to mega_batch; 0: M is fixed, and training "
+        "from random vectors fails if M is large",
     )
     loss: str = Field(
         "margin",
-        description="margin: the papers' hinge with one negative a side, chosen from a mega-batch; softmax: "
-        "the other sides of all other pairs of the mini-batch are negatives, by cross-entropy, without "
-        "mega-batches; cosent: the order of the pairs' scores; antonyms: softmax, and pairs of score 0 are "
-        "pushed apart; distil: of each sentence which others the model teacher finds near",
+        description="margin: the papers' hinge loss with one negative per side, chosen from a mega-batch; "
+        "softmax: cross-entropy against the other sides of all pairs in the mini-batch, without "
+        "mega-batches; cosent: cosines in the order of the pairs' scores; antonyms: softmax that "
+        "pushes pairs with score 0 apart; distil: learn from the model teacher which sentences "
+        "are near each other",
     )
-    margin: float = Field(0.4, ge=0, le=2, description="d of the loss margin")
+    margin: float = Field(0.4, ge=0, le=2, description="margin d of the loss margin")
     scale: float = Field(
-        20.0, gt=0, description="factor of the cosines in the losses softmax, antonyms, cosent and distil"
+        20.0, gt=0, description="factor for the cosines in the losses softmax, antonyms, cosent and distil"
     )
-    two_sided: bool = Field(True, description="negatives of both sides (W16 Eq. 11), or of the left one only")
+    two_sided: bool = Field(
+        True, description="use negatives of both sides (W16 Eq. 11), or only of the left one"
+    )
     one_source: bool = Field(
         False,
-        description="a mini-batch holds pairs of one source (file, or column source of a corpus), so that "
-        "its negatives are harder; without mega-batches",
+        description="take all pairs of a mini-batch from one source (a file, or a value of a corpus' column "
+        "source), which makes its negatives harder; not with mega-batches",
     )
     negatives: Literal["max", "mix"] = Field(
-        "max", description="MAX, or MAX with probability 0.5 else uniform"
+        "max", description="MAX; or MIX, which takes MAX with probability 0.5 and otherwise any"
     )
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
-    learning_rate: float = Field(0.001, gt=0, description="Adam 0.001, AdaGrad 0.05")
+    learning_rate: float = Field(
+        0.001, gt=0, description="learning rate; null: 0.001 for Adam, 0.05 for AdaGrad"
+    )
     average_after: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="share of the training after which parameters are averaged: evaluated and kept is "
-        "their mean over the updates since then; null: the last ones",
+        description="share of the training after which parameters are averaged; their mean over the later "
+        "updates is evaluated and kept. null: the last parameters are kept",
     )
     clip: float | None = Field(
-        None, gt=0, description="largest norm of the whole gradient; null: no clipping"
+        None, gt=0, description="clip the whole gradient at this norm; null: no clipping"
     )
-    lambda_words: float = Field(0.0, ge=0, description="penalty of vectors for leaving their initial values")
-    lambda_composition: float = Field(0.0, ge=0, description="penalty of compositional parameters")
+    lambda_words: float = Field(0.0, ge=0, description="penalty for vectors that leave their initial values")
+    lambda_composition: float = Field(0.0, ge=0, description="penalty for compositional parameters")
     evaluate_every: int = Field(
         0, ge=0, description="pairs between two evaluations; 0: at the end of each epoch"
     )
     patience: int | None = Field(
-        None, ge=1, description="evaluations without gain after which training ends; null: never early"
+        None, ge=1, description="stop after this many evaluations without a gain; null: never stop early"
     )
-    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values, order, MIX and scrambling")
+    seed: int = Field(
+        1, ge=0, lt=1 << 63, description="random seed for initial values, order, MIX and shuffling"
+    )
 
     @field_validator("loss")
     @classmethod
     def _known_loss(cls, name: str) -> str:
         if name not in loss_names():
-            raise ValueError(f"there are {', '.join(loss_names())}")
+            raise ValueError(f"unknown loss; use {', '.join(loss_names())}")
         return name
 
     @model_validator(mode="after")
@@ -101,7 +112,7 @@ class TrainingParameters(Section):
         if self.batch_size * (1 if self.anneal else self.largest_mega_batch) < 2:
             raise ValueError("a mega-batch of one pair has no negatives: raise batch_size or mega_batch")
         if self.one_source and self.largest_mega_batch > 1:
-            raise ValueError("one_source is of mini-batches: set loss softmax, or mega_batch 1")
+            raise ValueError("one_source works on mini-batches: set loss softmax, or mega_batch 1")
         return self
 
     @property
@@ -117,25 +128,27 @@ class PairFileParameters(Section):
         min_length=1, description="the file; $NAME is replaced by the environment variable"
     )
     format: Literal["auto", "ppdb", "tsv"] = Field(
-        "auto", description="ppdb or tsv; auto looks at the first line for |||"
+        "auto", description="file format: ppdb or tsv; auto looks for ||| in the first line"
     )
     columns: tuple[int, int] | None = Field(
-        None, description="the two columns, counted from 0; by default 0, 1 of a TSV and 1, 2 of PPDB"
+        None, description="the two columns, counted from 0; by default 0 and 1 for a TSV, 1 and 2 for PPDB"
     )
-    limit: int | None = Field(None, ge=1, description="read only the first pairs; null: all")
+    limit: int | None = Field(
+        None, ge=1, description="read only this many pairs from the beginning; null: all"
+    )
     score_column: int | None = Field(
-        None, ge=0, description="column of scores, for losses that look at them; null: none"
+        None, ge=0, description="column of scores, for losses that use them; null: none"
     )
     score: float | None = Field(
-        None, allow_inf_nan=False, description="score of every pair in place of a column, e.g. 0 of antonyms"
+        None, allow_inf_nan=False, description="score of every pair instead of a column, e.g. 0 for antonyms"
     )
 
     @model_validator(mode="after")
     def _two_columns(self) -> PairFileParameters:
         if self.score is not None and self.score_column is not None:
-            raise ValueError("score and score_column: give one of them")
+            raise ValueError("set score or score_column, not both")
         if self.columns is not None and (self.columns[0] == self.columns[1] or min(self.columns) < 0):
-            raise ValueError("columns: two different columns, counted from 0")
+            raise ValueError("columns must be two different numbers, starting at 0")
         return self
 
 
@@ -144,34 +157,36 @@ class ModelParameters(Section):
 
     encoder: EncoderParameters = Field(default_factory=AverageParameters, description="the architecture")
     vocabulary: VocabularyParameters = Field(
-        default_factory=VocabularyParameters, description="of words and of character trigrams"
+        default_factory=VocabularyParameters,
+        description="which words and character trigrams the vocabulary has",
     )
     unknown_words: Literal["own", "shared"] = Field(
         "own",
-        description="when text is embedded, each word outside of the vocabulary has a fixed vector from its "
-        "trigrams and the known words between its hyphens, or all share the unknown word's, as in the papers",
+        description="vector of a word outside the vocabulary when text is embedded: its own, from its "
+        "trigrams and the known words between its hyphens; or the unknown word's, as in the "
+        "papers",
     )
     start: FilePath | None = Field(
         None,
         min_length=1,
-        description="directory of a trained model to train further: its encoder, vocabulary and unknown "
-        "words are taken as they are; null: a new model",
+        description="directory of a trained model to train further, with its encoder, vocabulary and unknown "
+        "words; null: a new model",
     )
     vectors: FilePath | None = Field(
         None,
         min_length=1,
-        description="word vectors that words start from: word2vec, GloVe or paragram format; null: random",
+        description="word vectors to start from, in word2vec, GloVe or paragram format; null: random",
     )
     sentencepiece_model: FilePath | None = Field(
-        None, min_length=1, description="SentencePiece model, where the encoder reads its pieces"
+        None, min_length=1, description="SentencePiece model, for encoders that read its pieces"
     )
     teacher: FilePath | None = Field(
         None,
         min_length=1,
-        description="directory of a sentence-transformers model whose vectors the loss distil looks at",
+        description="directory of the sentence-transformers model that the loss distil learns from",
     )
     training: TrainingParameters = Field(
-        default_factory=TrainingParameters, description="loss, negatives and optimiser"
+        default_factory=TrainingParameters, description="loss, negatives and optimizer"
     )
 
     @model_validator(mode="after")
@@ -191,9 +206,9 @@ class ModelParameters(Section):
                     raise ValueError(f"start: the trained model brings its own: leave out {name}")
             return self
         if "sentencepiece" in units and self.sentencepiece_model is None:
-            raise ValueError("the encoder reads sentencepiece units: give sentencepiece_model")
+            raise ValueError("the encoder reads sentencepiece units: set sentencepiece_model")
         if self.vectors is not None and units.isdisjoint(WORD_UNITS):
-            raise ValueError("vectors are of words, and the encoder reads none")
+            raise ValueError("vectors needs an encoder that reads words")
         return self
 
 
@@ -201,37 +216,39 @@ class EmbeddingsParameters(Section):
     """Which models are trained on the corpus, and what they are judged by."""
 
     names: list[str] = Field(
-        default_factory=lambda: ["word"], min_length=1, description="the models to train, of those in models"
+        default_factory=lambda: ["word"],
+        min_length=1,
+        description="names of the models to train, from those in models",
     )
     models: dict[str, ModelParameters] = Field(
-        default_factory=lambda: {"word": ModelParameters()}, description="name -> model"
+        default_factory=lambda: {"word": ModelParameters()}, description="models by name"
     )
     corpus_pairs: bool = Field(True, description="train on the published corpus")
     pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
     development: list[FilePath] = Field(
         default_factory=list,
-        description="STS files or directories that choose the epoch; none: the last one is taken",
+        description="STS files or directories that choose the epoch; empty: the last epoch is kept",
     )
     test_sets: list[FilePath] = Field(
-        default_factory=list, description="STS files or directories that the trained model is evaluated on"
+        default_factory=list, description="STS files or directories on which the trained model is evaluated"
     )
     drop_leaked: bool = Field(
         True,
-        description="leave out pairs with a sentence of development, test_sets or a held-out split; no: only "
+        description="drop pairs with a sentence from development, test_sets or a held-out split; false: only "
         "report them",
     )
 
     @model_validator(mode="after")
     def _known_names(self) -> EmbeddingsParameters:
         if not self.corpus_pairs and not self.pair_files:
-            raise ValueError("there is nothing to train on: give corpus_pairs or pair_files")
+            raise ValueError("there is nothing to train on: set corpus_pairs or pair_files")
         if len(set(self.names)) != len(self.names):
             raise ValueError("names: a name is given twice")
         for name in self.names:
             if name not in self.models:
                 raise ValueError(f"names: there is no model '{name}'; models has {', '.join(self.models)}")
             if not NAME.fullmatch(name):
-                raise ValueError(f"names: '{name}' names a directory: letters, digits, '-' and '_' alone")
+                raise ValueError(f"names: '{name}' names a directory: use only letters, digits, '-' and '_'")
         return self
 
 
@@ -242,7 +259,9 @@ class ParagramTrainingParameters(TrainingParameters):
     tuned rates and penalties, and starts from PSL vectors.
     """
 
-    mega_batch: int = Field(1, ge=1, description="mini-batches of a mega-batch (M), the set of negatives")
+    mega_batch: int = Field(
+        1, ge=1, description="mini-batches in a mega-batch (M), in which negatives are chosen"
+    )
 
 
 class ParagramParameters(Section):
@@ -255,30 +274,28 @@ class ParagramParameters(Section):
 
     built_in: Literal["general"] | None = Field(
         None,
-        description="general: the built-in English scorer, unless a model or vectors are given; "
-        "null: train vectors on pairs",
+        description="general: the built-in English scorer, unless model or vectors is set; null: train "
+        "vectors on pairs",
     )
     model: FilePath | None = Field(
         None,
         min_length=1,
-        description="directory of a trained sentence model (models/embeddings/NAME) to score with, in place "
-        "of word vectors",
+        description="directory of a trained sentence model (models/embeddings/NAME) to score with, instead of"
+        " word vectors",
     )
     vectors: FilePath | None = Field(
         None,
         min_length=1,
-        description="vectors to use as they are: word2vec, GloVe or paragram format, plain or compressed; "
-        "$NAME is replaced by the environment variable",
+        description="word vectors to use unchanged, in word2vec, GloVe or paragram format, plain or "
+        "compressed; environment variables ($NAME) are expanded",
     )
     corpus_pairs: bool = Field(True, description="train on the corpus' own references and translations")
     pair_files: list[PairFileParameters] = Field(default_factory=list, description="train on these pairs too")
-    dimension: int = Field(300, ge=1, le=4096, description="of trained vectors")
-    initial_scale: float = Field(
-        0.01, gt=0, description="standard deviation of the random start of a vector's elements"
-    )
+    dimension: int = Field(300, ge=1, le=4096, description="dimension of trained vectors")
+    initial_scale: float = Field(0.01, gt=0, description="standard deviation of the random initial vectors")
     vocabulary: VocabularyParameters = Field(default_factory=VocabularyParameters)
     training: ParagramTrainingParameters = Field(
-        default_factory=ParagramTrainingParameters, description="loss, negatives and optimiser"
+        default_factory=ParagramTrainingParameters, description="loss, negatives and optimizer"
     )
 
     @model_validator(mode="after")
@@ -286,10 +303,10 @@ class ParagramParameters(Section):
         given = any(value is not None for value in (self.built_in, self.model, self.vectors))
         if not given and not self.corpus_pairs and not self.pair_files:
             raise ValueError(
-                "give built_in, a model, vectors, or pairs to train on: corpus_pairs or pair_files"
+                "set built_in, model or vectors, or name pairs to train on: corpus_pairs or pair_files"
             )
         if self.model is not None and self.vectors is not None:
-            raise ValueError("model and vectors: give one of them, both are used as they are")
+            raise ValueError("set model or vectors, not both")
         if needs_teacher(self.training.loss):
             raise ValueError("training.loss: only models of the section embeddings have a teacher")
         if self.training.lambda_words:

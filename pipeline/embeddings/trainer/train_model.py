@@ -182,7 +182,8 @@ def train_model(
     if found.alike is not None and found.alike > _TOO_ALIKE:
         logger.warning(
             "%s: different sentences have a mean cosine of %.3f: every sentence gets nearly the same vector."
-            " Set training.negatives to mix, training.learning_rate smaller or encoder.initial_scale larger",
+            " Set training.negatives to mix, or use a lower training.learning_rate or a higher "
+            "encoder.initial_scale",
             description,
             found.alike,
         )
@@ -220,7 +221,7 @@ def _begun(parameters: ModelParameters) -> SentenceModel:
     model = SentenceModel.open(expand(parameters.start))
     if "encoder" in parameters.model_fields_set and parameters.encoder != model.parameters:
         raise InputError(
-            "the model that is trained further has another encoder than the one asked for",
+            "the model in start has another encoder",
             expand(parameters.start),
             remedy="Leave out 'encoder' (--encoder): the model brings its own.",
         )

@@ -16,12 +16,13 @@ class Cleaning(Section):
 
     malformed: Literal["error", "reject"] = Field(
         "error",
-        description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): stop, or reject them",
+        description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): error stops, reject rejects"
+        " the row",
     )
     control_characters: Literal["reject", "remove"] = Field(
         "reject",
         description="rows with control characters other than tabs and line breaks (which become spaces): "
-        "reject the row, or take the characters out",
+        "reject the row, or remove the characters",
     )
     entities: Literal["decode", "keep"] = Field(
         "decode",
@@ -29,27 +30,30 @@ class Cleaning(Section):
     )
     invisible: Literal["remove", "keep"] = Field(
         "remove",
-        description="soft hyphens, zero-width spaces, direction marks and the like; joiners stay inside "
-        "words of scripts that need them and inside emoji",
+        description="soft hyphens, zero-width spaces, direction marks and similar characters; joiners are "
+        "kept inside words of scripts that need them and inside emoji",
     )
-    normalise: bool = Field(True, description="Unicode normalisation form C")
+    normalise: bool = Field(True, description="normalize text to Unicode form C")
     max_characters: int = Field(2000, ge=1, description="longest side, in characters")
     max_words: int = Field(250, ge=1, description="longest side, in words separated by spaces")
     max_line_bytes: int = Field(
-        1 << 20, ge=1 << 10, le=1 << 28, description="longest line that is read whole; memory grows with it"
+        1 << 20,
+        ge=1 << 10,
+        le=1 << 28,
+        description="longest line that is read whole, in bytes; memory grows with it",
     )
     identical: bool = Field(True, description="reject pairs whose two sides are the same")
     max_length_ratio: float | None = Field(
         4.0,
         gt=1,
         allow_inf_nan=False,
-        description="longer side / shorter side, in characters; a Chinese one counts 3, a kana or Korean one "
-        "2; null for no limit",
+        description="largest ratio of the longer side to the shorter side, in characters; a Chinese character"
+        " counts as 3, a kana or Korean one as 2; null: no limit",
     )
     length_ratio_from: int = Field(
-        20, ge=0, description="the ratio counts where the longer side has more characters than this"
+        20, ge=0, description="apply the ratio only if the longer side has more characters than this"
     )
-    duplicates: bool = Field(True, description="reject pairs that an earlier row of any source has")
+    duplicates: bool = Field(True, description="reject pairs that equal an earlier row of any source")
 
 
 class SampleSource(NamedSource):
@@ -58,7 +62,7 @@ class SampleSource(NamedSource):
     format: Literal["sample"]
     pairs: int = Field(20_000, ge=100, le=20_000)
     language: Literal["cs", "art"] = Field(
-        "cs", description="art: an invented language, which a fifth of the pairs is in; a second pivot"
+        "cs", description="cs: Czech; art: an invented language with a fifth of the pairs, as a second pivot"
     )
     seed: Literal[1] = Field(1, description="there is one sample")
 
@@ -83,18 +87,21 @@ class IngestParameters(Section):
 
     kind: Literal["bitext", "paraphrases"] = Field(
         "bitext",
-        description="bitext (source_text, reference), or paraphrases: an existing corpus (reference, "
-        "translation, perhaps score), which is not translated again",
+        description="bitext (source_text, reference); or paraphrases: an existing corpus (reference, "
+        "translation and perhaps score), which is not translated again",
     )
     sources: list[Source] = Field(min_length=1)
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
     check_languages: bool = Field(
         True,
-        description="configure, plan and ingest refuse a bitext with many rows in other languages than "
-        "nmt.source_language and nmt.target_language, or exchanged, if py3langid is installed",
+        description="refuse a bitext in which many rows are in other languages than nmt.source_language and "
+        "nmt.target_language, or have their sides swapped; needs py3langid",
     )
     rows_per_shard: int = Field(
-        50_000, ge=100, le=10_000_000, description="a shard is the unit of work and of loss"
+        50_000,
+        ge=100,
+        le=10_000_000,
+        description="rows in a shard, the unit of work; a kill loses at most the shards in progress",
     )
 
     @model_validator(mode="after")

@@ -32,8 +32,12 @@ class Where(Section):
     """
 
     column: ColumnPlace = Field(description="number from 0, or name")
-    values: list[str] | None = Field(None, min_length=1, description="rows with one of these are taken")
-    not_in: list[str] | None = Field(None, min_length=1, description="rows with none of these are taken")
+    values: list[str] | None = Field(
+        None, min_length=1, description="take only rows with one of these values"
+    )
+    not_in: list[str] | None = Field(
+        None, min_length=1, description="take only rows with none of these values"
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Where:
@@ -52,10 +56,13 @@ class NamedSource(Section):
     """A source of rows."""
 
     name: str = Field(
-        pattern=r"^[\w][\w.+-]*$", max_length=100, description="what the column 'source' says; unique"
+        pattern=r"^[\w][\w.+-]*$", max_length=100, description="unique name, which the column 'source' shows"
     )
     licence: str | None = Field(
-        None, pattern=r"\S", max_length=200, description="of its text, e.g. CC-BY-4.0, for manifest and card"
+        None,
+        pattern=r"\S",
+        max_length=200,
+        description="license of its text, e.g. CC-BY-4.0, for manifest and card",
     )
 
     @abstractmethod
@@ -68,7 +75,8 @@ class FileSource(NamedSource):
 
     drop_rows: FilePath | None = Field(
         None,
-        description="file of row numbers (from 0; first column, perhaps a header) to reject as contaminated",
+        description="file of row numbers to reject as contaminated (counted from 0, in the first column, "
+        "perhaps with a header)",
     )
 
     @abstractmethod
@@ -90,7 +98,8 @@ class ColumnSource(FileSource):
 
     path: FilePath | list[FilePath] = Field(
         min_length=1,
-        description="file, pattern of files, or a list of them; $NAME is an environment variable",
+        description="a file, a pattern of files, or a list of them; environment variables ($NAME) are "
+        "expanded",
     )
     columns: dict[str, ColumnPlace]
     where: Where | None = None
@@ -113,7 +122,7 @@ class NamedColumnSource(ColumnSource):
     @model_validator(mode="after")
     def _names(self) -> NamedColumnSource:
         if any(isinstance(place, int) for place in self._places()):
-            raise ValueError("columns go by name in this format")
+            raise ValueError("this format has named columns: use their names")
         return self
 
     @property

@@ -82,7 +82,7 @@ def clean_name(name: str) -> str:
     that do not print."""
     cleaned = " ".join(unicodedata.normalize("NFC", name).split())
     if not cleaned:
-        raise InputError("a name is needed")
+        raise InputError("enter a name")
     if len(cleaned) > LONGEST_NAME:
         raise InputError(f"a name has at most {LONGEST_NAME} characters")
     if not cleaned.isprintable():

@@ -144,7 +144,7 @@ def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
             return None
         raise
     if content is not None and not isinstance(content, dict):
-        raise InputError("no sections", path, remedy="'paraforge configure --reset' writes it anew.")
+        raise InputError("no sections", path, remedy="'paraforge configure --reset' rewrites it.")
     return text, content or {}
 
 

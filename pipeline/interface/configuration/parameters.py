@@ -38,8 +38,8 @@ class Parameters(Section):
     translate: TranslateParameters
     pivots: dict[Annotated[str, Field(pattern=LANGUAGE)], Pivot] = Field(
         default_factory=dict,
-        description="more bitexts, of other languages than nmt.source_language, by their language; each "
-        "reference gets a translation from every language that it has a sentence in",
+        description="further bitexts by language; each reference gets a translation from every language in "
+        "which it has a sentence",
     )
     paragram: ParagramParameters
     score: ScoreParameters

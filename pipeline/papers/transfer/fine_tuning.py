@@ -93,7 +93,7 @@ def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
             key = ".".join(map(str, problem["loc"]))
             if problem["type"] == "extra_forbidden":
                 known = ", ".join(sorted(FineTuningParameters.model_fields.keys() - {"start"}))
-                problems.append(f"--set {key}: there is no such parameter; there are {known}")
+                problems.append(f"--set {key}: no such parameter; use one of {known}")
             else:
                 problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
         raise ConfigurationError(problems) from error

@@ -170,7 +170,7 @@ def read_trec_labels(path: Path) -> Examples:
         for number, text in old_lines(path):
             label, _, question = text.partition(" ")
             if ":" not in label:
-                raise InputError("COARSE:fine and a question are expected", path, number)
+                raise InputError("expected COARSE:fine and a question", path, number)
             yield number, label.partition(":")[0], question
 
     return texts_of_rows(path, rows())
@@ -191,7 +191,7 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
 
     part: `TRAIN`, `TRIAL` or `TEST` of the undivided SICK.txt, whose column `SemEval_set` names it.
 
-    Raises as :func:`read_columns`, and where a score is no number from 1 to 5."""
+    Raises as :func:`read_columns`, and where a score is not a number from 1 to 5."""
     names = SICK_LABELS[label]
     rows = rows_with_header(path, [names, ("sentence_a",), ("sentence_b",), *([(_SICK_PARTS,)] * bool(part))])
     chosen = [(number, fields) for number, fields in rows if part is None or fields[3].upper() == part]
@@ -204,7 +204,7 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
             except ValueError:
                 good = False
             if not good:
-                raise InputError(f"the score {score!r} is no number from 1 to 5", path, number)
+                raise InputError(f"the score {score!r} is not a number from 1 to 5", path, number)
     return pairs_of_rows(path, chosen)
 
 

@@ -25,16 +25,18 @@ class NetworkParameters(Section):
         "gru",
         description="bow: each word given the context alone; gru: each word given those before it, too",
     )
-    word_dimension: int = Field(620, ge=1, le=8192, description="of the word vectors")
+    word_dimension: int = Field(620, ge=1, le=8192, description="dimension of the word vectors")
     state_dimension: int = Field(
         2400,
         ge=1,
         le=16384,
-        description="of a GRU encoder's state. A decoder's state begins as the context and has its "
+        description="dimension of a GRU encoder's state. A decoder's state begins as the context and has its "
         "dimension, which is word_dimension with encoder bow",
     )
     initial_bound: float = Field(
-        0.1, gt=0, description="weights start uniform between minus this and this; gains of layer norm at 1"
+        0.1,
+        gt=0,
+        description="weights start uniform between minus this and plus this; gains of layer norm start at 1",
     )
 
     @property
@@ -52,7 +54,10 @@ class RepresentationParameters(Section):
         "side; mean: their mean",
     )
     steps: int = Field(
-        3, ge=1, le=LARGEST_STEPS, description="states of each decoder that are read; not of the context"
+        3,
+        ge=1,
+        le=LARGEST_STEPS,
+        description="number of states to read from each decoder; not for the context",
     )
     similarity: Literal["dot", "cosine"] = Field("dot", description="dot product, or cosine")
 
@@ -67,28 +72,28 @@ class PredictionParameters(Section):
 
     epochs: int = Field(1, ge=1, description="passes over the triples")
     updates: int | None = Field(
-        None, ge=1, description="largest number of updates, where that is fewer than the epochs have"
+        None, ge=1, description="largest number of updates, if that is fewer than epochs gives"
     )
-    batch_size: int = Field(128, ge=1, description="triples of an update")
+    batch_size: int = Field(128, ge=1, description="triples in an update")
     learning_rate: float = Field(0.0008, gt=0, description="of Adam")
     clip: float | None = Field(
         5.0,
         gt=0,
-        description="largest norm of the whole gradient, of the mean a word; null: no clipping. The paper's "
-        "code clips the gradient of a sum at this number",
+        description="clip the whole gradient of the mean per word at this norm; null: no clipping. The "
+        "paper's code clips the gradient of a sum at this number",
     )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
-        description="of the products with the output vectors, most of the work; bfloat16 is twice as fast "
-        "on CPUs that have it",
+        description="number format of the products with the output vectors, which are most of the work; "
+        "bfloat16 is twice as fast on CPUs that support it",
     )
     evaluate_every: int = Field(
         0, ge=0, description="updates between two evaluations; 0: at the end of each epoch"
     )
     patience: int | None = Field(
-        None, ge=1, description="evaluations without gain after which training ends; null: never early"
+        None, ge=1, description="stop after this many evaluations without a gain; null: never stop early"
     )
-    seed: int = Field(1, ge=0, lt=1 << 63, description="of initial values and order")
+    seed: int = Field(1, ge=0, lt=1 << 63, description="random seed for initial values and order")
 
 
 class DecodersParameters(Section):
@@ -97,18 +102,18 @@ class DecodersParameters(Section):
     network: NetworkParameters = Field(default_factory=NetworkParameters, description="the architecture")
     vocabulary: VocabularyParameters = Field(
         default_factory=lambda: VocabularyParameters(minimum_count=1, maximum_size=20_000),
-        description="the words; the unknown word and the end of a sentence come on top",
+        description="the vocabulary; the unknown word and the end of a sentence are added",
     )
     maximum_length: int = Field(
-        30, ge=2, description="words of a sentence at most, its end included; the others are cut off"
+        30, ge=2, description="most words of a sentence, its end included; the rest is cut off"
     )
     training: PredictionParameters = Field(
-        default_factory=PredictionParameters, description="optimiser and length"
+        default_factory=PredictionParameters, description="optimizer and length"
     )
     representation: RepresentationParameters | None = Field(
         None,
-        description="what development sets judge, and what the model gives by default; "
-        "null: the space of the decoder's objective, unrolled of gru and context of bow",
+        description="representation that development sets judge and that the model gives by default; null: "
+        "the space of the decoder's objective, unrolled for gru and context for bow",
     )
 
     @property
@@ -166,12 +171,12 @@ def parse_representation(text: str, model: str | None = None) -> RepresentationP
         values["steps"] = int(rest.pop(0))
     try:
         if rest:
-            raise ValueError(f"'{':'.join(rest)}' means nothing there")
+            raise ValueError(f"'{':'.join(rest)}' is not a known suffix")
         return RepresentationParameters.model_validate(values)
     except (ValidationError, ValueError) as error:
         raise InputError(
             f"no representation '{text}'",
             model,
-            remedy=f"There are context, unrolled:N and mean:N, N from 1 to {LARGEST_STEPS}; add :cosine "
+            remedy=f"Use context, unrolled:N and mean:N, N from 1 to {LARGEST_STEPS}; add :cosine "
             "where the dot product is not wanted.",
         ) from error

@@ -105,7 +105,7 @@ def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
     Raises InputError if there is no such input, its kind is unknown, or columns are missing.
     """
     if not inputs:
-        raise InputError("no input is named")
+        raise InputError("name at least one input")
     # Workers on other hosts need paths that mean the same there.
     inputs = [path.absolute() for path in inputs]
     for path in inputs:
@@ -140,10 +140,10 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
     """Return the columns to read. Raises InputError if one is missing or of another type."""
     for name in TEXT_COLUMNS:
         if name not in schema.names:
-            raise InputError(f"no column {name}; there are {', '.join(schema.names)}", path)
+            raise InputError(f"no column {name}; it has {', '.join(schema.names)}", path)
     if filters.minimum_score is not None and "paraphrase_score" not in schema.names:
         raise InputError(
-            "no paraphrase scores, and pairs below a score are to be left out",
+            "the pairs have no paraphrase scores, but a minimum score is set",
             path,
             remedy="Score the pairs, or count all of them (minimum_score: null, or --all-scores).",
         )

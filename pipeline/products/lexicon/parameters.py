@@ -16,10 +16,10 @@ class LexiconFilters(Section):
     """Which pairs are counted."""
 
     minimum_score: float | None = Field(
-        0.35, ge=-1, le=1, description="least paraphrase score of a pair that is counted; null counts all"
+        0.35, ge=-1, le=1, description="lowest paraphrase score of the pairs to count; null: count all"
     )
-    maximum_tokens: int = Field(30, ge=1, le=4096, description="most tokens of either side")
-    ranks: int = Field(1, ge=1, description="hypotheses of an n-best list that are counted, the best first")
+    maximum_tokens: int = Field(30, ge=1, le=4096, description="most tokens on either side")
+    ranks: int = Field(1, ge=1, description="how many hypotheses of an n-best list to count, the best first")
 
 
 class LexiconParameters(Section):
@@ -31,21 +31,19 @@ class LexiconParameters(Section):
     }
 
     filters: LexiconFilters = Field(default_factory=LexiconFilters)
-    minimum_pairs: int = Field(10, ge=1, description="least number of pairs of an entry")
+    minimum_pairs: int = Field(10, ge=1, description="fewest pairs behind an entry")
     pseudo_count: float = Field(
-        1.0, gt=0, description="strength of the shrinkage of ordinary PMI, in sentences"
+        1.0, gt=0, description="strength of the shrinkage of the ordinary PMI, in sentences"
     )
-    smooth_all: bool = Field(
-        False, description="smooth the ordinary PMI of words that do share a sentence as well"
-    )
-    maximum_paraphrases: int | None = Field(None, ge=1, description="entries kept for a word; null keeps all")
-    classes: ClassKind = Field("words", description="what is counted: words as they are, or classes of them")
+    smooth_all: bool = Field(False, description="also smooth the ordinary PMI of words that share a sentence")
+    maximum_paraphrases: int | None = Field(None, ge=1, description="most entries for a word; null: all")
+    classes: ClassKind = Field("words", description="what to count: words as they are, or classes of words")
     language: str = Field("en", pattern=r"^[a-z]{2,3}$", description="language of the lemmas (ISO 639-1)")
     word_lists: list[FilePath] = Field(
         default_factory=list, description="word similarity lists to evaluate on, e.g. SimLex-999.txt"
     )
     reference_lexicons: list[FilePath] = Field(
-        default_factory=list, description="PPDB files or pair lists evaluated beside the lexicon"
+        default_factory=list, description="PPDB files or lists of word pairs to evaluate next to the lexicon"
     )
 
     def word_list_paths(self) -> list[Path]:

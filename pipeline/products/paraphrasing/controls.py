@@ -81,7 +81,7 @@ class Controls:
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """
         if name not in self.edges:
-            raise ConfigurationError([f"--{name}: this model cannot be asked for it"])
+            raise ConfigurationError([f"--{name}: this model was trained without this control"])
         names, (least, most) = self.names(name), RANGES[name]
         if asked in names:
             return names.index(asked)
@@ -108,7 +108,7 @@ class Controls:
         if not self.templates:
             raise ConfigurationError(["this model was trained without templates"])
         nearest = ", ".join(difflib.get_close_matches(template, self.templates, _NEAREST, cutoff=0))
-        raise ConfigurationError([f"the model has not learnt the template {template}. Nearest: {nearest}"])
+        raise ConfigurationError([f"the model has not learned the template {template}. Nearest: {nearest}"])
 
     def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
         """The tags for buckets by name and for a template or a parse, which go in front of the text."""

@@ -31,15 +31,16 @@ class TemplateParameters(Section):
     parser: Annotated[str, UserFile(words=PARSERS)] | None = Field(
         None,
         min_length=1,
-        description="link-grammar, stanza, or a file of sentences and trees, separated by tabs; null: none",
+        description="parser for templates: link-grammar, stanza, or a file with a sentence, a tab and a tree "
+        "on each line; null: none",
     )
-    pairs: int = Field(200_000, ge=1, description="about how many pairs are parsed, chosen by hash")
-    minimum: int = Field(20, ge=1, description="outputs that a template must have to be learnt")
-    most: int = Field(200, ge=1, description="templates, the most frequent ones")
+    pairs: int = Field(200_000, ge=1, description="parse about this many pairs, chosen by hash")
+    minimum: int = Field(20, ge=1, description="fewest outputs of a template that is learned")
+    most: int = Field(200, ge=1, description="most templates; the most frequent ones are kept")
     parses: Literal["template", "full"] = Field(
         "template",
-        description="what is in front of a source; full: the whole parse, which a second model, the parse "
-        "generator, makes of a template (SCPN)",
+        description="what precedes a source: its template, or with full the whole parse, which a second model"
+        " (the parse generator) makes from a template (SCPN)",
     )
 
     @model_validator(mode="after")
@@ -59,20 +60,21 @@ class ParaphraserParameters(Section):
     model: Annotated[str, _MODEL] = Field(
         NO_MODEL,
         min_length=1,
-        description="train, none, or a ready model: models/paraphraser of another project, or whatever "
-        "nmt.model can be, from a language to itself",
+        description="train, none, or a ready model: another project's models/paraphraser, or anything that "
+        "nmt.model accepts, from a language to itself",
     )
-    language: str = Field("en", pattern=LANGUAGE, description="of both sides")
+    language: str = Field("en", pattern=LANGUAGE, description="vocabulary of both sides")
     templates: TemplateParameters = Field(default_factory=TemplateParameters)
     test_files: list[TestFileParameters] = Field(
-        default_factory=list, description="no pair with one of their sentences is trained on"
+        default_factory=list,
+        description="files of test sentences; pairs with one of them are not used for training",
     )
     vocabulary: NmtVocabularyParameters = Field(default_factory=NmtVocabularyParameters)
     architecture: ArchitectureParameters = Field(default_factory=ArchitectureParameters)
     training: NmtTrainingParameters = Field(default_factory=NmtTrainingParameters)
     validation: NmtValidationParameters = Field(default_factory=NmtValidationParameters)
     maximum_tokens: int = Field(
-        128, ge=2, le=1024, description="pairs with more pieces on a side, tags included, are not trained on"
+        128, ge=2, le=1024, description="leave out pairs with more pieces than this on a side, tags included"
     )
 
     @model_validator(mode="after")

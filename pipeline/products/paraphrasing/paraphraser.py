@@ -43,21 +43,29 @@ class Wishes(Section):
     """What a paraphrase is to be like, and how it is searched for."""
 
     similarity: str | float | None = Field(None, description="low, medium, high, or a value")
-    overlap: str | float | None = Field(None, description="share of words that both sides have; likewise")
-    length: str | float | None = Field(None, description="tokens of the paraphrase by those of the source")
-    template: str | None = Field(None, description="top two levels of its parse, e.g. (S (NP) (VP) (.))")
-    like: str | None = Field(None, description="a sentence whose template is used")
+    overlap: str | float | None = Field(
+        None, description="share of words on both sides: low, medium, high, or a value"
+    )
+    length: str | float | None = Field(
+        None, description="length of the paraphrase divided by that of the source, in tokens"
+    )
+    template: str | None = Field(
+        None, description="top two levels of the paraphrase's parse, e.g. (S (NP) (VP) (.))"
+    )
+    like: str | None = Field(None, description="a sentence whose template to use")
     parser: str | None = Field(None, description="parser of `like`, if not the model's own")
-    nbest: int = Field(1, ge=1, le=64, description="paraphrases of a text")
+    nbest: int = Field(1, ge=1, le=64, description="number of paraphrases for each text")
     search: Literal["beam", "diverse", "sample"] = Field(
         "beam",
-        description="beam; diverse: a group of the beam for each paraphrase; "
-        "sample: drawn among the most probable tokens",
+        description="beam search; diverse: each paraphrase has a group of the beam; sample: draw from the "
+        "most probable tokens",
     )
-    beam: int = Field(8, ge=1, le=128, description="width of the beam, at least nbest")
-    diversity: float = Field(1.0, ge=0, description="nats for a token that an earlier group took (diverse)")
-    temperature: float = Field(1.0, ge=0.01, description="logits are divided by it (sample)")
-    top_k: int = Field(10, ge=0, description="most probable tokens to draw from; 0 is all (sample)")
+    beam: int = Field(8, ge=1, le=128, description="beam width, at least nbest")
+    diversity: float = Field(
+        1.0, ge=0, description="penalty in nats for a token that an earlier group chose (diverse)"
+    )
+    temperature: float = Field(1.0, ge=0.01, description="divide logits by this (sample)")
+    top_k: int = Field(10, ge=0, description="draw from this many most probable tokens; 0: all (sample)")
     seed: int = Field(1, description="random seed (sample)")
 
     @model_validator(mode="after")
@@ -65,7 +73,7 @@ class Wishes(Section):
         if self.parser is not None and self.like is None:
             raise ValueError("parser parses the sentence of like: set like as well")
         if self.template is not None and self.like is not None:
-            raise ValueError("template and like are two ways to say one thing: set one")
+            raise ValueError("set template or like, not both")
         return self
 
 
@@ -159,7 +167,7 @@ class Paraphraser:
         """
         sentences = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
-            raise TypeError("texts is a list of strings")
+            raise TypeError("texts must be a list of strings")
         try:
             wanted = Wishes(**wishes)
         except ValidationError as error:

@@ -116,7 +116,11 @@ def mine_triplets(
         return TripletsReport(NO_ENCODER)
     dataset = open_published(corpus).training
     if dataset.name != KEPT_PAIRS:
-        raise InputError("this directory holds rejected pairs", corpus, remedy="Use the corpus, data/corpus.")
+        raise InputError(
+            "this directory holds rejected pairs",
+            corpus,
+            remedy="Use the directory with the kept pairs, data/corpus.",
+        )
     metadata = card_metadata(corpus)
     encoder = expanded(parameters.encoder)
     made_of = {

@@ -25,19 +25,19 @@ class TripletsParameters(Section):
         NO_ENCODER,
         min_length=1,
         description="none, general (word vectors of the built-in scorer), a trained model, SIF, a vector "
-        "file or a directory of sentence-transformers",
+        "file, or a sentence-transformers directory",
     )
-    negatives: int = Field(1, ge=1, le=32, description="for each anchor, from different clusters")
+    negatives: int = Field(1, ge=1, le=32, description="negatives for each anchor, from different clusters")
     margin: float = Field(
         0.05,
         ge=0,
         lt=1,
-        description="cosines of a negative and of its pair's reference with anchor and positive are below "
-        "(1 - margin) times the positive's",
+        description="the cosines of a negative and of its pair's reference with anchor and positive must be "
+        "below (1 - margin) times the positive's",
     )
     same_lines: list[Annotated[str, Field(min_length=1)]] = Field(
         default_factory=list,
-        description="patterns of source names, e.g. captions.*: equal line numbers in the sources of a "
-        "pattern are about the same image",
+        description="patterns of source names, e.g. captions.*: rows with equal line numbers in matching "
+        "sources are about the same image",
     )
     seed: int = Field(1, ge=0, lt=1 << 63, description="random seed for the cells")

@@ -250,7 +250,7 @@ def _outcome(
 
 
 def _check_health(engine: BatchEngine, raised: Exception) -> None:
-    """Raise EngineError if the engine does not even translate a simple sentence."""
+    """Raise EngineError if the engine no longer translates even a simple sentence."""
     for sentence in _SIMPLE:
         try:
             encoded = engine.encode([sentence])
@@ -262,8 +262,8 @@ def _check_health(engine: BatchEngine, raised: Exception) -> None:
             if is_device_lost(error):
                 raise device_lost(error) from error
     raise EngineError(
-        f"the engine does not even translate '{_SIMPLE[0]}' any more: {_reason(raised)}. Finished tasks are "
-        "kept, and no sentence counts as failed; run the same command to resume"
+        f"the engine no longer translates even '{_SIMPLE[0]}': {_reason(raised)}. Finished tasks "
+        "are kept, and no sentence counts as failed; run the same command to resume"
     ) from raised
 
 

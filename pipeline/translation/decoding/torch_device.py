@@ -19,7 +19,7 @@ def device_of(placement: Placement) -> torch.device:
     name, number = placement.kind_and_number(torch.cuda.is_available)
     if name == "cuda" and number >= torch.cuda.device_count():
         raise InputError(
-            f"torch sees no device '{placement.device}'", remedy="Run paraforge doctor, or say cpu."
+            f"torch sees no device '{placement.device}'", remedy="Run 'paraforge doctor', or use cpu."
         )
     return torch.device(name, number) if name == "cuda" else torch.device(name)
 

@@ -81,25 +81,32 @@ ComputeType = Literal[
 class DecodingOptions(Section):
     """What a translation depends on, apart from model and sentence."""
 
-    beam: int = Field(12, ge=1, le=128, description="width of the beam (PN 3: 12)")
+    beam: int = Field(12, ge=1, le=128, description="beam width (ParaNMT section 3: 12)")
     nbest: int = Field(
-        1, ge=1, le=127, description="hypotheses kept of a sentence, at most beam; each is a row"
+        1, ge=1, le=127, description="hypotheses to keep for each sentence, at most beam; each is a row"
     )
     length_penalty: float = Field(
         1.0, ge=0, le=5, description="score = log-probability / length ** length_penalty"
     )
-    compute_type: ComputeType = Field("float32", description="auto: what is fastest on the device")
+    compute_type: ComputeType = Field(
+        "float32", description="number format of the weights; auto: the fastest on the device"
+    )
     maximum_source_tokens: int = Field(
-        1024, ge=2, description="a longer source is cut and marked; with end of sentence and language tags"
+        1024,
+        ge=2,
+        description="longest source in tokens, with end of sentence and language tags; a longer one is cut "
+        "and marked",
     )
     maximum_target_tokens: int = Field(
-        256, ge=2, description="a longer hypothesis is cut and marked; with end of sentence"
+        256,
+        ge=2,
+        description="longest hypothesis in tokens, with end of sentence; a longer one is cut and marked",
     )
 
     @model_validator(mode="after")
     def _nbest_fits(self) -> DecodingOptions:
         if self.nbest > self.beam:
-            raise ValueError(f"nbest is {self.nbest}, the beam only {self.beam}")
+            raise ValueError(f"nbest is {self.nbest}, but the beam is only {self.beam}")
         return self
 
     def with_changes(self, **changes: Any) -> DecodingOptions:
@@ -121,21 +128,29 @@ class EngineSettings(Section):
 class VarietySettings(EngineSettings):
     """How the engines torch and fairseq look for hypotheses; a translation depends on each of these."""
 
-    method: Literal["beam", "sampling"] = Field("beam", description="sampling: beam samples a sentence")
+    method: Literal["beam", "sampling"] = Field(
+        "beam", description="how to search; sampling draws beam samples for each sentence"
+    )
     groups: int = Field(
-        1, ge=1, description="diverse beam search (Vijayakumar et al. 2016): groups that share the beam"
+        1,
+        ge=1,
+        description="number of groups that share the beam (diverse beam search, Vijayakumar et al. 2016)",
     )
     diversity: float = Field(
         0.5,
         ge=0,
-        description="what a token costs that an earlier group took at this step, in nats; not in the score",
+        description="penalty in nats for a token that an earlier group chose at this step; not part of the "
+        "score",
     )
-    temperature: float = Field(1.0, gt=0, description="sampling: logits are divided by it")
-    top_k: int = Field(0, ge=0, description="sampling: among this many most probable tokens; 0: all")
+    temperature: float = Field(1.0, gt=0, description="sampling: divide logits by this")
+    top_k: int = Field(0, ge=0, description="sampling: draw from this many most probable tokens; 0: all")
     top_p: float = Field(
-        1.0, gt=0, le=1, description="sampling: among the fewest tokens that have this probability together"
+        1.0,
+        gt=0,
+        le=1,
+        description="sampling: draw from the fewest tokens that together have this probability",
     )
-    seed: int = Field(1, description="sampling: another seed draws other translations")
+    seed: int = Field(1, description="sampling: random seed; another seed draws other translations")
 
     def check(self, options: DecodingOptions) -> None:
         """Compare groups with the beam. Raises ValueError: they do not go together."""
@@ -157,7 +172,7 @@ def settings_of(
     if unknown:
         raise InputError(
             f"the engine '{engine}' has no setting {', '.join(unknown)}",
-            remedy=f"There are {', '.join(sorted(kind.model_fields))}.",
+            remedy=f"Use {', '.join(sorted(kind.model_fields))}.",
         )
     try:
         settings = kind.model_validate(values)

@@ -52,7 +52,7 @@ class EngineModule(Protocol):
 def engine_module(engine: str) -> EngineModule:
     """The module of an engine. Raises InputError: there is no such engine."""
     if engine not in ENGINES:
-        raise InputError(f"no engine is called '{engine}'", remedy=f"There are {', '.join(ENGINES)}.")
+        raise InputError(f"no engine is called '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
     return cast("EngineModule", importlib.import_module(ENGINES[engine]))
 
 

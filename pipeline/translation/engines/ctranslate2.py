@@ -85,7 +85,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     if options.compute_type not in supported:
         raise InputError(
             f"compute type {options.compute_type} is not available on {device}",
-            remedy=f"There are auto, {', '.join(sorted(supported))}.",
+            remedy=f"Use auto, {', '.join(sorted(supported))}.",
         )
     return options
 

@@ -39,7 +39,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
             f"the engine 'fairseq' has no compute type {options.compute_type}",
-            remedy="Use float32, or take the engine 'ctranslate2'.",
+            remedy="Use float32, or the engine 'ctranslate2'.",
         )
     return options.with_changes(compute_type="float32")
 

@@ -54,15 +54,17 @@ class InjectedFailure(RuntimeError):
 class Fake(EngineSettings):
     """Settings of the engine."""
 
-    seed: int = Field(1, description="another seed gives other translations")
-    fail_pattern: str | None = Field(None, description="sentences in which this is found fail")
+    seed: int = Field(1, description="random seed; another seed gives other translations")
+    fail_pattern: str | None = Field(None, description="regular expression; sentences that match it fail")
     defects: float = Field(
         0.0,
         ge=0,
         le=1,
         description="share of sentences that come out empty, non-finite, truncated or runaway",
     )
-    sentences_per_second: float = Field(0.0, ge=0, description="rate of a worker; 0 is as fast as it can")
+    sentences_per_second: float = Field(
+        0.0, ge=0, description="sentences per second of a worker; 0: as fast as possible"
+    )
 
     @field_validator("fail_pattern")
     @classmethod

@@ -104,47 +104,59 @@ class Server(EngineSettings):
 
     removed: ClassVar[Mapping[str, str]] = {"patience_seconds": "use max_retries"}
 
-    model: str = Field("", description="name under which the server knows the model; required")
+    model: str = Field("", description="the model's name on the server; required")
     source_language: str | None = Field(
-        None, description="language of the foreign side, as the prompt names it: Czech"
+        None, description="language of the foreign side as the prompt names it, e.g. Czech"
     )
-    target_language: str = Field("English", min_length=1, description="as the prompt names it")
+    target_language: str = Field(
+        "English", min_length=1, description="language of the translations as the prompt names it"
+    )
     system: str | None = Field(
         None,
-        description="system message, with {source_language} and {target_language}; null: the engine's own, "
-        'which asks for the translation alone; "": none',
+        description="system message, with {source_language} and {target_language}; null: the built-in one, "
+        'which asks for nothing but the translation; "": none',
     )
-    user: str = Field("{sentence}", description="message of a sentence, with the same and {sentence}")
+    user: str = Field(
+        "{sentence}", description="message for each sentence, with the same placeholders and {sentence}"
+    )
     examples: list[Example] = Field(
-        [], description="translations that are shown before every sentence, as messages of both sides"
+        [], description="example translations to show before every sentence, as messages of both sides"
     )
-    temperature: float = Field(0.0, ge=0, le=2, description="0: the most probable answer")
-    top_p: float = Field(1.0, gt=0, le=1, description="samples are drawn from this share of probability")
+    temperature: float = Field(0.0, ge=0, le=2, description="temperature; 0: the most probable answer")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="draw samples from this share of the probability (top_p)"
+    )
     samples: int | None = Field(
-        None, ge=1, le=127, description="answers asked for a sentence; null: as many as nbest keeps"
+        None, ge=1, le=127, description="answers to ask for, for each sentence; null: as many as nbest"
     )
-    seed: int | None = Field(1, description="of the samples, where the server knows seeds; null: none sent")
+    seed: int | None = Field(
+        1, description="random seed for samples, if the server supports one; null: none is sent"
+    )
     logprobs: bool = Field(
         True, description="ask for log-probabilities; without them translation_score is null"
     )
     body: dict[str, Any] = Field(
-        {}, description="more fields of every request, {top_k: 20}; null leaves one out, {max_tokens: null}"
+        {},
+        description="further fields for every request, e.g. {top_k: 20}; null leaves a field out, e.g. "
+        "{max_tokens: null}",
     )
-    concurrency: int = Field(32, ge=1, le=1024, description="requests at a time")
-    timeout_seconds: float = Field(120.0, gt=0, description="for one request")
+    concurrency: int = Field(32, ge=1, le=1024, description="number of requests at a time")
+    timeout_seconds: float = Field(120.0, gt=0, description="time limit of a request in seconds")
     max_retries: int = Field(
-        8, ge=0, le=100, description="how often a request is sent again where the server is busy or away"
+        8, ge=0, le=100, description="how many times to repeat a request if the server is busy or unreachable"
     )
     url_variable: str = Field(
-        "PARAFORGE_SERVER_URL", description="environment variable with the address, http://host:8000/v1"
+        "PARAFORGE_SERVER_URL", description="environment variable with the address, e.g. http://host:8000/v1"
     )
-    key_variable: str = Field("OPENAI_API_KEY", description="environment variable with the key, if any")
+    key_variable: str = Field(
+        "OPENAI_API_KEY", description="environment variable with the API key, if there is one"
+    )
 
     @field_validator("url_variable", "key_variable")
     @classmethod
     def _is_variable(cls, name: str) -> str:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError("the name of an environment variable is expected, not its content")
+            raise ValueError("expected the name of an environment variable, not its value")
         return name
 
     @field_validator("body")

@@ -69,7 +69,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
     if kind not in _COMPUTE_TYPES:
         raise InputError(
             f"the engine 'torch' has no compute type {kind}",
-            remedy=f"There are auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
+            remedy=f"Use auto, {', '.join(_COMPUTE_TYPES)}; the engine 'ctranslate2' has int8.",
         )
     if kind == "float16" and device.type == "cpu":
         raise InputError("float16 is for GPUs", remedy="Use bfloat16 or float32.")
@@ -267,7 +267,7 @@ class TorchTranslator:
             self.counts["recomputed"] += 1
             self.counts["recomputed_sentences"] += len(bad)
         kind = self._options.compute_type
-        logger.warning("%d sentences gave no number in %s: again in float32", len(bad), kind)
+        logger.warning("%d sentences gave no number in %s: translating them again in float32", len(bad), kind)
         self._free()
         again = self._search("float32").find([requests[place] for place in bad])
         return [found.replaced(bad, again)]

@@ -146,12 +146,12 @@ class Segment:
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
         """First rows of its sentences, their keys (n x 2), and which of them have failed. Raises InputError:
-        it cannot be read, or is not what its entry says."""
+        it cannot be read, or is it differs from what its entry records."""
         table = read_parquet(self.path, ["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
         if table.num_rows != self.rows or len(heads) != self.sentences or key.type != pa.binary(16):
-            raise InputError("not what its entry says", self.path)
+            raise InputError("it differs from what its entry records", self.path)
         key = key.drop_null()
         data = np.frombuffer(key.buffers()[1] or b"", ">u8", offset=16 * key.offset, count=2 * len(key))
         failed = table.column("failed").is_valid().to_numpy()[heads]
@@ -284,7 +284,7 @@ def _segments_of(entry: Path) -> list[Segment]:
             if listed and content.get("check") == hash_json(listed):
                 return [_segment(entry.parent, one) for one in listed]
         time.sleep(_PAUSE)
-    logger.warning("%s is damaged: the sentences of its run are translated again", entry)
+    logger.warning("%s is damaged: its sentences are translated again", entry)
     return []
 
 
@@ -326,5 +326,5 @@ def sets_of(root: Path) -> list[MemorySet]:
             description.pop("format")
             found.append(MemorySet(path.parent, description))
         except (InputError, OSError, KeyError, AttributeError, TypeError):
-            logger.warning("%s is damaged: its set is left out", path)
+            logger.warning("%s is damaged: this set is not used", path)
     return found

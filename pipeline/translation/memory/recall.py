@@ -107,7 +107,7 @@ def recall(
             return found
         for segment in damaged:
             logger.warning(
-                "%s is damaged: what its %d sentences are translated to is not known any more",
+                "%s is damaged: the translations of its %d sentences are lost",
                 segment.path,
                 segment.sentences,
             )

@@ -125,7 +125,7 @@ def fairseq_languages(
         source, target = source or other, target or other
     elif len(dictionaries) == 2 and named is None and "en" in dictionaries:
         source, target = sorted(dictionaries, key=lambda name: name == "en")
-        logger.warning("%s names no languages: used from %s to %s", checkpoint, source, target)
+        logger.warning("%s names no languages: assuming %s to %s", checkpoint, source, target)
     if source is None or target is None:
         raise InputError(
             "it does not say which languages it translates",

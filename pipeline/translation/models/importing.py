@@ -56,18 +56,18 @@ def download(text: str) -> tuple[Path, str]:
         paths = [api.hf_hub_download(name, file, revision=found.sha) for file in files]
     except errors.GatedRepoError as error:
         raise InputError(
-            f"the hub shows {name} only to those whom its owners let in",
+            f"the hub shows {name} only to users with access",
             remedy="Ask for access on its page, and run 'hf auth login'.",
         ) from error
     except errors.RevisionNotFoundError as error:
         raise InputError(f"the hub's {name} has no revision {revision!r}") from error
     except errors.RepositoryNotFoundError as error:
         raise InputError(
-            f"{name} is neither a path here nor a model of the hub",
+            f"{name} is neither a local path nor a model on the Hub",
             remedy="Check the name; for a private model run 'hf auth login'.",
         ) from error
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise InputError(f"the Hub does not give {name}: {first_line(error)}") from error
+        raise InputError(f"the Hub refuses {name}: {first_line(error)}") from error
     except Exception as error:
         # The library has changed what it speaks HTTP with, and lets that one's errors through.
         if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):
@@ -128,7 +128,7 @@ def import_model(
     with replaced_directory(output) as temporary:
         if path.is_dir() and (path / MODEL_FILE).is_file():
             if given:
-                raise InputError("it has its tags already", path, remedy="Import the original again.")
+                raise InputError("it already has language tags", path, remedy="Import the original again.")
             return _copy(path, temporary)
         importer = importer_for(path)
         languages = (source_language or _LANGUAGES[0], target_language or _LANGUAGES[1])
@@ -190,7 +190,7 @@ def _located(source: Path | str) -> tuple[Path, str]:
     if is_hub_name(str(source)):
         return download(str(source))
     raise InputError(
-        "no such model", source, remedy="Pass the path of a model, or ORGANISATION/NAME of the hub."
+        "no such model", source, remedy="Pass the path of a model, or ORGANIZATION/NAME on the Hub."
     )
 
 

@@ -64,7 +64,7 @@ class TranslationModel:
             readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
             available = ", ".join([*self.folders, *readers]) or "none"
             raise InputError(
-                f"the model is not there for the engine '{engine}'",
+                f"the model has no weights for the engine '{engine}'",
                 self.path,
                 remedy=f"Engines that can read it: {available}.",
             )
@@ -84,7 +84,7 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     Raises InputError: no such directory, or a part of the model is missing, damaged or was changed.
     """
     if not path.is_dir():
-        raise InputError("no such directory with a model", path)
+        raise InputError("no such model directory", path)
     if (path / MODEL_FILE).is_file():
         return _open_indexed(path, verify)
     bare = _open_bare(path)
@@ -154,7 +154,7 @@ def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> No
             raise InputError(
                 f"it is not the file that {MODEL_FILE} names: it is damaged or was changed",
                 file,
-                remedy="Make the model again ('dvc repro'), or fetch it again.",
+                remedy="Make the model again ('dvc repro'), or download it again.",
             )
 
 
@@ -221,7 +221,7 @@ def describe(model: Path) -> dict[str, Any]:
             size = sum(file.stat().st_size for file in files)
             return {"kind": kind, **dict(_flat(content)), "bytes": size}
     if not directory.is_dir():
-        raise InputError("no such directory of a model", model)
+        raise InputError("no such model directory", model)
     return {"kind": "translation model", **describe_model(directory)}
 
 

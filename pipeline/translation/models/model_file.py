@@ -108,7 +108,7 @@ class ModelFile:
             raise InputError(
                 f"a {name} in format {version}; the engine 'torch' reads {_NAME} in format {VERSION}",
                 self.path,
-                remedy="Take the engine 'ctranslate2' for it.",
+                remedy="Use the engine 'ctranslate2' for it.",
             )
 
     def __contains__(self, name: str) -> bool:

@@ -78,7 +78,8 @@ def train_vocabulary(
     except (RuntimeError, OSError) as error:
         if count == 0:
             raise InputError(
-                "no sentences to train a vocabulary on", remedy="Check the bitext and its refusals."
+                "no sentences to train a vocabulary on",
+                remedy="Check the bitext and why its rows were rejected.",
             ) from error
         detail = str(error).replace("\n", " ")
         raise InputError(

@@ -20,17 +20,17 @@ class QuantisationParameters(Section):
 
     check: Literal["fallback", "error", "skip"] = Field(
         "fallback",
-        description="before anything is translated in int8 or int16, a sample is translated in it and in "
-        "float32. Unless it shows that less than maximum_loss is lost: fallback translates in float32, error "
-        "stops. skip: no sample",
+        description="compare int8 or int16 with float32 on a sample before translating. Unless the sample "
+        "shows that the loss is below maximum_loss, fallback translates in float32 and error "
+        "stops; skip uses no sample",
     )
     maximum_loss: float = Field(
         0.02,
         gt=0,
-        description="nats a token by which the float32 model may find its own translations more probable; "
-        "the upper bound of a 95% interval must be below",
+        description="largest loss in nats per token: by how much the float32 model may prefer its own "
+        "translations. The upper end of the 95% interval must be below it",
     )
-    sentences: int = Field(1000, ge=200, le=100_000, description="of the sample")
+    sentences: int = Field(1000, ge=200, le=100_000, description="number of sentences in the sample")
 
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class _Section(DecodingOptions):
         None,
         ge=1,
         le=1_000_000,
-        description="distinct sentences that are translated and saved together, which a kill loses; null: "
-        "about a minute's worth, measured",
+        description="distinct sentences to translate and save together; a kill loses at most these. null: "
+        "about a minute's worth, as measured",
     )
 
     def task_size(self, sentences: int, rate: float = 0.0, workers: int = 1, window: int = WINDOW) -> int:
@@ -124,8 +124,8 @@ class Pivot(Section):
     ingest: IngestParameters
     nmt: NmtParameters | None = Field(
         None,
-        description="its model; null: as section nmt, from the pivot's language, where that trains or needs "
-        "no model",
+        description="its translation model; null: section nmt with the pivot's language, if that trains a "
+        "model or needs none",
     )
     translate: TranslateParameters | None = Field(
         None, description="how it is translated; null: as section translate"

@@ -69,7 +69,7 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
         own = {places: number for places, number in found.items() if name in places.split("+")}
         if list(own) == [name]:
             logger.warning(
-                "pivot %s: none of its %s references is one of another pivot: are their sides exchanged?",
+                "pivot %s: it shares none of its %s references with another pivot. Are its sides swapped?",
                 name,
                 f"{own[name]:,}",
             )

@@ -376,7 +376,7 @@ def checked(
     if options.compute_type not in QUANTISED:
         return options, sentences
     if check == "skip":
-        logger.warning("%s is not compared with float32: its loss is not known", options.compute_type)
+        logger.warning("%s is not compared with float32: the loss is unknown", options.compute_type)
         return options, sentences
     opened = open_model(model, ctranslate2.NAME)
     record = cache_directory("quantisation") / f"{_key(opened.fingerprint, options)}.json"

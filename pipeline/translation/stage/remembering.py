@@ -129,7 +129,7 @@ def translate_unknown(
         tasks = Tasks(key, unknown=len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
         logger.info(
-            "%d sentences: %d are in the translation memory, %d are translated",
+            "%d sentences: %d are in the translation memory, translating %d",
             len(distinct),
             len(distinct) - tasks.unknown,
             tasks.unknown,
@@ -163,7 +163,7 @@ def translate_unknown(
         if not tasks.more:
             rounds += 1
             tasks.unknown += len(recalled.unknown)
-            logger.warning("%d sentences have no result: they are translated again", len(recalled.unknown))
+            logger.warning("%d sentences have no result: translating them again", len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
     # Their keys, or the rows that their texts were read from, are not those of the corpus.
     raise IncompleteError(
@@ -218,8 +218,7 @@ def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
     libraries = [segment.libraries for segment in recalled.needed()]
     if others := [one for one in libraries if is_made_otherwise(one, wanted)]:
         logger.warning(
-            "some sentences of the translation memory are used that were translated with %s; the manifest "
-            "names all versions",
+            "some translations in the memory were made with %s; the manifest lists all versions",
             described(others, wanted),
         )
 
@@ -320,7 +319,7 @@ def _tables(
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
     """Add to the memory what a killed run left that is not continued, because something has changed."""
     for description, keys in _finished(results).items():
-        logger.info("%d tasks of a run that was not finished are added to the memory", len(keys))
+        logger.info("adding %d tasks of an unfinished run to the memory", len(keys))
         open_set(root, json.loads(description)).add(_tables(results, keys), run)
     _discard_all(results)
 

@@ -121,7 +121,8 @@ def _resolved(
         if len(set(found.values())) > 1:
             kinds = ", ".join(f"{one.compute_type} of {device}" for device, one in found.items())
             raise InputError(
-                f"what is fastest differs: {kinds}", remedy="Set translate.compute_type to one of them."
+                f"the fastest compute type differs between devices: {kinds}",
+                remedy="Set translate.compute_type to one of them.",
             )
         return found[devices[0]]
     # Workers of a cluster may have devices that this machine lacks: they check for themselves.
@@ -247,7 +248,7 @@ def check_model(choice: EngineChoice) -> None:
     found = open_model(choice.model, choice.engine).fingerprint
     if found != choice.weights:
         raise InputError(
-            f"its fingerprint is {found[:8]}, and was {choice.weights[:8]} when the run began",
+            f"its fingerprint is {found[:8]}, but it was {choice.weights[:8]} when the run began",
             choice.model,
             remedy="Run the same command again.",
         )

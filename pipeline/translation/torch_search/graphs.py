@@ -112,7 +112,7 @@ class RecordedSteps:
                 try:
                     graph.capture_end()
                 except RuntimeError as error:  # says that what was recorded is of no use
-                    logger.debug("the recording was broken off: %s", error)
+                    logger.debug("the recording failed: %s", error)
                     # Some versions of torch let the allocator continue as if it were still recording.
                     with contextlib.suppress(Exception):
                         torch._C._cuda_endAllocateToPool(device.index or 0, self._pool)

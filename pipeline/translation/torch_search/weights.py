@@ -134,23 +134,23 @@ def check_architecture(file: ModelFile) -> None:
         parts = ("linear_0_noact", "project_in", "project_out", "q_norm", "k_norm", "embeddings_1")
         if strange or not known or any(part in name.split("/") for part in parts):
             raise InputError(
-                f"the engine 'torch' has no {name}", file.path, remedy="Take the engine 'ctranslate2'."
+                f"the engine 'torch' has no {name}", file.path, remedy="Use the engine 'ctranslate2'."
             )
     for side in ("encoder", "decoder"):
         if f"{side}/position_encodings/encodings" not in file:
             raise InputError(
                 f"the engine 'torch' needs the {side}'s positions in the file",
                 file.path,
-                remedy="Take the engine 'ctranslate2'.",
+                remedy="Use the engine 'ctranslate2'.",
             )
         if int(file.scalar(f"{side}/activation")) not in _ACTIVATIONS:
-            raise InputError("its activation function is not known", file.path)
+            raise InputError("its activation function is unknown", file.path)
     widths = [file.shape(f"{name}/weight")[1] for name in ("encoder/embeddings_0", "decoder/embeddings")]
     if widths[0] != widths[1]:
         raise InputError(
             f"the encoder has a width of {widths[0]}, the decoder of {widths[1]}",
             file.path,
-            remedy="Take the engine 'ctranslate2'.",
+            remedy="Use the engine 'ctranslate2'.",
         )
     for name in ("num_heads", "pre_norm", "activation"):
         if file.scalar(f"encoder/{name}") != file.scalar(f"decoder/{name}"):
@@ -276,14 +276,14 @@ def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:
             raise InputError(
                 f"{name} has {rows} rows, but the {side} vocabulary has {len(tokens)} tokens",
                 folder,
-                remedy="These are not the files of one model: convert or import it anew.",
+                remedy="These are not the files of one model: convert or import it again.",
             )
     values = file.configuration
     if values.get("decoder_start_token", "") is None and not file.scalar("decoder/start_from_zero_embedding"):
         raise InputError(
             "its decoder begins with a language token, which the engine 'torch' does not support",
             folder,
-            remedy="Take the engine 'ctranslate2'.",
+            remedy="Use the engine 'ctranslate2'.",
         )
     end = str(values.get("eos_token") or "</s>")
     start = str(values.get("decoder_start_token") or end)

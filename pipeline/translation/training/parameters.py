@@ -25,12 +25,16 @@ _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOIN
 class NmtVocabularyParameters(Section):
     """SentencePiece."""
 
-    size: int = Field(8000, ge=32, le=250_000, description="pieces; of each side where they are separate")
-    shared: bool = Field(True, description="one vocabulary, and one embedding matrix, for both languages")
-    kind: Literal["unigram", "bpe"] = Field("unigram", description="how SentencePiece chooses pieces")
+    size: int = Field(
+        8000, ge=32, le=250_000, description="number of pieces; for each side if they are separate"
+    )
+    shared: bool = Field(True, description="use one vocabulary and one embedding matrix for both languages")
+    kind: Literal["unigram", "bpe"] = Field("unigram", description="SentencePiece's algorithm")
     character_coverage: float = Field(1.0, gt=0, le=1, description="share of characters that get a piece")
-    byte_fallback: bool = Field(False, description="spell unknown characters in bytes")
-    sample: int = Field(1_000_000, ge=1, description="train it on about this number of pairs, chosen by hash")
+    byte_fallback: bool = Field(False, description="spell unknown characters as bytes")
+    sample: int = Field(
+        1_000_000, ge=1, description="train the vocabulary on about this many pairs, chosen by hash"
+    )
 
 
 class ArchitectureParameters(Section):
@@ -38,19 +42,19 @@ class ArchitectureParameters(Section):
 
     kind: Literal["transformer", "lstm"] = Field(
         "transformer",
-        description="lstm: what the papers' models are; only the engine fairseq translates with it",
+        description="architecture; lstm, as in the papers, works only with the engine fairseq",
     )
-    encoder_layers: int = Field(6, ge=1, description="layers of the encoder")
-    decoder_layers: int = Field(6, ge=1, description="layers of the decoder")
-    width: int = Field(512, ge=8, description="of embeddings and layers; a multiple of heads")
-    feed_forward: int = Field(2048, ge=8, description="of a transformer: width inside its blocks")
-    heads: int = Field(8, ge=1, description="of a transformer: attention heads")
+    encoder_layers: int = Field(6, ge=1, description="number of encoder layers")
+    decoder_layers: int = Field(6, ge=1, description="number of decoder layers")
+    width: int = Field(512, ge=8, description="width of embeddings and layers; a multiple of heads")
+    feed_forward: int = Field(2048, ge=8, description="width inside the blocks of a transformer")
+    heads: int = Field(8, ge=1, description="attention heads of a transformer")
     pre_norm: bool = Field(
-        False, description="of a transformer: normalise before each block instead of after it"
+        False, description="normalize before each block of a transformer instead of after it"
     )
-    dropout: float = Field(0.1, ge=0, lt=1, description="of embeddings and block outputs")
-    attention_dropout: float = Field(0.0, ge=0, lt=1, description="of attention weights")
-    activation_dropout: float = Field(0.0, ge=0, lt=1, description="inside the feed-forward blocks")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout of embeddings and block outputs")
+    attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout of attention weights")
+    activation_dropout: float = Field(0.0, ge=0, lt=1, description="dropout inside the feed-forward blocks")
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> ArchitectureParameters:
@@ -67,53 +71,57 @@ class ArchitectureParameters(Section):
 class NmtTrainingParameters(Section):
     """How the model is trained. Training ends at whichever limit is reached first."""
 
-    batch_tokens: int = Field(
-        2048, ge=64, description="tokens of a batch, padding included (of the longer side)"
-    )
+    batch_tokens: int = Field(2048, ge=64, description="tokens in a batch (longer side, padding included)")
     accumulate: int = Field(
-        2, ge=1, le=1024, description="batches of an update; at most as many processes share them"
+        2, ge=1, le=1024, description="batches in an update; at most this many processes share them"
     )
-    learning_rate: float = Field(0.001, gt=0, description="the highest, reached after warm-up")
-    warmup_updates: int = Field(800, ge=0, description="updates until then")
+    learning_rate: float = Field(0.001, gt=0, description="highest learning rate, reached after the warm-up")
+    warmup_updates: int = Field(800, ge=0, description="number of warm-up updates")
     schedule: Literal["inverse_sqrt", "linear"] = Field(
-        "inverse_sqrt", description="afterwards: by the inverse square root, or to 0 at maximum_updates"
+        "inverse_sqrt",
+        description="decay after the warm-up: by the inverse square root, or down to 0 at maximum_updates",
     )
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="of the cross-entropy")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing of the cross-entropy")
     weight_decay: float = Field(0.0, ge=0, description="of Adam")
-    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no clipping")
+    clip: float = Field(1.0, ge=0, description="clip the gradient at this norm; 0: no clipping")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
-        description="of matrix products (weights and sums stay float32); auto: bfloat16 where the "
-        "processor has it",
+        description="number format of matrix products (weights and sums stay float32); auto: bfloat16 if the "
+        "processor supports it",
     )
-    maximum_updates: int = Field(100_000, ge=1, description="end after this number of updates")
-    maximum_epochs: int | None = Field(
-        None, ge=1, description="end after this number of passes over the pairs"
-    )
+    maximum_updates: int = Field(100_000, ge=1, description="stop after this many updates")
+    maximum_epochs: int | None = Field(None, ge=1, description="stop after this many passes over the pairs")
     maximum_minutes: float | None = Field(
         None,
         gt=0,
-        description="end after so much time; no two runs are equally fast, so the result cannot be had again",
+        description="stop after this many minutes; the result is then not reproducible",
     )
-    seed: int = Field(1, ge=0, lt=1 << 32, description="of initial weights, dropout and the order of batches")
+    seed: int = Field(
+        1, ge=0, lt=1 << 32, description="random seed for initial weights, dropout and the order of batches"
+    )
 
 
 class NmtValidationParameters(Section):
     """Held-out pairs: chosen by a hash of the Czech sentence, never trained on."""
 
-    held_out: int = Field(1000, ge=1, le=10_000, description="about so many, at most a tenth of all pairs")
+    held_out: int = Field(
+        1000, ge=1, le=10_000, description="about how many pairs to hold out, at most a tenth of all"
+    )
     every_updates: int = Field(0, ge=0, description="updates between validations; 0: after each epoch")
     beam: int = Field(
-        4, ge=1, le=64, description="beam size during training; the final figures are at final_beam"
+        4,
+        ge=1,
+        le=64,
+        description="beam size for validation during training; the final figures use final_beam",
     )
-    final_beam: int = Field(12, ge=1, le=64, description="beam size of the final BLEU and chrF")
+    final_beam: int = Field(12, ge=1, le=64, description="beam size for the final BLEU and chrF")
     patience: int = Field(
-        0, ge=0, description="end when BLEU has not improved for this number of validations; 0: never"
+        0, ge=0, description="stop if BLEU has not improved for this many validations; 0: never"
     )
     average: int = Field(
         5,
         ge=1,
-        description="number of last validations whose weights are averaged, if that raises BLEU; 1: none",
+        description="average the weights of this many last validations if that raises BLEU; 1: no averaging",
     )
 
 
@@ -121,9 +129,9 @@ class NmtAffixParameters(Section):
     """Tokens around the sentences of a ready model, such as language tags; what is null is as its own
     tokeniser has it."""
 
-    source_prefix: list[str] | None = Field(None, description="before every source sentence")
+    source_prefix: list[str] | None = Field(None, description="tokens before every source sentence")
     source_suffix: list[str] | None = Field(None, description="after it")
-    target_prefix: list[str] | None = Field(None, description="what every translation begins with")
+    target_prefix: list[str] | None = Field(None, description="tokens with which every translation begins")
 
 
 class NmtParameters(Section):
@@ -133,31 +141,31 @@ class NmtParameters(Section):
     model: Annotated[str, _MODEL] = Field(
         "train",
         min_length=1,
-        description="train, none, or a ready model: the path of a fairseq checkpoint with dictionaries and "
-        "subwords, of a CTranslate2 or Transformers directory, or "
-        "ORGANISATION/NAME@REVISION of the Hugging Face hub",
+        description="train, none, or a ready model: a fairseq checkpoint with its dictionaries and subwords, "
+        "a CTranslate2 or Transformers directory, or ORGANIZATION/NAME@REVISION on the Hugging "
+        "Face Hub",
     )
     bitext: Annotated[Path, UserFile()] | IngestParameters | None = Field(
         None,
-        description="train on this instead of the ingested pairs: a directory of shards, or what section "
-        "ingest has",
+        description="train on this instead of the ingested pairs: a directory of shards, or sources as in "
+        "section ingest",
     )
     target: Literal["reference", "translation"] = Field(
         "reference",
-        description="column of bitext that is trained on; translation: what another model, the teacher, made "
-        "of the sources (distillation), in shards that the stage translate wrote",
+        description="column to train on; translation: what another model (the teacher) made of the sources, "
+        "in shards that the stage translate wrote (distillation)",
     )
     source_language: str = Field(
         "cs",
         pattern=LANGUAGE,
-        description="language code, or what a multilingual model calls the language",
+        description="language code of the foreign side, or a multilingual model's name for the language",
     )
     target_language: str = Field(
-        "en", pattern=LANGUAGE, description="the same for the side that is translated into"
+        "en", pattern=LANGUAGE, description="the same for the language to translate into"
     )
     affixes: NmtAffixParameters = Field(
         default_factory=NmtAffixParameters,
-        description="language tags of a ready model, where they are not found",
+        description="language tags of a ready model, if they are not found automatically",
     )
     vocabulary: NmtVocabularyParameters = Field(default_factory=NmtVocabularyParameters)
     architecture: ArchitectureParameters = Field(default_factory=ArchitectureParameters)
@@ -166,13 +174,13 @@ class NmtParameters(Section):
     maximum_pairs: int = Field(
         20_000_000,
         ge=1000,
-        description="of more pairs about so many are trained on, drawn by their source sentence",
+        description="train on about this many pairs, drawn by their source sentence",
     )
     maximum_tokens: int = Field(
         250,
         ge=2,
         le=1024,
-        description="pairs with more pieces on a side, end of sentence included, are not trained on",
+        description="leave out pairs with more pieces than this on a side, end of sentence included",
     )
 
     @model_validator(mode="after")

@@ -63,7 +63,7 @@ def train_model(
     """
     prepared = prepare_bitext(bitext, directory, parameters, resources, symbols)
     logger.info(
-        "%d pairs to train on, %d held out, %d skipped, %d too long",
+        "%d pairs for training, %d held out, %d skipped, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
     )
     if not prepared.held_out:  # by chance, of few pairs: fairseq cannot open an empty set
@@ -89,7 +89,7 @@ def train_model(
 
 
 def _begin_anew(directory: Path, damaged: Path) -> None:
-    logger.warning("%s is damaged or missing: the training begins anew", damaged)
+    logger.warning("%s is damaged or missing: training starts over", damaged)
     for name in _BEGUN:
         remove_directory(directory / name)
 

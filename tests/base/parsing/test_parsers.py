@@ -29,7 +29,7 @@ def test_the_names_that_a_parameter_may_have() -> None:
 
 def test_no_such_parser() -> None:
     for name in ("berkeley", "file", "no/such/file.tsv"):
-        with pytest.raises(InputError, match="There are link-grammar, stanza, or a file"):
+        with pytest.raises(InputError, match="Use link-grammar, stanza, or a file"):
             open_parser(name)
 
 
@@ -133,7 +133,7 @@ def test_stanza_without_models(monkeypatch: pytest.MonkeyPatch) -> None:
         raise FileNotFoundError("resources.json")
 
     _fake_stanza(monkeypatch, pipeline)
-    with pytest.raises(InputError, match="Fetch its models"):
+    with pytest.raises(InputError, match="Download its models"):
         open_parser("stanza")
 
 
@@ -144,10 +144,10 @@ def test_a_file_of_trees(tmp_path: Path) -> None:
     assert parser.parse(["None here.", "I  am. ", "other"]) == [None, "(S (NP (PRP)) (VP (VBP)) (.))", None]
     before = parser.fingerprint
     path.write_text("I am.\t(S (NP (PRP I)\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"trees.tsv:1: no bracketed tree: a bracket is not closed"):
+    with pytest.raises(InputError, match=r"trees.tsv:1: not a bracketed tree: a bracket is not closed"):
         open_parser(str(path))
     path.write_text("fine\t(S)\nI am. (S)\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"trees.tsv:2: a sentence and its tree are expected"):
+    with pytest.raises(InputError, match=r"trees.tsv:2: expected a sentence, a tab and its tree"):
         open_parser(str(path))
     path.write_text("fine\t(S)\n", encoding="utf-8")
     assert open_parser(str(path)).fingerprint != before

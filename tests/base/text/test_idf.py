@@ -45,7 +45,7 @@ def test_a_file_of_frequencies(tmp_path: Path) -> None:
 def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
     path = tmp_path / "counts.txt"
     path.write_text(f"the 3\n{line}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"counts.txt:2: a word and its count"):
+    with pytest.raises(InputError, match=r"counts.txt:2: expected a word and its count"):
         background_of_frequencies(path, None)
 
 

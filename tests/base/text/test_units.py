@@ -120,7 +120,7 @@ def test_wrong_models_and_names_are_refused(tmp_path: Path) -> None:
         make_units("sentencepiece", tmp_path / "bad.model")
     with pytest.raises(InputError, match="need a SentencePiece model"):
         make_units("sentencepiece")
-    with pytest.raises(InputError, match="there are word, trigram, bare_word, bare_trigram"):
+    with pytest.raises(InputError, match="use word, trigram, bare_word, bare_trigram"):
         make_units("letter")
 
 

@@ -122,7 +122,7 @@ def test_everything_kept_is_an_empty_dataset_of_refused_pairs(tmp_path: Path) ->
 def test_a_selection_of_other_shards_is_refused(tmp_path: Path) -> None:
     publish_pairs(tmp_path)
     inputs = write_corpus(random_pairs(1_000, seed=8), tmp_path / "other", [150] * 6 + [100])
-    with pytest.raises(InputError, match="selected from other shards"):
+    with pytest.raises(InputError, match="made from other shards"):
         publish(
             PublishParameters(),
             inputs,

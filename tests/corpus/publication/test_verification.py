@@ -204,7 +204,7 @@ def test_another_schema(copy: Path, schema: int) -> None:
     value["schema_version"] = schema
     write_json(path, {**value, "sha256": hash_json(value)})
     assert [problem.message for problem in check(copy)] == [
-        f"written with schema {schema}, this version knows 2"
+        f"written with schema {schema}; this version reads 2"
     ]
 
 

@@ -106,9 +106,9 @@ def test_a_threshold_may_ask_for_it() -> None:
     with pytest.raises(ConfigurationError, match="no minimum score leaves"):
         settle(asked({"adequate": 0.999}), table)
     without = table.set_column(5, "right_adequacy", pa.nulls(1000, pa.float32()))
-    with pytest.raises(ConfigurationError, match="built-in scorer alone"):
+    with pytest.raises(ConfigurationError, match="only known for the built-in scorer"):
         settle(asked({"adequate": 0.7}), without)
-    with pytest.raises(ValueError, match="paraphrase_score alone"):
+    with pytest.raises(ValueError, match="only as a minimum of paraphrase_score"):
         SelectParameters.model_validate(
             {"filters": [{"kind": "bounds", "score": "overlap_1", "minimum": {"adequate": 0.7}}]}
         )

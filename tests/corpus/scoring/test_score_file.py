@@ -203,7 +203,7 @@ WRONG = {
     "ragged": (b"a\tb\nc\n", "pairs.tsv:2: 1 columns"),
     "invalid UTF-8": (b"a\tb\nc\xff\td\n", "pairs.tsv:2: not UTF-8"),
     "truncated gz": (gzip.compress(b"a\tb\n" * 1000)[:-20], "damaged or truncated"),
-    "damaged Parquet": (b"PAR1" + b"x" * 100, "not a whole Parquet file"),
+    "damaged Parquet": (b"PAR1" + b"x" * 100, "not a complete Parquet file"),
     "very long line": (b"a\t" + b"b" * (3 << 20) + b"\n", "pairs.tsv:1: "),
 }
 

@@ -122,7 +122,7 @@ def test_formats(tmp_path: Path, content: bytes, options: dict[str, Any], expect
             {"format": "tsv", "columns": ["c"]},
             "test.tsv:1: no column 'c' in the header: a, b",
         ),
-        (b"a\tb\n", {"format": "tsv"}, "needs the columns"),
+        (b"a\tb\n", {"format": "tsv"}, "name the columns"),
         (b"", {}, "empty"),
     ],
 )

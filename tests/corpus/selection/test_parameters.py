@@ -63,7 +63,7 @@ FAILED = {
         ([{"kind": "decile", "score": "runaway", "top": 2}], "is a bool column, not a number"),
         ([{"kind": "bounds", "score": "overlap_3", "minimum": 0.7, "maximum": 0.4}], "minimum 0.7 is above"),
         ([{"kind": "length", "minimum": 31, "maximum": 30}], "minimum 31 is above maximum 30"),
-        ([{"kind": "bounds", "score": "overlap_3"}], "neither minimum nor maximum"),
+        ([{"kind": "bounds", "score": "overlap_3"}], "set minimum, maximum or both"),
         ([{"kind": "bounds", "score": "overlap_3", "minimum": 1, "closed": "left"}], "'closed' was removed"),
         ([{"kind": "flag", "column": "runaway", "refuse": False}], "'refuse' was removed"),
         ([{"kind": "near_repeats", "side": "translation"}], "'side' was removed"),

@@ -124,7 +124,7 @@ def test_what_cannot_be_found_is_refused() -> None:
     asked = bounded(maximum={"good_pairs": 0.02})
     with pytest.raises(ConfigurationError, match="no mismatched pairs are next to the scores"):
         settle(asked, None)
-    with pytest.raises(ConfigurationError, match="no right pair has contradiction"):
+    with pytest.raises(ConfigurationError, match="none of the corpus' own pairs has contradiction"):
         settle(asked, sampled(500).drop_columns(["right_contradiction"]))
     with pytest.raises(ValidationError, match="good pairs are not sampled with their unknown_words"):
         bounded(score="unknown_words", maximum={"good_pairs": 0.02})

@@ -214,7 +214,7 @@ class Largest(TableEncoder):
 def test_an_encoder_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beside the others, here in another directory, is trained, kept and opened by its kind."""
     chosen = {"kind": "concatenation", "parts": [{"kind": "largest", "dimension": 6}, {"kind": "average"}]}
-    with pytest.raises(ValidationError, match=r"kind largest: there are average, .*dan, .*projection"):
+    with pytest.raises(ValidationError, match=r"unknown kind largest: use average, .*dan, .*projection"):
         ModelParameters.model_validate({"encoder": chosen})
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "largest.py").write_text(MAXIMUM)

@@ -87,7 +87,7 @@ def test_rows_without_a_score_are_counted_and_passed_over(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        pytest.param("2\ta\tb\nx\ta\tb\n", 2, "'x' is no number", id="score"),
+        pytest.param("2\ta\tb\nx\ta\tb\n", 2, "'x' is not a number", id="score"),
         pytest.param("2\ta\tb\n\n3\ta\n", 3, "2 fields, 3", id="too few"),
         pytest.param("2\ta\tb\n3\ta\tb\tc\n", 2, "4 fields, 3", id="too many"),
         pytest.param("2\ta\tb\n3\t \tb\n", 2, "blank sentence", id="blank sentence"),
@@ -147,7 +147,7 @@ def test_a_file_of_several_parts(tmp_path: Path) -> None:
 
 
 def test_a_header_without_a_score(tmp_path: Path) -> None:
-    with pytest.raises(UnscoredError, match="names no score") as caught:
+    with pytest.raises(UnscoredError, match="has no column of scores") as caught:
         read(write(tmp_path / "set", "pair_ID\tsentence_A\tsentence_B\n1\ta\tb\n"))
     assert caught.value.line == 1
 

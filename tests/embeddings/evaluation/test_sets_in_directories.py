@@ -78,7 +78,7 @@ def test_training_sets_and_other_languages_stay_out_of_a_years_mean(
         ("2012train.MSRpar", "2012train"),
         ("2017.track5.en-en", "2017"),
     ]
-    assert caplog.text.count("is not English alone") == 2
+    assert caplog.text.count("is not only English") == 2
     assert named(tmp_path / "STS2017.eval.v1.1" / "STS.input.track1.ar-ar.txt") == [
         ("2017.track1.ar-ar", "2017")
     ]
@@ -95,10 +95,10 @@ def test_what_is_no_scored_set_in_a_directory_is_passed_over(
     write(tmp_path / "dev.tsv")
     write(tmp_path / "__MACOSX" / "._dev.tsv", "\0\5\x16")
     write(tmp_path / ".ipynb_checkpoints" / "dev.csv", "?")
-    with pytest.raises(InputError, match="names no score"):
+    with pytest.raises(InputError, match="has no column of scores"):
         read_sets([write(tmp_path / "test.tsv", "sentence1\tsentence2\na\tb\n")])
     assert named(tmp_path) == [("dev", "dev")]
-    assert "test.tsv:1: the header names no score" in caplog.text
+    assert "test.tsv:1: the header has no column of scores" in caplog.text
     (tmp_path / "dev.tsv").unlink()
     with pytest.raises(InputError, match="no set with scores"):
         read_sets([tmp_path])
@@ -129,7 +129,7 @@ def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytes
     assert sorted(pairs.group for pairs in sets) == ["2012", "2012"]
     assert sorted(map(len, sets)) == [1, 3]
     # The directory is read twice, so that MSRvid is passed over as well.
-    assert caplog.text.count("they count once") == len(files) + len(copies) + len(files) + 1
+    assert caplog.text.count("which count once") == len(files) + len(copies) + len(files) + 1
 
 
 def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_errors(tmp_path: Path) -> None:
         read_sets([tmp_path / "missing.tsv"])
     with pytest.raises(InputError, match="no set"):
         read_sets([tmp_path])
-    with pytest.raises(InputError, match="scores only"):
+    with pytest.raises(InputError, match="only scores"):
         read_sets([write(tmp_path / "STS.gs.x.txt", "1\n")])
     with pytest.raises(InputError, match=r"no STS\.gs\.y\.txt"):
         read_sets([write(tmp_path / "STS.input.y.txt", "a\tb\n")])

@@ -74,7 +74,7 @@ def test_every_form_of_a_table_gives_the_same_list(
     assert found.pairs == [(first.lower(), second.lower()) for first, second, _ in ROWS]
     assert found.scores == [float(score) for _, _, score in ROWS]
     # A line of tabs is a blank line.
-    assert ("1 row(s) without a judgement passed over" in caplog.text) == (blank and separator != "\t")
+    assert ("1 row(s) without a score skipped" in caplog.text) == (blank and separator != "\t")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_every_form_of_a_table_gives_the_same_list(
         ("word1,word2,score,similarity\na,b,1,2\n", "'score' and 'similarity' may both be the judgement"),
         ("word1,word2,word1,score\na,b,c,1\n", "'word1' and 'word1' may both be the first word"),
         ("a,b,1,2\nc,d,3,4\n", "the score may be in any of the columns 3, 4"),
-        ("word1,word2,x,y\na,b,1,2\n", "two words and a score are expected"),
-        ("word1,other,score\na,b,1\n", "two words and a score are expected"),
+        ("word1,word2,x,y\na,b,1,2\n", "expected two words and a score"),
+        ("word1,other,score\na,b,1\n", "expected two words and a score"),
     ],
 )
 def test_what_is_ambiguous_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -109,10 +109,10 @@ def test_a_list_given_twice_counts_once_and_one_of_its_name_has_a_number(tmp_pat
         ("\n\n", "the list is empty"),
         ("word1\tword2\tscore\n", "a header and no words"),
         ("old\tnew\t1.5\nsmart\t9.2\n", "list.txt:2: two words and a score in column 3"),
-        ("old\tnew\t1.5\nsmart\tclever\tvery\n", "list.txt:2: the score 'very' is no number"),
+        ("old\tnew\t1.5\nsmart\tclever\tvery\n", "list.txt:2: the score 'very' is not a number"),
         ("old\tnew\t1.5\nsmart\tclever\t9.2\t3\n", "list.txt:2: 4 fields, 3 are expected"),
         ("old\tnew\t1.5\nsmart\t\t9.2\nbig\tlarge\t9\n", "list.txt:2: a blank word"),
-        ("word1\tword2\tscore\na\tb\t\n", "no pair has a judgement"),
+        ("word1\tword2\tscore\na\tb\t\n", "no pair has a score"),
     ],
 )
 def test_malformed_similarity_lists(tmp_path: Path, text: str, message: str) -> None:

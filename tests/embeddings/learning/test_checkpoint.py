@@ -78,7 +78,7 @@ def test_the_newest_complete_checkpoint_counts(tmp_path: Path) -> None:
     assert found[1]["n"] == 12
     assert torch.equal(found[0]["table"], TENSORS["table"]) and bool((found[0]["bias"] == 1).all())
     assert [path.name for path in (tmp_path / "new").iterdir()] == [checkpoints.path.name]
-    with pytest.raises(InputError, match="of another run"):
+    with pytest.raises(InputError, match="belongs to another run"):
         Checkpoints(tmp_path / "new", "other").newest(TENSORS)
 
 

@@ -239,7 +239,7 @@ def test_a_loss_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "    return (1 - cosine_similarity(*batch.embeddings.chunk(2))).mean()\n"
         "LOSS = Loss(mega_batches=False, compute=compute)\n"
     )
-    with pytest.raises(ValidationError, match="there are antonyms, cosent, distil, margin, softmax"):
+    with pytest.raises(ValidationError, match="unknown loss; use antonyms, cosent, distil, margin, softmax"):
         TrainingParameters(loss="attraction")
     monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
     parameters = TrainingParameters(loss="attraction", epochs=20, batch_size=20)

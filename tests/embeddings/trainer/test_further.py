@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
     first = begun(tmp_path, ENCODERS[0])
     data = data_of(write_pairs(tmp_path / "other.tsv", sentence_pairs()[60:]))
     for encoder in ({"kind": "lstm"}, {"kind": "average"}):  # the default one is asked for, too
-        with pytest.raises(InputError, match=r"another encoder .* Leave out 'encoder'"):
+        with pytest.raises(InputError, match=r"another encoder.* Leave out 'encoder'"):
             train(tmp_path, further(first, encoder=encoder), data)
     train(tmp_path, further(first, encoder=ENCODERS[0]), data)
     for name, value in {

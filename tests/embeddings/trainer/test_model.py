@@ -193,7 +193,7 @@ def test_wrong_directories_are_refused(tmp_path: Path) -> None:
         SentenceModel.open(path)
 
     (path / "encoder.json").write_text("[" * 200_000)
-    with pytest.raises(InputError, match=r"encoder.json: not JSON of ours"):
+    with pytest.raises(InputError, match=r"encoder.json: the JSON is nested too deeply"):
         SentenceModel.open(path)
 
     path = damaged()

@@ -85,7 +85,7 @@ def test_a_signal_leaves_a_checkpoint(tmp_path: Path) -> None:
 def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
     store = make_store(tmp_path / "pairs")
     train(store, parameters(), checkpoints=tmp_path / "checkpoints")
-    with pytest.raises(InputError, match="of another run"):
+    with pytest.raises(InputError, match="belongs to another run"):
         train(store, parameters(margin=0.5), checkpoints=tmp_path / "checkpoints")
 
 

@@ -180,10 +180,10 @@ def test_missing_files_are_named_before_training(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"corpus_pairs": False}, "pairs to train on"),
-        ({"vectors": "a", "model": "b"}, "give one of them"),
+        ({"vectors": "a", "model": "b"}, "not both"),
         ({"training": {"lambda_words": 1}}, "needs given vectors"),
         ({"training": {"batch_size": 1}}, "no negatives"),
-        ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different columns"),
+        ({"pair_files": [{"path": "a", "columns": [1, 1]}]}, "two different numbers"),
     ],
 )
 def test_parameters_that_contradict_each_other(values: dict[str, Any], message: str) -> None:

@@ -37,7 +37,7 @@ def test_mistakes(changes: dict[str, Any], message: str) -> None:
 
 
 def test_sources_are_of_mini_batches() -> None:
-    with pytest.raises(ValidationError, match="one_source is of mini-batches"):
+    with pytest.raises(ValidationError, match="one_source works on mini-batches"):
         TrainingParameters(one_source=True)
     assert TrainingParameters(one_source=True, mega_batch=1).largest_mega_batch == 1
     assert TrainingParameters(one_source=True, loss="softmax").largest_mega_batch == 1
@@ -46,9 +46,9 @@ def test_sources_are_of_mini_batches() -> None:
 
 
 def test_what_an_encoder_needs() -> None:
-    with pytest.raises(ValidationError, match="give sentencepiece_model"):
+    with pytest.raises(ValidationError, match="set sentencepiece_model"):
         ModelParameters.model_validate({"encoder": named_encoder("word+sentencepiece")})
-    with pytest.raises(ValidationError, match="the encoder reads none"):
+    with pytest.raises(ValidationError, match="needs an encoder that reads words"):
         ModelParameters.model_validate({"encoder": named_encoder("trigram"), "vectors": "vectors.txt"})
 
 
@@ -59,7 +59,7 @@ def test_named_encoders_are_encoders() -> None:
         adapter.validate_python(named_encoder(name))
     combined = adapter.validate_python(named_encoder("+".join(names)))
     assert units_of(combined) == {"word", "trigram"}
-    with pytest.raises(ValueError, match="there is no encoder 'gru'"):
+    with pytest.raises(ValueError, match="unknown encoder 'gru'"):
         named_encoder("word+gru")
 
 
@@ -68,7 +68,7 @@ def test_kinds_are_of_encoders_and_not_of_the_modules_beside_them() -> None:
         assert parameters.model_fields["kind"].default == kind
         ModelParameters.model_validate({"encoder": named_encoder(kind)})
     for module in ("parameters", "build", "protocol"):
-        with pytest.raises(ValueError, match=f"there is no encoder '{module}'"):
+        with pytest.raises(ValueError, match=f"unknown encoder '{module}'"):
             named_encoder(module)
 
 

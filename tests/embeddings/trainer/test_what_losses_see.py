@@ -84,7 +84,7 @@ def test_a_pair_without_a_score_is_refused_where_the_loss_needs_one(tmp_path: Pa
     with pytest.raises(InputError, match=r"6 of 6 pairs have no score.*score_column"):
         train_model(parameters, data, tmp_path / "model", Resources(work=tmp_path / "work"))
     path.write_text("1\ta\tb\nx\tc\td\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"scored.tsv:2: the score 'x' is no number"):
+    with pytest.raises(InputError, match=r"scored.tsv:2: the score 'x' is not a number"):
         list(read_pair_file(path, columns=(1, 2), score_column=0))
 
 

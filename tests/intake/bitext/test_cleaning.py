@@ -263,7 +263,7 @@ def test_a_paraphrase_corpus() -> None:
         ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
         ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
         ({"format": "csv", "separator": "\t"}, "separator"),
-        ({"format": "jsonl"}, "columns go by name"),
+        ({"format": "jsonl"}, "this format has named columns"),
         ({"colums": {}}, "Extra inputs are not permitted"),
         ({"name": "a b"}, "String should match pattern"),
         ({"path": []}, "at least 1 item"),

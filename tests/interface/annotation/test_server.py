@@ -174,7 +174,7 @@ def test_there_is_no_such_page(anna: Annotating, path: str) -> None:
 
 def test_a_name_is_needed(anna: Annotating) -> None:
     reply = anna.post("/annotators", name="   ")
-    assert reply.status_code == 422 and "A name is needed" in reply.text
+    assert reply.status_code == 422 and "Enter a name" in reply.text
 
 
 def test_a_database_that_cannot_be_written_says_so(anna: Annotating, store: AnnotationStore) -> None:

@@ -62,13 +62,13 @@ def test_options_become_parameters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("encoder", "settings", "message"),
     [
-        ("words", [], "there is no encoder 'words'; there are word, trigram"),
+        ("words", [], "unknown encoder 'words'; use word, trigram"),
         ("", ["training.epochs"], "KEY=VALUE"),
         ("", ["training.epochs=0", "training.margin=3"], "2 problems"),
         ("", ["training.colour=red"], "training.colour: there is no such parameter"),
         ("", ["training.epochs.first=1"], "training.epochs: Input should be a valid integer"),
         ("", ["training.epochs=1", "training.epochs.first=1"], "there is nothing to set"),
-        ("sentencepiece", [], "give sentencepiece_model"),
+        ("sentencepiece", [], "set sentencepiece_model"),
     ],
 )
 def test_mistakes_are_named(encoder: str, settings: list[str], message: str) -> None:

@@ -234,7 +234,7 @@ def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
     content = bytearray(path.read_bytes())
     content[:4] = b"ZIP!"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="not a whole Parquet file"):
+    with pytest.raises(InputError, match="not a complete Parquet file"):
         ask(own_corpus, "SELECT 1")
     content[:4] = b"PAR1"
     for place in range(200, len(content) // 2, 97):

@@ -180,7 +180,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         (["--fine-tune", "--set", "projection=0"], "projection: '0'"),
         (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
         (["--fine-tune", "--fine-tune-from", "scratch"], "'trained' or 'random'"),
-        (["--task", "SST"], "--task SST: there are MR, CR"),
+        (["--task", "SST"], "--task SST: use MR, CR"),
     ],
 )
 def test_options_that_cannot_be(place: Path, arguments: list[str], message: str) -> None:

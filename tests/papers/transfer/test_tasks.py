@@ -137,5 +137,5 @@ def test_a_task_with_a_positive_class_has_f1(positive: str | None) -> None:
 
 
 def test_an_unknown_task_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"--task Weather: there are MR, CR, .*SICK-R"):
+    with pytest.raises(ConfigurationError, match=r"--task Weather: use MR, CR, .*SICK-R"):
         evaluate_for_papers("jaccard", open_model, transfer=[tmp_path], task_names=["Weather"])

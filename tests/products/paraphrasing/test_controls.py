@@ -56,7 +56,7 @@ def test_names_and_values_of_buckets() -> None:
     assert CONTROLS.bucket("length", "high") == 1
     with pytest.raises(ConfigurationError, match=r"use low, high, or a value from 0\.0$"):
         CONTROLS.bucket("length", "medium")
-    with pytest.raises(ConfigurationError, match="--overlap: this model cannot be asked for it"):
+    with pytest.raises(ConfigurationError, match="--overlap: this model was trained without this control"):
         Controls().bucket("overlap", "low")
 
 
@@ -80,7 +80,7 @@ def test_templates() -> None:
     with pytest.raises(ConfigurationError) as error:
         CONTROLS.known_template("(S (VP) (PP) (.))")
     assert str(error.value) == (
-        "the model has not learnt the template (S (VP) (PP) (.)). "
+        "the model has not learned the template (S (VP) (PP) (.)). "
         "Nearest: (S (VP) (.)), (S (NP) (VP) (.)), (FRAG (NP) (.))"
     )
     for broken in ("(S (NP)", "S NP VP", "", "(S))", "(" * 300):

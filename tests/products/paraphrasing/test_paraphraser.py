@@ -85,7 +85,7 @@ def test_a_sentence_to_be_like(root: Path) -> None:
         model.sources([], Wishes(like="Other.", **by_file))
     with pytest.raises(ConfigurationError, match="parser parses the sentence of like"):
         model.paraphrase([], template="(S (VP))", **by_file)
-    with pytest.raises(ConfigurationError, match="set one"):
+    with pytest.raises(ConfigurationError, match="not both"):
         model.paraphrase([], like="Go.", template="(S (VP))", **by_file)
 
 
@@ -135,7 +135,7 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path))
     of_model = {
         "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
-        "--set 'template=(S (PP) (VP))'": "has not learnt the template (S (PP) (VP)). Nearest: (S (",
+        "--set 'template=(S (PP) (VP))'": "has not learned the template (S (PP) (VP)). Nearest: (S (",
         "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
         "--set search=sample --set temperature=.inf": "temperature: Input should be a finite",
         "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",

@@ -211,7 +211,7 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
         ("--set", "margin=1", "margin: Input should be less than 1"),
         ("--encoder", "none", "--encoder none finds no triplets"),
         # although the words of the built-in scorer need none
-        ("--device", "gpu", "device gpu: there are cpu, cuda"),
+        ("--device", "gpu", "device gpu: use cpu, cuda"),
     ],
 )
 def test_options_that_cannot_be(corpus: Path, tmp_path: Path, option: str, value: str, message: str) -> None:

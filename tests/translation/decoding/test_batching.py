@@ -138,7 +138,7 @@ def test_the_stream_is_read_a_window_at_a_time() -> None:
 
 
 def test_an_engine_that_fails_on_everything_stops_the_run() -> None:
-    with pytest.raises(EngineError, match=r"does not even translate '1' any more.*not for me"):
+    with pytest.raises(EngineError, match=r"no longer translates even '1'.*not for me"):
         list(translate_in_batches(Upper(bad=""), ["a"] * 10))
 
 

@@ -53,7 +53,7 @@ def test_the_projects_own_layout(tmp_path: Path) -> None:
     assert (model.source_prefix, model.source_suffix, model.target_prefix) == (("__cs__",), (), ("__en__",))
     assert model.maximum_source_tokens == 512
     assert model.fingerprint == "a" * 64
-    with pytest.raises(InputError, match=r"not there for the engine 'fairseq'.*ctranslate2"):
+    with pytest.raises(InputError, match=r"no weights for the engine 'fairseq'.*ctranslate2"):
         model.folder("fairseq")
 
 
@@ -174,7 +174,7 @@ def test_a_fairseq_directory_without_dictionaries_is_refused(tiny_fairseq: Path,
 
 
 def test_no_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such directory with a model"):
+    with pytest.raises(InputError, match="no such model directory"):
         open_model(tmp_path / "missing")
 
 
@@ -219,7 +219,7 @@ def test_what_is_no_model(tmp_path: Path) -> None:
 
 def test_tags_are_not_given_to_a_model_of_our_own(tiny_fairseq: Path, tmp_path: Path) -> None:
     import_model(tiny_fairseq, tmp_path / "nmt")
-    with pytest.raises(InputError, match="it has its tags already"):
+    with pytest.raises(InputError, match="it already has language tags"):
         import_model(tmp_path / "nmt", tmp_path / "other", affixes={"source_prefix": ["x"]})
 
 

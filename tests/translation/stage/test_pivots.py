@@ -87,7 +87,7 @@ def test_references_are_counted_by_the_pivots_that_have_them(
     with pytest.raises(ConfigurationError, match="two pivots have a source 'news-cs': rename one"):
         shared_references({"cs": tmp_path / "cs", "de": tmp_path / "cs"}, Resources(work=tmp_path))
     assert [one.message for one in caplog.records] == [
-        "pivot pl: none of its 1 references is one of another pivot: are their sides exchanged?"
+        "pivot pl: it shares none of its 1 references with another pivot. Are its sides swapped?"
     ]
 
 

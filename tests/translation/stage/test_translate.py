@@ -274,7 +274,7 @@ def test_nothing_but_rejected_rows(tmp_path: Path) -> None:
 
 def test_a_missing_model_is_an_error_before_any_work(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 50)
-    with pytest.raises(InputError, match="no such directory with a model"):
+    with pytest.raises(InputError, match="no such model directory"):
         run(tmp_path, corpus, TranslateParameters(engine="ctranslate2"))
 
 

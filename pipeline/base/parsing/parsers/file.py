@@ -39,12 +39,12 @@ class ParseTable:
             if not line.strip():
                 continue
             if not tab:
-                raise InputError("a sentence and its tree are expected, a tab between them", path, number)
+                raise InputError("expected a sentence, a tab and its tree", path, number)
             if tree.strip():
                 try:
                     self._trees[_keys([sentence])[0]] = skeleton(tree)
                 except ValueError as error:
-                    raise InputError(f"no bracketed tree: {error}", path, number) from error
+                    raise InputError(f"not a bracketed tree: {error}", path, number) from error
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
         """Trees of the sentences; None for those that the file does not have."""

@@ -45,7 +45,7 @@ class StanzaParser:
         except Exception as error:  # stanza has exceptions of its own for each kind of missing model
             raise InputError(
                 f"the parser 'stanza' cannot start: {error}",
-                remedy="Fetch its models: python -c \"import stanza; stanza.download('en')\".",
+                remedy="Download its models: python -c \"import stanza; stanza.download('en')\".",
             ) from error
         self.version = str(getattr(stanza, "__version__", "unknown"))
         self.fingerprint = hash_json(["stanza", self.version])

@@ -76,7 +76,7 @@ def on_shared_disk(resources: Resources) -> bool:
             _known[asked] = _is_seen(resources)
         if _known[asked]:
             return True
-    logger.info("not every worker sees %s: what needs all of it is done here", Path.cwd())
+    logger.info("some workers do not see %s: steps that need all of it run here", Path.cwd())
     return False
 
 

@@ -102,12 +102,14 @@ def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None
         unknown = [code for code in candidates if code not in known]
         if unknown:
             raise ConfigurationError(
-                [f"score.languages: {', '.join(unknown)} not known; there are {', '.join(sorted(known))}"]
+                [f"score.languages: {', '.join(unknown)} unknown; use some of {', '.join(sorted(known))}"]
             )
         identifier.set_languages(list(candidates))
     model = load_language_model(identifier)
     if model is None:
-        logger.warning("%s is not as expected: identifying languages text by text", fingerprint())
+        logger.warning(
+            "%s is another version than expected: identifying languages one text at a time", fingerprint()
+        )
     return identifier, model
 
 

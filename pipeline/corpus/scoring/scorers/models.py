@@ -143,7 +143,10 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
             modules = json.loads((directory / _KINDS[kind][1]).read_text(encoding="utf-8"))
             # Versions 3.4 to 5 run the code of a directory, trusted or not.
             if not all(str(module["type"]).startswith(f"{PACKAGE}.") for module in modules):
-                raise ValueError("modules.json names classes of others: trust_remote_code")
+                raise ValueError(
+                    "modules.json names classes from outside sentence-transformers, which are never run "
+                    "(trust_remote_code)"
+                )
         return load(str(directory), device=device, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         own_code = "trust_remote_code" in str(error)

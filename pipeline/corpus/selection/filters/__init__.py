@@ -132,7 +132,9 @@ class AcceptedPairs(Protocol):
 class FilterParameters(Section):
     """What params.yaml says of a filter."""
 
-    name: Name | None = Field(None, description="reason of the pairs it rejects; by default after its kind")
+    name: Name | None = Field(
+        None, description="reason given to the pairs it rejects; by default the filter's kind"
+    )
 
     needs_all_pairs: ClassVar[bool] = False
 

@@ -66,7 +66,7 @@ class WrongPairs(Section):
     """A minimum that is found on mismatched pairs: references with translations of other rows."""
 
     wrong_pairs: float = Field(
-        ge=0, lt=1, description="share of such pairs that may reach the minimum, with 95% confidence"
+        ge=0, lt=1, description="share of mismatched pairs that may reach the minimum, with 95% confidence"
     )
 
 
@@ -74,7 +74,7 @@ class Adequate(Section):
     """A minimum of the paraphrase score that is found on the adequacy of the corpus' pairs."""
 
     adequate: float = Field(
-        gt=0, lt=1, description="share of the pairs from the minimum on that people are likely to accept"
+        gt=0, lt=1, description="share of the pairs above the minimum that people are likely to accept"
     )
 
 
@@ -123,7 +123,7 @@ class IntervalParameters(FilterParameters):
         bounds = {"minimum": self.minimum, "maximum": self.maximum}
         low, high = bounds.values()
         if low is None and high is None:
-            raise ValueError("neither minimum nor maximum is given")
+            raise ValueError("set minimum, maximum or both")
         if any(isinstance(bound, float) and math.isnan(bound) for bound in bounds.values()):
             raise ValueError("a bound is not a number")
         for score in self.columns():
@@ -139,7 +139,8 @@ class BoundsParameters(IntervalParameters):
     kind: Literal["bounds"]
     score: Annotated[str, Field(description="any numeric column")]
     missing: MissingPolicy = Field(
-        "refuse", description="what becomes of pairs without the score; their reason is no_SCORE"
+        "refuse",
+        description="whether to keep pairs without the score; the reason of those rejected is no_SCORE",
     )
 
     _known = field_validator("score")(check_score)
@@ -152,7 +153,7 @@ class BoundsParameters(IntervalParameters):
                 f"{', '.join(judged)}"
             )
         if isinstance(self.minimum, Adequate) and self.score != "paraphrase_score":
-            raise ValueError("adequate is a minimum of the paraphrase_score alone: give a number")
+            raise ValueError("adequate works only as a minimum of paraphrase_score: set a number")
         if isinstance(self.maximum, GoodPairs) and self.score not in (compared := compared_scores()):
             raise ValueError(
                 f"good pairs are not sampled with their {self.score}: use a number, or one of "

@@ -110,23 +110,23 @@ class CommandParameters(FilterParameters):
     """A program that keeps or rejects pairs, which it reads as JSON Lines; a line of output answers each."""
 
     kind: Literal["command"]
-    command: list[str] = Field(min_length=1, description="program and arguments; no shell reads them")
+    command: list[str] = Field(min_length=1, description="the program and its arguments; no shell is used")
     files: list[FilePath] = Field(
-        default_factory=list, description="files that it consists of: if one changes, pairs are judged again"
+        default_factory=list, description="the program's files; if one changes, pairs are judged again"
     )
     reads: list[str] = Field(
         default_factory=lambda: ["reference", "translation"],
         min_length=1,
-        description="columns that it is given",
+        description="columns that the program reads",
     )
-    minimum: float | None = Field(None, description="least number that keeps a pair")
-    maximum: float | None = Field(None, description="greatest number that keeps a pair")
+    minimum: float | None = Field(None, description="lowest number that keeps a pair")
+    maximum: float | None = Field(None, description="highest number that keeps a pair")
     keep: list[str] = Field(
         default_factory=lambda: ["keep"],
         min_length=1,
-        description="words that keep a pair, where neither minimum nor maximum is set",
+        description="words that keep a pair, if neither minimum nor maximum is set",
     )
-    seconds: float = Field(600, gt=0, description="time limit for a shard of pairs")
+    seconds: float = Field(600, gt=0, description="time limit in seconds for one shard of pairs")
 
     @field_validator("reads")
     @classmethod

@@ -27,9 +27,9 @@ class DecileParameters(FilterParameters):
 
     kind: Literal["decile"]
     score: Annotated[str, Field(description="any numeric column")]
-    top: int | None = Field(None, ge=1, le=10, description="keep the N highest tenths")
+    top: int | None = Field(None, ge=1, le=10, description="keep the N highest deciles")
     keep: list[Annotated[int, Field(ge=1, le=10)]] | None = Field(
-        None, min_length=1, description="or keep just these"
+        None, min_length=1, description="keep only these deciles"
     )
 
     _known = field_validator("score")(check_score)

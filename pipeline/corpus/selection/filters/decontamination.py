@@ -172,11 +172,12 @@ class TestFileParameters(Section):
     __test__ = False  # not a test class, whatever its name begins with
 
     path: FilePath = Field(
-        min_length=1, description="plain or compressed; environment variables are filled in"
+        min_length=1, description="plain or compressed file; environment variables are expanded"
     )
     format: Literal["plain", "tsv", "sts"] = "plain"
     columns: list[int | str] = Field(
-        default_factory=list, description="of a TSV, numbers from 0, or names of the header; sts has 1 and 2"
+        default_factory=list,
+        description="columns of a TSV, by number from 0 or by name in the header; sts has 1 and 2",
     )
     header: bool = False
 
@@ -201,7 +202,11 @@ class DecontaminationParameters(FilterParameters):
     kind: Literal["decontamination"]
     files: list[TestFileParameters] = Field(min_length=1)
     ngram: int | None = Field(
-        None, ge=1, le=100, description="words in a row that must not be shared either; null: whole sentences"
+        None,
+        ge=1,
+        le=100,
+        description="length in words of the sequences that must not be shared either; null: only whole "
+        "sentences count",
     )
 
     removed: ClassVar[Mapping[str, str]] = {"exact": "whole sentences are always looked for"}

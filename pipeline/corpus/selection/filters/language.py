@@ -22,7 +22,7 @@ class LanguageParameters(FilterParameters):
 
     kind: Literal["language"]
     languages: list[str] = Field(default_factory=lambda: ["en"], min_length=1)
-    missing: MissingPolicy = Field("accept", description="what becomes of unidentified text")
+    missing: MissingPolicy = Field("accept", description="whether to keep unidentified text")
 
     def columns(self) -> tuple[str, ...]:
         """The languages of both sides."""

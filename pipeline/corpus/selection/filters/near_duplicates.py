@@ -70,7 +70,11 @@ class NearDuplicatesParameters(FilterParameters):
     """At most N pairs whose references are the same except for case, punctuation and spaces."""
 
     kind: Literal["near_duplicates"]
-    per_reference: int = Field(1, ge=1, description="pairs kept of one normalised reference, the first ones")
+    per_reference: int = Field(
+        1,
+        ge=1,
+        description="how many pairs with the same normalized reference to keep; the first ones are kept",
+    )
 
     needs_all_pairs: ClassVar[bool] = True
 

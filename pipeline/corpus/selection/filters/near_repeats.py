@@ -114,15 +114,18 @@ class NearRepeatsParameters(FilterParameters):
     """No pair whose reference says nearly what that of a better pair says, by the cosine of their vectors."""
 
     kind: Literal["near_repeats"]
-    cosine: float = Field(0.95, ge=0.8, le=1, description="from which a sentence repeats another")
-    score: Annotated[str, Field(description="any numeric column")] = Field(
-        "paraphrase_score", description="the pair with the highest is kept; of equal ones the first"
+    cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
+    score: Annotated[
+        str, Field(description="keep the pair with the highest value of this column; of equal ones the first")
+    ] = Field(
+        "paraphrase_score",
+        description="keep the pair with the highest value of this column; of equal ones the first",
     )
     model: FilePath | None = Field(
         None,
         min_length=1,
-        description="vector file, or directory of word vectors, of a trained model, or of a "
-        "sentence-transformers model; null for the built-in scorer's vectors",
+        description="a vector file, or a directory with word vectors, a trained model or a sentence-"
+        "transformers model; null: the built-in scorer's vectors",
     )
 
     needs_all_pairs: ClassVar[bool] = True

@@ -73,7 +73,7 @@ def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
             break
         try:
             if not following:
-                raise ValueError("it ends in the middle")
+                raise ValueError("the file is truncated")
             if needs_comma:
                 if following != ",":
                     raise InputError(

@@ -18,7 +18,7 @@ class MosesSource(FileSource):
     """Parallel files: line n of each is row n."""
 
     format: Literal["moses"]
-    paths: dict[str, FilePath] = Field(description="a file, or pattern of files, for each column")
+    paths: dict[str, FilePath] = Field(description="a file, or a pattern of files, for each column")
 
     def column_names(self) -> set[str]:
         """Columns that the source has."""

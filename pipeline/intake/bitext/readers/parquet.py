@@ -53,16 +53,14 @@ class ParquetSource(NamedColumnSource):
                     row += batch.num_rows
                 if row != file.metadata.num_rows:
                     raise InputError(
-                        f"not a whole Parquet file: {row:,} rows, its footer says {file.metadata.num_rows:,}",
+                        f"incomplete Parquet file: {row:,} rows, its footer says {file.metadata.num_rows}",
                         path,
                     )
         except pa.ArrowNotImplementedError as error:
-            raise InputError(
-                f"uses a feature of Parquet that is not read: {one_line(error)}", path
-            ) from error
+            raise InputError(f"uses an unsupported feature of Parquet: {one_line(error)}", path) from error
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of a column's name
             where_it_was = f"after row {row:,}: " if row else ""
-            raise InputError(f"not a whole Parquet file: {where_it_was}{one_line(error)}", path) from error
+            raise InputError(f"not a complete Parquet file: {where_it_was}{one_line(error)}", path) from error
 
 
 def _check(path: Path, schema: pa.Schema, name: str, column: str) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class CsvSource(SeparatedSource):
 
     format: Literal["csv"]
     header: bool = Field(True, description="whether the first line names the columns")
-    separator: Literal[",", ";"] = Field(",", description="what is between two fields")
+    separator: Literal[",", ";"] = Field(",", description="the character between two fields")
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """See :func:`read_separated`."""
@@ -82,7 +82,7 @@ def read_separated(
             width = len(first)
             if not width:
                 raise InputError(
-                    "a quotation mark is opened and not closed in a row of as many columns",
+                    "a quotation mark is opened and not closed in a row with the expected number of columns",
                     path,
                     int(found.numbers[0]),
                     "Close it, double it if it is text, or use format: tsv, where quotes are text.",

@@ -130,7 +130,7 @@ def test_what_needs_the_whole_disk_is_done_where_it_is(
     with caplog.at_level(logging.INFO):
         run_step(multiply_step(3), [tmp_path / "in"], tmp_path / "out", there(cluster, tmp_path))
     assert len(ShardDirectory(tmp_path / "out")) == 3
-    assert "what needs all of it is done here" in caplog.text
+    assert "steps that need all of it run here" in caplog.text
 
 
 @pytest.mark.full

@@ -39,7 +39,7 @@ def test_candidates() -> None:
     columns = language.LanguageIdentification(["en", "cs"])(pairs())
     assert set(columns["reference_language"].to_pylist()) <= {"en", "cs", None}
     assert columns["translation_language"].to_pylist() == ["en", "cs", "en", None, "en"]
-    with pytest.raises(ConfigurationError, match=r"xx, yy not known; there are .*\bcs, "):
+    with pytest.raises(ConfigurationError, match=r"xx, yy unknown; use some of .*\bcs, "):
         language.LanguageIdentification(["en", "xx", "yy"])
 
 

@@ -73,14 +73,14 @@ def test_several_batches_keep_their_row_numbers(tmp_path: Path) -> None:
 def test_without_a_footer(tmp_path: Path) -> None:
     path = save(tmp_path / "a.parquet", {"cs": ["a"], "en": ["b"]})
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(InputError, match=r"a\.parquet: not a whole Parquet file"):
+    with pytest.raises(InputError, match=r"a\.parquet: not a complete Parquet file"):
         read(path)
 
 
 def test_no_parquet_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_text("cs\ten\n")
-    with pytest.raises(InputError, match="not a whole Parquet file"):
+    with pytest.raises(InputError, match="not a complete Parquet file"):
         read(path)
     path.write_bytes(b"")
     with pytest.raises(InputError, match="empty"):
@@ -93,7 +93,7 @@ def test_a_damaged_page(tmp_path: Path) -> None:
     spoilt = bytearray(path.read_bytes())
     spoilt[len(spoilt) // 2] ^= 1
     path.write_bytes(bytes(spoilt))
-    with pytest.raises(InputError, match="not a whole Parquet file"):
+    with pytest.raises(InputError, match="not a complete Parquet file"):
         read(path)
 
 
