@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
+from flask import Flask, abort, redirect, render_template, request, url_for
 
 from paraforge.base.errors import InputError
 from paraforge.interface.annotation.store import (
@@ -45,10 +45,12 @@ class Session:
             abort(404, "There is no such pair.")
         return self.answers.get(self.order[place - 1], Answer())
 
-    def next_place(self, after: int = 0) -> int | None:
-        """Find the first place without a complete answer: after a place, or else from the beginning."""
+    def next_place(self, after: int = 0) -> int:
+        """Find the next place without a complete answer: after a place, or else from the beginning; where all
+        are complete, the place that follows."""
         places = range(1, len(self.order) + 1)
-        return next((one for one in [*places[after:], *places] if not self.answer_at(one).complete), None)
+        incomplete = (one for one in [*places[after:], *places] if not self.answer_at(one).complete)
+        return next(incomplete, min(after + 1, len(places)))
 
 
 def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
@@ -58,7 +60,6 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
     app.jinja_env.globals |= {
         "total": len(pairs),
         "corpus": store.draw.name,
-        "identity": store.identity,
         "questions": QUESTIONS,
         "longest_name": LONGEST_NAME,
         "longest_comment": LONGEST_COMMENT,
@@ -85,7 +86,8 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
 
     @app.get("/annotators/<int:number>/next")
     def go_on(number: int) -> Page:
-        return redirect(_address(number, session_of(number).next_place()), 303)
+        after = max(0, request.args.get("after", 0, int))
+        return redirect(url_for("grade", number=number, place=session_of(number).next_place(after)), 303)
 
     @app.get("/annotators/<int:number>/pairs/<int:place>")
     def grade(number: int, place: int) -> Page:
@@ -96,41 +98,22 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
             place=place,
             answer=session.answer_at(place),
             pair=pairs[session.order[place - 1] - 1],
-            finished=session.next_place() is None,
+            finished=session.annotator.graded == len(pairs),
         )
 
     @app.post("/annotators/<int:number>/pairs/<int:place>")
     def save(number: int, place: int) -> Page:
         session = session_of(number)
         session.answer_at(place)
-        answer, action = _answer_of_form(), request.form.get("action", "next")
-        if action not in ("next", "previous", "draft"):
-            abort(400, "There is no such action.")
-        store.record(number, session.order[place - 1], answer)
-        if action == "next" and not answer.complete:
-            return app.make_response((jsonify(problem="Both grades are needed to continue."), 422))
-        session = session_of(number)
-        places = {"next": session.next_place(place), "previous": max(place - 1, 1), "draft": place}
-        return jsonify(address=_address(number, places[action]), graded=session.annotator.graded)
+        store.record(number, session.order[place - 1], _answer_of_form())
+        return app.json.response(graded=session_of(number).annotator.graded)
 
     @app.post("/annotators/<int:number>/undo")
     def undo(number: int) -> Page:
         pair = store.undo(number)
         session = session_of(number)
-        return redirect(
-            _address(number, session.order.index(pair) + 1 if pair else session.next_place()), 303
-        )
-
-    @app.get("/annotators/<int:number>/answers")
-    def answers(number: int) -> Page:
-        session = session_of(number)
-        rows = [
-            (place, pairs[pair - 1], session.answers[pair])
-            for place, pair in enumerate(session.order, start=1)
-            if session.answer_at(place) != Answer()
-        ]
-        place = session.next_place()
-        return render_template("answers.html", next_place=place, annotator=session.annotator, rows=rows)
+        place = session.order.index(pair) + 1 if pair else session.next_place()
+        return redirect(url_for("grade", number=number, place=place), 303)
 
     @app.errorhandler(sqlite3.Error)
     def not_saved(error: sqlite3.Error) -> Page:
@@ -140,12 +123,6 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
         return problem_page("Not saved", f"{why}. Try again."), 503
 
     return app
-
-
-def _address(number: int, place: int | None) -> str:
-    if place is None:
-        return url_for("answers", number=number)
-    return url_for("grade", number=number, place=place)
 
 
 def _answer_of_form() -> Answer:

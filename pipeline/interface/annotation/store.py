@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ _WAIT_SECONDS = 3.0
 _DRAW = TypeAdapter(Draw)
 _TABLES = """
 BEGIN;
-CREATE TABLE evaluation (id TEXT NOT NULL, draw TEXT NOT NULL);
+CREATE TABLE evaluation (draw TEXT NOT NULL);
 CREATE TABLE annotators (annotator INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE COLLATE NOCASE);
 -- A grade that is not given yet is null; a withdrawn answer is a row with neither grade.
 CREATE TABLE answers (answer INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -100,15 +99,13 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.executescript(_TABLES.format(pairs=len(draw.pairs)))
-            row = uuid.uuid4().hex, _DRAW.dump_json(draw).decode()
-            connection.execute("INSERT INTO evaluation VALUES (?, ?)", row)
+            connection.execute("INSERT INTO evaluation VALUES (?)", (_DRAW.dump_json(draw).decode(),))
     return AnnotationStore(path)
 
 
 class AnnotationStore:
     """An open evaluation; may be used by several threads and several processes at once.
 
-    identity: a random name, so that a browser never takes one evaluation for another.
     draw: the sample as it was drawn; pair n is ``draw.pairs[n - 1]``.
     """
 
@@ -120,13 +117,13 @@ class AnnotationStore:
             raise InputError(
                 "this is a directory" if path.is_dir() else "no such database",
                 path,
-                remedy="'paraforge annotate CORPUS' makes one; give its path if it is elsewhere.",
+                remedy="'paraforge annotate serve CORPUS' makes one; use its path if it is elsewhere.",
             )
         try:
             with self._connection() as connection:
                 self._check(connection)
                 connection.execute("PRAGMA journal_mode = WAL")
-                self.identity, draw = connection.execute("SELECT id, draw FROM evaluation").fetchone()
+                (draw,) = connection.execute("SELECT draw FROM evaluation").fetchone()
             self.draw = _DRAW.validate_json(draw)
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             raise InputError(f"not a database of annotations: {first_line(error)}", path) from error
@@ -227,10 +224,10 @@ def open_evaluation(
     """Open the evaluation in ``database``, drawn from ``corpus`` where there is none yet.
 
     corpus: directory of a published corpus; None to continue with a database.
-    per_band, seed, with_rejected: of the draw; None for the default, or for what the database has.
+    per_band, seed, with_rejected: of a new draw; None for the default.
 
-    Returns the store, and whether it is new. Raises InputError if the database was drawn otherwise than asked
-    for, or there is neither.
+    Returns the store, and whether it is new. Raises InputError if the database was drawn from another corpus,
+    or is asked for another draw, or there is neither.
     """
     if not database.exists():
         if corpus is None:
@@ -240,17 +237,12 @@ def open_evaluation(
         return create_store(database, draw), True
     store = AnnotationStore(database)
     draw = store.draw
-    if corpus is not None:
-        asked = len(draw.manifests) > 1 if with_rejected is None else with_rejected
-        if manifests_of(open_for_annotation(corpus, asked)) != draw.manifests:
-            raise InputError(
-                f"drawn from another corpus than {corpus} is now ({draw.signature})",
-                database,
-                remedy="Use another --database to start a new evaluation, or continue this one: "
-                f"paraforge annotate serve --database {database}",
-            )
-    for option, found, wanted in (("count", draw.per_band, per_band), ("seed", draw.seed, seed)):
-        if wanted not in (None, found):
-            remedy = "Continue without this option, or name another --database to start again."
-            raise InputError(f"drawn with --{option} {found}", database, remedy=remedy)
+    remedy = "Use another --database to start a new evaluation, or continue this one: "
+    remedy += f"paraforge annotate serve --database {database}"
+    if any(option is not None for option in (per_band, seed, with_rejected)):
+        message = f"its pairs are drawn, {draw.per_band} from each band with seed {draw.seed}"
+        raise InputError(message, database, remedy=remedy)
+    if corpus and manifests_of(open_for_annotation(corpus, len(draw.manifests) > 1)) != draw.manifests:
+        message = f"drawn from another corpus than {corpus} is now ({draw.signature})"
+        raise InputError(message, database, remedy=remedy)
     return store, False

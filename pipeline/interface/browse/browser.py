@@ -134,14 +134,14 @@ class Browser:
     def pairs(self, view: View, counted: Counted) -> dict[str, list[ShownPair]]:
         """Return pairs to show: kept and rejected ones, drawn at random, and mismatched pairs that would
         pass, those with the highest paraphrase score first."""
-        judged, table = counted.judged, self.corpus.looked_at(view.q).table
+        judged, looked = counted.judged, self.corpus.looked_at(view.q)
         rejecting = [
             rank
             for rank, test in enumerate(judged.tests, start=1)
             if not view.reason or test.reason == view.reason
         ]
         drawn = {
-            side: self._shown(self.corpus.drawn(judged, table, ranks, SHOWN_PAIRS, view.draw), counted)
+            side: self._shown(self.corpus.drawn(judged, looked, ranks, SHOWN_PAIRS, view.draw), counted)
             for side, ranks in (("kept", [judged.kept]), ("rejected", rejecting))
         }
         wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []

@@ -206,13 +206,20 @@ class Pairs:
             )
         return counts
 
-    def drawn(self, judged: Judged, table: str, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
-        """Draw pairs that have one of the ranks, uniformly and without replacement: file, place and rank."""
-        return self.rows(
-            f"SELECT file, place, {judged.rank} AS verdict FROM {table} "
-            f"WHERE verdict IN ({', '.join(map(str, ranks)) or 'NULL'}) "
-            f"ORDER BY hash(file, place, {seed}) LIMIT {wanted}"
-        )
+    def drawn(self, judged: Judged, looked: Rows, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
+        """Draw pairs that have one of the ranks, uniformly and without replacement: file, place and rank.
+
+        They come from the sample, unless it has too few.
+        """
+        found: Ranked = []
+        for table in dict.fromkeys((looked.sample, looked.table)):
+            if len(found) < wanted:
+                found = self.rows(
+                    f"SELECT file, place, {judged.rank} AS verdict FROM {table} "
+                    f"WHERE verdict IN ({', '.join(map(str, ranks)) or 'NULL'}) "
+                    f"ORDER BY hash(file, place, {seed}) LIMIT {wanted}"
+                )
+        return found
 
     def read(self, drawn: Ranked) -> list[dict[str, Any]]:
         """Read all columns of the given pairs, in their order."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperGroup
 
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import ALLOW_HOST, HOST, OPEN, announcer, on_terminal, rendered
+from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer, on_terminal, rendered
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output, group
 
 if TYPE_CHECKING:
@@ -24,21 +23,7 @@ DATABASE = Path("annotations.sqlite")
 _PLAIN_WIDTH = 110
 
 
-class ServeByDefault(TyperGroup):
-    """A group whose first argument, where it is no command, is the corpus to serve."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read ``annotate CORPUS ...`` as ``annotate serve CORPUS ...``."""
-        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
-            args = ["serve", *args]
-        return super().parse_args(ctx, args)
-
-
-app = group(
-    "Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.\n\n"
-    "'paraforge annotate CORPUS' is 'paraforge annotate serve CORPUS'.",
-    cls=ServeByDefault,
-)
+app = group("Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.")
 
 
 @app.command()
@@ -59,7 +44,6 @@ def serve(
     host: str = HOST,
     port: int = typer.Option(8377, min=0, max=65535, help="port to listen on; 0 is any free one"),
     allow_host: list[str] = ALLOW_HOST,
-    open_browser: bool = OPEN,
 ) -> None:
     """Draw pairs from each score band, and serve the page on which people grade them.
 
@@ -68,8 +52,8 @@ def serve(
 
     \b
     Examples:
-      paraforge annotate data/corpus
-      paraforge annotate data/corpus -n 20 --seed 7 -d pilot.sqlite
+      paraforge annotate serve data/corpus
+      paraforge annotate serve data/corpus -n 20 --seed 7 -d pilot.sqlite
       paraforge annotate serve -d pilot.sqlite --port 9000
     """
     from paraforge.corpus.statistics.counts import BANDS
@@ -94,7 +78,7 @@ def serve(
     from paraforge.interface.annotation.server import create_app
 
     may, more = "read the pairs and give answers", "; run the command again to continue"
-    announce = announcer(host, open_browser, "Grade", may, more)
+    announce = announcer(host, "Grade", may, more)
     serve_app(partial(create_app, store), host, port, allow_host, announce)
     graded = sum(annotator.graded for annotator in store.annotators())
     typer.echo(f"{database}: {graded:,} answers. Next: paraforge annotate report {database}", err=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 120
 HOST = typer.Option("127.0.0.1", help="address to listen on; any other address lets other people in")
 ALLOW_HOST = typer.Option([], metavar="NAME", help="another name under which browsers reach this server")
-OPEN = typer.Option(False, "--open", help="open the page in the browser")
 
 
 def on_terminal(output: Path | None = None) -> bool:
@@ -46,10 +44,10 @@ def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
-def announcer(host: str, open_browser: bool, task: str, may: str, more: str = "") -> Callable[[str], None]:
-    """Give what prints the address of a page once it answers, and opens it if asked to.
+def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str], None]:
+    """Return a function that prints the address of a page once it answers.
 
-    task: what one does there, e.g. ``Grade``.
+    task: what people do there, e.g. ``Grade``.
     may: what everybody can do who reaches it, if it is not loopback. more: what else Ctrl-C means.
     """
 
@@ -57,7 +55,5 @@ def announcer(host: str, open_browser: bool, task: str, may: str, more: str = ""
         if not is_loopback(host):
             typer.echo(f"  Anyone who can reach this address can {may}.", err=True)
         typer.echo(f"{task} at {address}   (Ctrl-C stops{more})")
-        if open_browser:
-            webbrowser.open(address)
 
     return announce

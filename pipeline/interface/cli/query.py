@@ -16,7 +16,6 @@ from paraforge.base.logs import counted
 from paraforge.interface.cli.console import (
     ALLOW_HOST,
     HOST,
-    OPEN,
     announcer,
     on_terminal,
     rendered,
@@ -216,7 +215,6 @@ def browse(
     host: str = HOST,
     port: int = typer.Option(8378, min=0, max=65535, help="port to listen on; 0 is any free one"),
     allow_host: list[str] = ALLOW_HOST,
-    open_browser: bool = OPEN,
 ) -> None:
     """Serve a page with a histogram of each score. Its handles show what other thresholds would keep.
 
@@ -226,7 +224,7 @@ def browse(
     \b
     Examples:
       paraforge browse data/corpus
-      paraforge browse data/corpus --port 9000 --open
+      paraforge browse data/corpus --port 9000
     """
     from paraforge.interface.web.serving import require_packages, serve_app
 
@@ -239,5 +237,5 @@ def browse(
     with contextlib.ExitStack() as stack:
         with graceful_interrupts():
             current = stack.enter_context(reopening(corpus, not kept_only))
-        announce = announcer(host, open_browser, "Browse", "read the pairs")
+        announce = announcer(host, "Browse", "read the pairs")
         serve_app(partial(create_app, current), host, port, allow_host, announce)

@@ -43,11 +43,9 @@ DEVELOPMENT = typer.Option([], help="STS file or directory for model selection; 
 TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final evaluation; may be repeated")
 
 
-def group(text: str, **options: Any) -> typer.Typer:
-    """A command that is several commands; ``text`` is its help."""
-    return typer.Typer(
-        help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True, **options
-    )
+def group(text: str) -> typer.Typer:
+    """Make a command that is several commands; ``text`` is its help."""
+    return typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
 def check_output(output: Path | None, force: bool, directory: bool = False) -> None:

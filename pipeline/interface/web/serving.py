@@ -40,11 +40,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 LARGEST_REQUEST = 64 * 1024
-_THREADS = 8
-_CONNECTIONS = 200
-"""Open at once: fewer than the files that any system lets a process open."""
-_SILENCE = 20
-"""Seconds after which a connection without a whole request is closed."""
 
 
 def require_packages() -> None:
@@ -189,13 +184,11 @@ def serve_app(
             app,
             host=host,
             port=port,
-            threads=_THREADS,
+            threads=8,
             ident=None,
             clear_untrusted_proxy_headers=True,
-            connection_limit=_CONNECTIONS,
-            channel_timeout=_SILENCE,
-            cleanup_interval=1,
-            asyncore_use_poll=True,  # select() knows the first 1,024 files alone
+            connection_limit=200,
+            channel_timeout=20,  # seconds for a whole request
             max_request_header_size=LARGEST_REQUEST,
             max_request_body_size=LARGEST_REQUEST,
         )

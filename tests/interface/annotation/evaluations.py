@@ -1,11 +1,10 @@
 """Small evaluations for tests: samples without a corpus, and a server in a process of its own."""
 
-import json
 import re
 from collections.abc import Sequence
 from http.cookiejar import CookieJar
 from pathlib import Path
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 from paraforge.interface.annotation.draw import BandFigures, Draw, DrawnPair
@@ -60,8 +59,6 @@ class PlainBrowser:
         with self._opener.open(request, timeout=PATIENCE) as reply:
             page = reply.read().decode()
             self.url = reply.url
-            if reply.headers["Content-Type"] == "application/json":
-                self.url = urljoin(reply.url, json.loads(page)["address"])
         found = re.search(r'name="token" value="([^"]+)"', page)
         if found:
             self.token = found[1]

@@ -67,14 +67,20 @@ def test_a_session_by_keyboard_with_a_server_that_is_killed(page: AnnaPage, data
         page.press("3")
         assert page.chrome.switch_to.active_element.get_attribute("name") == "fluency"
         page.press("2")
-        assert page.chrome.switch_to.active_element.get_attribute("id") == "save"
+        assert page.chrome.switch_to.active_element.get_attribute("id") == "next"
         page.says("Saved.")
         page.press(Keys.ENTER)
         page.at(2)
-        # A half answer is not enough to go on, and is saved all the same.
-        page.press("1", Keys.ENTER)
-        page.says("Both grades are needed")
-        page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[1]) == Answer(1, None))
+        # Half an answer is saved, and its pair skipped until the others are graded.
+        page.press("1")
+        page.says("Saved.")
+        assert AnnotationStore(database).answers(1).get(ORDER[1]) == Answer(1, None)
+        page.element("#pair").click()
+        page.press("c", Keys.ESCAPE, Keys.ENTER)
+        page.at(3)
+        page.press("b")
+        page.at(2)
+        assert page.checked() == ["1"]
         server.kill()
         page.press("3")
         page.says("Not saved yet")
@@ -122,7 +128,7 @@ def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
         page.element("#fluency label:nth-child(3)").click()
         page.element("#comment").send_keys("hm")
         page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[0]) == Answer(2, 3, "hm"))
-        page.element("#save").click()
+        page.element("#next").click()
         page.at(2)
         page.element("#shortcuts").click()
         page.press("3")
@@ -142,28 +148,25 @@ def test_a_session_by_mouse(page: AnnaPage, database: Path) -> None:
         assert not AnnotationStore(database).answers(1)[ORDER[0]].complete
 
 
-def test_a_tab_closed_while_the_server_is_away(page: AnnaPage, database: Path) -> None:
+def test_a_tab_closed_at_once_after_the_key(page: AnnaPage, database: Path) -> None:
     with ServerProcess(database) as server:
         page.join(server.address)
         page.at(1)
+        page.press("3", "3")
+        page.chrome.get("about:blank")
+        page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[0]) == Answer(3, 3))
+
+
+def test_a_page_that_is_not_saved_asks_before_it_is_left(page: AnnaPage, database: Path) -> None:
+    closing = "return !window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    with ServerProcess(database) as server:
+        page.join(server.address)
+        page.at(1)
+        assert not page.chrome.execute_script(closing)
         server.kill()
         page.press("2", "1")
         page.says("Not saved yet")
-        page.chrome.get("about:blank")
-    with ServerProcess(database, server.port) as server:
-        page.chrome.get(f"{server.address}annotators/1/pairs/5")
-        page.at(5)
-        page.wait(lambda: AnnotationStore(database).answers(1) == {ORDER[0]: Answer(2, 1)})
-        page.wait(lambda: page.element("#graded").text == "1")
-        page.chrome.get(f"{server.address}annotators/1/pairs/1")
-        page.at(1)
-        assert page.checked() == ["2", "1"]
-        # And at once: a tab that is closed right after the key.
-        page.chrome.get(f"{server.address}annotators/1/pairs/2")
-        page.at(2)
-        page.press("3", "3")
-        page.chrome.get("about:blank")
-        page.wait(lambda: AnnotationStore(database).answers(1).get(ORDER[1]) == Answer(3, 3))
+        assert page.chrome.execute_script(closing)
 
 
 def test_save_and_next_stays_in_view_on_a_phone(page: AnnaPage, database: Path) -> None:
@@ -180,7 +183,7 @@ def test_save_and_next_stays_in_view_on_a_phone(page: AnnaPage, database: Path) 
         assert height > 1000
         for place in (0, height // 2, height):
             page.chrome.execute_script(f"window.scrollTo(0, {place})")
-            assert page.chrome.execute_script(uncovered, page.element("#save"))
+            assert page.chrome.execute_script(uncovered, page.element("#next"))
         for selector in ("#comment", "input[name=fluency]", "#shortcuts"):
             page.chrome.execute_script("window.scrollTo(0, 0)")
             page.chrome.execute_script("arguments[0].focus()", page.element(selector))

@@ -26,7 +26,6 @@ def rows(store: AnnotationStore) -> list[tuple[int | None, int | None]]:
 
 def test_the_sample_comes_back_as_it_was_drawn(store: AnnotationStore) -> None:
     assert AnnotationStore(store.path).draw == small_draw()
-    assert AnnotationStore(store.path).identity == store.identity
 
 
 def test_write_ahead_log_and_full_sync(store: AnnotationStore) -> None:

@@ -74,6 +74,7 @@ def test_a_handle_that_moves_counts_a_sample_of_a_large_corpus(
     with browsing(root) as sampled:
         one, about = sampled.count(sampled.base), sampled.count(sampled.base, exact=False)
         found = sampled.count(sampled.base, "dog small", exact=False)
+        rare = sampled.pairs(sampled.default.model_copy(update={"reason": "overlap_3"}), one)
     assert one.exact and not about.exact and found.exact
     assert (one.kept, one.came, one.reasons, one.sources) == (
         other.kept,
@@ -83,6 +84,8 @@ def test_a_handle_that_moves_counts_a_sample_of_a_large_corpus(
     )
     assert 0.8 < about.came / other.came < 1.2 and 0.7 < about.kept / other.kept < 1.4
     assert about.came == about.kept + sum(about.reasons.values()) and about.kept != other.kept
+    # What the sample has too little of comes from all pairs.
+    assert len(rare["rejected"]) == one.reasons["overlap_3"] == len(rare["kept"]) == 10
     drawn, all_pairs = (counted.histograms["paraphrase_score"][0].sum() for counted in (one, other))
     assert 0.3 < drawn / all_pairs < 0.6
 

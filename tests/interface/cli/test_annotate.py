@@ -1,4 +1,4 @@
-"""``paraforge annotate``: the default command, reports and exports as a user types them."""
+"""``paraforge annotate``: serving, reports and exports as a user types them."""
 
 import json
 from pathlib import Path
@@ -23,9 +23,7 @@ def database(tmp_path: Path) -> Path:
     return store.path
 
 
-def test_a_corpus_is_served_without_naming_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_is_served_and_served_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("flask")
     served: list[tuple[AnnotationStore, str, int]] = []
     monkeypatch.setattr(
@@ -35,13 +33,13 @@ def test_a_corpus_is_served_without_naming_the_command(
     corpus, database = str(tmp_path / "corpus"), str(tmp_path / "a.sqlite")
     for arguments in (
         [corpus, "-d", database, "-n", "4"],
-        ["serve", corpus, "-d", database],
+        [corpus, "-d", database],
         ["-d", database, "--port", "9000", corpus],
     ):
-        result = run_command("annotate", *arguments)
+        result = run_command("annotate", "serve", *arguments)
     assert [host for _, host, _ in served] == ["127.0.0.1"] * 3
     assert [port for _, _, port in served] == [8377, 8377, 9000]
-    assert len({store.identity for store, _, _ in served}) == 1
+    assert len({str(store.draw) for store, _, _ in served}) == 1
     assert "drew 20 pairs" not in result.stderr and "continuing with 20 pairs" in result.stderr
 
 
@@ -82,7 +80,7 @@ def test_machine_readable(database: Path, tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path) -> None:
     for arguments in (
         ["report", str(tmp_path / "no.sqlite")],
-        [str(tmp_path), "-d", str(tmp_path / "a.sqlite")],
+        ["serve", str(tmp_path), "-d", str(tmp_path / "a.sqlite")],
     ):
         with pytest.raises(InputError):
             run_command("annotate", *arguments)
