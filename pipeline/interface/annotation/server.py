@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flask import Flask, abort, redirect, render_template, request, url_for
+from flask import Flask, abort, jsonify, redirect, render_template, request, url_for
 
 from paraforge.base.errors import InputError
 from paraforge.interface.annotation.store import (
@@ -106,7 +106,7 @@ def create_app(store: AnnotationStore, policy: HostPolicy) -> Flask:
         session = session_of(number)
         session.answer_at(place)
         store.record(number, session.order[place - 1], _answer_of_form())
-        return app.json.response(graded=session_of(number).annotator.graded)
+        return jsonify(graded=session_of(number).annotator.graded)
 
     @app.post("/annotators/<int:number>/undo")
     def undo(number: int) -> Page:
