@@ -24,7 +24,7 @@ _watch: Watch | None = None
 
 
 def plain(value: Any) -> Any:
-    """A JSON value of dataclasses and pydantic models."""
+    """Return a JSON value of dataclasses and pydantic models."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -33,8 +33,8 @@ def plain(value: Any) -> Any:
 
 
 def parameters_of(stage: str) -> Parameters:
-    """What params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises InputError: the
-    project is of another version, or a value is not allowed."""
+    """Return what params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises
+    InputError: the project is of another version, or a value is not allowed."""
     global _watch
     check_versions()
     watch = Watch(stage)

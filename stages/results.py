@@ -9,7 +9,7 @@ Content = Mapping[str, Any]
 
 
 def result_line(stage: str, content: Content) -> str:
-    """The parts that a stage has something to say on, then its seconds.
+    """Return the parts that a stage has something to say on, then its seconds.
 
     Args:
         stage: its name in dvc.yaml.

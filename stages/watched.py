@@ -58,7 +58,7 @@ class Watch:
 
 
 def _sections(stage: str) -> dict[str, Any]:
-    """The stage's values in params.yaml, by the names that dvc.yaml lists."""
+    """Return the stage's values in params.yaml, by the names that dvc.yaml lists."""
     content = read_yaml(PARAMETERS)[1] if PARAMETERS.is_file() else {}
     return {name: _value_at(content, name) for name in _names_of(stage)}
 

@@ -35,7 +35,8 @@ def compiled(function: FunctionT) -> FunctionT:
 
 
 def _surroundings(module: str) -> str:
-    """A checksum of a module's constants and of the modules whose compiled functions it has imported."""
+    """Return a checksum of a module's constants and of the modules whose compiled functions it has
+    imported."""
     digest = hashlib.sha256()
     for name, value in sorted(vars(sys.modules[module]).items()):
         if name.startswith("__"):
@@ -52,7 +53,7 @@ def _surroundings(module: str) -> str:
 
 @cache
 def _whole(module: str) -> str:
-    """A checksum of a module that has been imported: its text, and what is around it."""
+    """Return a checksum of a module that has been imported: its text, and what is around it."""
     file = sys.modules[module].__file__
     text = Path(file).read_bytes() if file else b""
     return hashlib.sha256(text + _surroundings(module).encode()).hexdigest()

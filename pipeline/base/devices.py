@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def chosen_device(name: str) -> str:
-    """The device that a user names; for `auto` a GPU where there is one. Raises as `check_device`."""
+    """Return the device that a user names; for `auto` a GPU where there is one. Raises as `check_device`."""
     import torch
 
     if name == "auto":
@@ -35,7 +35,8 @@ def check_device(name: str) -> None:
 
 
 def cpu_has_bfloat16() -> bool:
-    """Whether this machine's processor multiplies matrices of bfloat16, faster than those of float32."""
+    """Return whether this machine's processor multiplies matrices of bfloat16, faster than those of
+    float32."""
     import torch
 
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

@@ -47,7 +47,8 @@ class InputError(ParaforgeError):
         super().__init__(message, self.path, line, remedy)
 
     def renamed(self, old: str | PathLike[str], new: str | PathLike[str]) -> InputError:
-        """The same error with another path or name for ``old``: for places that the user does not know."""
+        """Return the same error with another path or name for ``old``: for places that the user does not
+        know."""
         path = None if self.path is None else self.path.replace(fspath(old), fspath(new))
         return InputError(self.message.replace(fspath(old), fspath(new)), path, self.line, self.remedy)
 
@@ -123,8 +124,8 @@ class ConfigurationError(ParaforgeError):
 
 
 def install_command(extra: str = "") -> str:
-    """What installs this program, or an extra of it, in the way that it was installed: from a clone or a
-    wheel. fairseq, which is no extra, has a command of its own."""
+    """Return what installs this program, or an extra of it, in the way that it was installed: from a clone or
+    a wheel. fairseq, which is no extra, has a command of its own."""
     if extra == "fairseq":
         return "paraforge doctor --install-fairseq"
     extras = f"[{extra}]" if extra else ""
@@ -185,12 +186,12 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def one_line(text: object) -> str:
-    """A library's error, or text from a user's file, without its line breaks."""
+    """Return a library's error, or text from a user's file, without its line breaks."""
     return " ".join(str(text).split())
 
 
 def first_line(error: BaseException) -> str:
-    """What a library's error says first, or its name where it says nothing."""
+    """Return what a library's error says first, or its name where it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

@@ -256,8 +256,8 @@ def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
 
 
 def check_digests(directory: Path) -> list[InputError]:
-    """What is wrong with files that ``sha256.json`` in a directory names, or with itself; empty if nothing
-    is."""
+    """Return what is wrong with files that ``sha256.json`` in a directory names, or with itself; empty if
+    nothing is."""
     path = directory / DIGESTS
     try:
         content = read_json(path)
@@ -310,7 +310,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def cache_directory(name: str) -> Path:
-    """Where something is kept for a user, whatever the project: ``$XDG_CACHE_HOME/paraforge/NAME``."""
+    """Return where something is kept for a user, whatever the project: ``$XDG_CACHE_HOME/paraforge/NAME``."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "paraforge" / name
 

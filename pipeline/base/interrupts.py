@@ -28,7 +28,7 @@ _GRACE_SECONDS = 2.0
 
 
 def stop_requested() -> bool:
-    """Whether SIGTERM or Ctrl-C has arrived since :func:`graceful_interrupts` was entered."""
+    """Return whether SIGTERM or Ctrl-C has arrived since :func:`graceful_interrupts` was entered."""
     return _stop.is_set()
 
 
@@ -175,7 +175,7 @@ def last_words() -> Iterator[None]:
 
 
 def _is_closed(descriptor: int) -> bool:
-    """Whether nobody reads the pipe that a descriptor writes to any more."""
+    """Return whether nobody reads the pipe that a descriptor writes to any more."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))

@@ -58,12 +58,12 @@ class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic a
 
 
 def counted(number: int, noun: str) -> str:
-    """How many there are, for a person: ``1 pair``, ``2,000 pairs``."""
+    """Return how many there are, for a person: ``1 pair``, ``2,000 pairs``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def say_result(text: str) -> None:
-    """The one line that a stage ends with."""
+    """Log the one line that a stage ends with."""
     logging.getLogger(__name__).info("%s", text, extra={"result": True})
 
 
@@ -73,7 +73,8 @@ def _is_important(record: logging.LogRecord) -> bool:
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    """Whether to show a record; distributed sets the levels of its loggers anew when it is imported."""
+    """Return whether to show a record; distributed sets the levels of its loggers anew when it is
+    imported."""
     if record.name.partition(".")[0] not in _NOISY:
         return True
     # What a nanny warns of is that a worker that is done took seconds to end on a busy machine.

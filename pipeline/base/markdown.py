@@ -9,12 +9,12 @@ _MARKUP = re.compile(r"[\\`*|~#$]|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
 
 
 def escape(text: str) -> str:
-    """The text on one line, shown as it is."""
+    """Return the text on one line, shown as it is."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).translate(_ENTITIES)
 
 
 def code(text: str) -> str:
-    """The text on one line as a code span, fenced by more backticks than it has in a row."""
+    """Return the text on one line as a code span, fenced by more backticks than it has in a row."""
     line = " ".join(text.split())
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") else ""
@@ -22,7 +22,7 @@ def code(text: str) -> str:
 
 
 def clip(text: str | None, length: int = 200) -> str:
-    """A sentence for a table, cut where it is very long."""
+    """Return a sentence for a table, cut where it is very long."""
     line = " ".join((text or "").split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
@@ -34,7 +34,7 @@ class Code(str):
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table of plain text and of :class:`Code`; the columns ``right`` are aligned to the right."""
+    """Return a table of plain text and of :class:`Code`; the columns ``right`` are aligned to the right."""
     aligned = set(right)
     lines = [
         _row(map(escape, head)),

@@ -12,7 +12,7 @@ from paraforge.base.errors import InputError
 
 
 def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
-    """Subclasses of ``base`` that the modules of a package define, in the order of the modules' names.
+    """Return subclasses of ``base`` that the modules of a package define, in the order of the modules' names.
 
     An installed package adds its own by naming its module in the entry point group ``paraforge.LAST``, where
     ``LAST`` is the last part of ``package``: ``paraforge.readers`` for ``paraforge.intake.bitext.readers``.
@@ -22,22 +22,22 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
 
 
 def found_modules(package: str) -> Mapping[str, str]:
-    """The same modules, not imported: own name, or name of the entry point -> whole name."""
+    """Return the same modules, not imported: own name, or name of the entry point -> whole name."""
     path = importlib.import_module(package).__path__
     return _modules(package, tuple(path), tuple(sys.path))
 
 
 @cache
 def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) -> Mapping[str, str]:
-    """The same, looked for once in the directories of a package and of what is installed."""
+    """Return the same, looked for once in the directories of a package and of what is installed."""
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
     group = f"paraforge.{package.rpartition('.')[2]}"
     return modules | {entry.name: entry.value for entry in entry_points(group=group)}
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Subclasses of ``base`` that a module defines. Raises InputError: it is another package's, and cannot be
-    imported."""
+    """Return subclasses of ``base`` that a module defines. Raises InputError: it is another package's, and
+    cannot be imported."""
     try:
         imported = importlib.import_module(module)
     except Exception as error:

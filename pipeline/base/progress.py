@@ -49,12 +49,12 @@ class _Lines:
     """Takes a terminal's place: a line for each state, where a terminal has one that is written over."""
 
     def write(self, text: str) -> None:
-        """Text of the bar, which begins with a carriage return and is padded with spaces."""
+        """Write the text of the bar without its carriage return and padding."""
         if line := text.strip("\r\n "):
             sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
-        """What has been written is seen."""
+        """Show what has been written."""
         sys.stderr.flush()
 
 

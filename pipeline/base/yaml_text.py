@@ -10,7 +10,7 @@ MOST_REPEATED: Final = 10_000
 
 
 def read_yaml_text(text: str) -> Any:
-    """The content of a YAML text, None of an empty one.
+    """Return the content of a YAML text, None of an empty one.
 
     Raises yaml.YAMLError, with the place: not YAML, a key twice in a mapping, a value not of its type, too
     many levels, an alias inside what it stands for, or aliases of more than MOST_REPEATED values.

@@ -27,7 +27,7 @@ class SentenceEncoder(Protocol):
     """A trained model that can score pairs."""
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """Vectors of a pyarrow string array, (texts, dimension); zeros for a text that has none."""
+        """Return vectors of a pyarrow string array, (texts, dimension); zeros for a text that has none."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Scorer(ABC):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Scorer | None:
-        """The scorer, or None where it is not wanted."""
+        """Return the scorer, or None where it is not wanted."""
         return cls()
 
     @property
@@ -172,9 +172,10 @@ class Scorer(ABC):
 
     @abstractmethod
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """A pyarrow array as long as ``pairs`` for each column; null where a pair has no such score."""
+        """Return a pyarrow array as long as ``pairs`` for each column; null where a pair has no such
+        score."""
 
 
 def scorer_types() -> list[type[Scorer]]:
-    """Every scorer there is: of the modules in ``scorers/``, and those that other packages add."""
+    """Return every scorer there is: of the modules in ``scorers/``, and those that other packages add."""
     return sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)

@@ -31,7 +31,7 @@ class ParaforgeEncoder(nn.Module):
         self.encoder = self._model.encoder
 
     def tokenize(self, texts: list[str], **_: Any) -> dict[str, Tensor]:
-        """The units of each text, as flat tensors by name."""
+        """Return the units of each text, as flat tensors by name."""
         column = pa.array(texts, pa.string())
         batch, tables = (self._model.batch(column), None) if self.training else self._model.inputs(column)
         units = {
@@ -46,7 +46,7 @@ class ParaforgeEncoder(nn.Module):
         return self.tokenize([f"{prompt}{text}" for text in inputs] if prompt else list(inputs))
 
     def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
-        """Adds `sentence_embedding`, (texts, dimension)."""
+        """Add `sentence_embedding`, (texts, dimension)."""
         batch = {
             unit: Bags(features[f"{unit}.ids"], features[f"{unit}.offsets"]) for unit in self.encoder.units()
         }
@@ -64,7 +64,7 @@ class ParaforgeEncoder(nn.Module):
         return self._model.dimension
 
     def get_sentence_embedding_dimension(self) -> int:
-        """The same, as older versions of the library ask for it."""
+        """Return the same, as older versions of the library ask for it."""
         return self._model.dimension
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:

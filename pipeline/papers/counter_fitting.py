@@ -21,8 +21,8 @@ Pairs = npt.NDArray[np.int64]
 
 
 def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
-    """Pairs of lower-cased words, each in the order of the alphabet, of files with two words a line. Raises
-    InputError, with file and line, where there are not two."""
+    """Return pairs of lower-cased words, each in the order of the alphabet, of files with two words a line.
+    Raises InputError, with file and line, where there are not two."""
     pairs = set()
     for path in paths:
         for number, text in numbered_lines(path):
@@ -36,7 +36,8 @@ def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
 def counter_fit(
     vectors: WordVectors, synonyms: Collection[Pair], antonyms: Collection[Pair]
 ) -> tuple[WordVectors, dict[str, int]]:
-    """The same words, of the same lengths, with other directions; how many pairs of each kind were used.
+    """Return the same words, of the same lengths, with other directions; how many pairs of each kind were
+    used.
 
     Every step moves each word by `RATE` times the mean gradient of its constraints: the cosine of antonyms to
     0 at most, of synonyms to 1, and of words that were neighbours to what it was at least. Words of no pair
@@ -75,7 +76,7 @@ def counter_fit(
 
 
 def _rows(vectors: WordVectors, pairs: Collection[Pair]) -> Pairs:
-    """Rows of the pairs whose two different words have vectors, (pairs, 2)."""
+    """Return rows of the pairs whose two different words have vectors, (pairs, 2)."""
     ordered = sorted(pairs)
     rows = vectors.known_rows([word for pair in ordered for word in pair]).reshape(-1, 2)
     return rows[(rows >= 0).all(axis=1) & (rows[:, 0] != rows[:, 1])]
@@ -92,7 +93,7 @@ def _cosines(unit: FloatArray, pairs: Pairs) -> FloatArray:
 
 
 def _neighbours(unit: FloatArray) -> Pairs:
-    """Pairs of rows with a cosine of `NEIGHBOUR` at least."""
+    """Return pairs of rows with a cosine of `NEIGHBOUR` at least."""
     places = [np.empty((0, 2), np.int64)]
     for first in range(0, len(unit), _BLOCK):
         check_interrupt()

@@ -56,7 +56,7 @@ class PaperEvaluation:
     missing: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """All figures x 100, with four digits; null where one is not defined."""
+        """Return all figures x 100, with four digits; null where one is not defined."""
         content = self.similarity.as_json()
         if self.transfer or self.missing:
             # Settings such as a penalty of 0.00001 are no figures to round.
@@ -74,7 +74,7 @@ class PaperEvaluation:
         return lines
 
     def _transfer_table(self) -> list[str]:
-        """A row a task, a column for each way in which it was done."""
+        """Return a row a task, a column for each way in which it was done."""
         trainings = list(dict.fromkeys(score.training for score in self.transfer))
         tasks: dict[str, dict[str, TransferScore]] = {}
         for one in self.transfer:

@@ -22,7 +22,8 @@ _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
 def words_and_marks(text: str) -> list[str]:
-    """Runs of letters and digits, and single other marks, lower-cased: what the baselines take for words."""
+    """Return runs of letters and digits, and single other marks, lower-cased: what the baselines take for
+    words."""
     return _WORD_OR_MARK.findall(text.lower())
 
 
@@ -78,7 +79,7 @@ class ChrF:
 
 
 def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard | ChrF:
-    """The baseline of this name; TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
+    """Return the baseline of this name; TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
     if name == "jaccard":
         return Jaccard()
     if name == "chrf":

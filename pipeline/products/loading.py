@@ -118,7 +118,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 
 
 def open_word_vectors(name: Path) -> WordVectors:
-    """The word vectors of a table's directory, of a vector file, or of a trained Word model.
+    """Return the word vectors of a table's directory, of a vector file, or of a trained Word model.
 
     Raises:
         InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.

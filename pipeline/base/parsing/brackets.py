@@ -12,7 +12,8 @@ _PIECE = re.compile(r"\(|\)|[^\s()]+")
 
 
 def top_two_levels(tree: str) -> str:
-    """The root and the labels below it: ``(ROOT (S (NP (PRP I)) (VP (VBP am)) (. .)))`` gives ``S NP VP .``.
+    """Return the root and the labels below it: ``(ROOT (S (NP (PRP I)) (VP (VBP am)) (. .)))`` gives ``S NP
+    VP .``.
 
     A wrapper that has only the sentence (``ROOT``, ``TOP``, no label) is not the root. Function tags and
     indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) left out, as parsers do.
@@ -31,7 +32,7 @@ def top_two_levels(tree: str) -> str:
 
 
 def _category(label: str) -> str:
-    """A label without function tags: ``NP-SBJ-1`` is ``NP``; ``-LRB-`` and ``-NONE-`` stay."""
+    """Return a label without function tags: ``NP-SBJ-1`` is ``NP``; ``-LRB-`` and ``-NONE-`` stay."""
     return label if label.startswith("-") else re.split(r"[-=|]", label, maxsplit=1)[0] or label
 
 
@@ -73,7 +74,7 @@ def _levels(tree: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def skeleton(tree: str) -> str:
-    """A tree without words: ``(ROOT (S (NP (PRP I)) (VP am) .))`` gives ``(S (NP (PRP)) (VP) (.))``.
+    """Return a tree without words: ``(ROOT (S (NP (PRP I)) (VP am) .))`` gives ``(S (NP (PRP)) (VP) (.))``.
 
     Punctuation beside phrases is ``(.)``, ``(,)`` or ``(:)``, as in the Penn treebank; quotes and brackets
     are left out; other words beside phrases are ``(X)``, several in a row a single one.
@@ -106,22 +107,22 @@ def _skeleton(tree: str) -> str:
 
 
 def _loose(word: str) -> str:
-    """The label of a word that is not in a phrase of its own; empty for quotes and brackets."""
+    """Return the label of a word that is not in a phrase of its own; empty for quotes and brackets."""
     if any(map(str.isalnum, word)):
         return _LOOSE
     return next((f"({label})" for label, marks in _MARKS.items() if word[0] in marks), "")
 
 
 def template_of(tree: str) -> str:
-    """The top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError: as
+    """Return the top two levels of a tree as a template: ``(S (NP) (VP) (.))``. Raises ValueError: as
     :func:`skeleton`."""
     root, *labels = top_two_levels(skeleton(tree)).split()
     return f"({' '.join([root, *(f'({label})' for label in labels)])})"
 
 
 def fill_template(template: str, tree: str) -> str:
-    """A template whose phrases have in them what the same ones of a tree have, in order, where it has them:
-    ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
+    """Return a template whose phrases have in them what the same ones of a tree have, in order, where it has
+    them: ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
 
     tree: without words. Raises ValueError: as :func:`top_two_levels`.
     """

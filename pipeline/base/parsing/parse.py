@@ -50,7 +50,7 @@ class Parses:
         return len(self.trees) - self.trees.null_count
 
     def of(self, sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The tree of each sentence, strings; null for one without a tree, or that was not given."""
+        """Return the tree of each sentence, strings; null for one without a tree, or that was not given."""
         if not len(self.keys) or not len(sentences):
             return pa.nulls(len(sentences), pa.string())
         wanted = _keys(sentences)
@@ -160,7 +160,7 @@ def _known(work: WorkDirectory) -> Parses:
 
 
 def _among(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """Which of ``some`` are among ``others``, which are sorted."""
+    """Return which of ``some`` are among ``others``, which are sorted."""
     if not len(others) or not len(some):
         return np.zeros(len(some), np.bool_)
     places = np.minimum(np.searchsorted(others, some), len(others) - 1)

@@ -23,8 +23,8 @@ class Parser(Protocol):
         """SHA-256 of all that a parse depends on: program, dictionaries or models, settings."""
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
-        """A bracketed tree of each sentence, ``(S (NP I) (VP am) .)``; None where there is none: the parser
-        found no tree, or its time limit cut the sentence off."""
+        """Return a bracketed tree of each sentence, ``(S (NP I) (VP am) .)``; None where there is none: the
+        parser found no tree, or its time limit cut the sentence off."""
 
 
 class ParserModule(Protocol):
@@ -39,16 +39,17 @@ class ParserModule(Protocol):
         """
 
     def describe(self) -> str:
-        """What is installed, for ``paraforge doctor``; raises what :meth:`open_parser` does."""
+        """Return what is installed, for ``paraforge doctor``; raises what :meth:`open_parser` does."""
 
 
 def parser_names() -> list[str]:
-    """Names of the parsers that are programs or libraries, installed or not."""
+    """Return names of the parsers that are programs or libraries, installed or not."""
     return [name.replace("_", "-") for name in sorted(found_modules(_PACKAGE)) if name != _FILE]
 
 
 def parser_module(name: str) -> ParserModule:
-    """The module of a parser that is a program or library. Raises InputError: there is none of this name."""
+    """Return the module of a parser that is a program or library. Raises InputError: there is none of this
+    name."""
     if name not in parser_names():
         raise InputError(
             f"no parser is called '{name}', and no file has this name",

@@ -35,8 +35,8 @@ _warned: set[str] = set()
 
 
 def worker_number() -> int:
-    """Number of this process among the workers of a local cluster; 0 in process. Workers of other clusters
-    are 0 too unless their names are numbers: each of them sees its own devices."""
+    """Return number of this process among the workers of a local cluster; 0 in process. Workers of other
+    clusters are 0 too unless their names are numbers: each of them sees its own devices."""
     name = _worker_name()
     return int(name) if name.isdecimal() else 0
 
@@ -54,8 +54,8 @@ def worker_threads() -> int:
 
 
 def has_gpu_workers(resources: Resources) -> bool:
-    """Whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a first
-    worker. Raises IncompleteError: nobody answers there, or no worker comes."""
+    """Return whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a
+    first worker. Raises IncompleteError: nobody answers there, or no worker comes."""
     with connect(resources, 0) as client, watched_connection():
         known = list(wait_for_worker(client).values())
     found = sum(bool(worker["resources"].get("GPU")) for worker in known)
@@ -69,8 +69,8 @@ def has_gpu_workers(resources: Resources) -> bool:
 
 
 def wait_for_worker(client: Client) -> dict[str, Any]:
-    """What a scheduler knows of its workers, by address, when there is one. Raises IncompleteError: none
-    comes."""
+    """Return what a scheduler knows of its workers, by address, when there is one. Raises IncompleteError:
+    none comes."""
     workers = Workers(client)
     while not (known := client.sync(client.scheduler.identity)["workers"]):
         workers.tasks_out()
@@ -80,7 +80,7 @@ def wait_for_worker(client: Client) -> dict[str, Any]:
 
 
 def is_numbered() -> bool:
-    """Whether :func:`worker_number` tells this process from others beside it, or there are none."""
+    """Return whether :func:`worker_number` tells this process from others beside it, or there are none."""
     return _worker_name().isdecimal()
 
 
@@ -112,7 +112,8 @@ def watched_connection() -> Iterator[None]:
 
 
 def outcome(future: Future) -> tuple[Any, Exception | None]:
-    """What a finished job gave, or the error that it raised. Raises IncompleteError: the scheduler has gone.
+    """Return what a finished job gave, or the error that it raised. Raises IncompleteError: the scheduler has
+    gone.
 
     Both are asked for at once: where the worker goes before its result is here, the job runs again elsewhere,
     and may raise then.
@@ -131,7 +132,8 @@ def outcome(future: Future) -> tuple[Any, Exception | None]:
 
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
-    """A Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the block."""
+    """Provide a Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the
+    block."""
     import dask
     from distributed import Client, Security
 
@@ -209,7 +211,8 @@ def _local_cluster(**options: Any) -> Iterator[Any]:
 
 
 def _started(options: Mapping[str, Any]) -> Any:
-    """A local cluster; where a worker dies while it starts, as by want of memory, another try is made."""
+    """Return a local cluster; where a worker dies while it starts, as by want of memory, another try is
+    made."""
     from distributed import LocalCluster
 
     reason = ""
@@ -237,8 +240,8 @@ class Workers:
         self._last_seen = time.monotonic()
 
     def tasks_out(self) -> int:
-        """How many tasks the scheduler is to hold: enough for all workers, also for those that join. Raises
-        IncompleteError if no usable worker has come for a quarter of an hour."""
+        """Return how many tasks the scheduler is to hold: enough for all workers, also for those that join.
+        Raises IncompleteError if no usable worker has come for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
             before = self._number

@@ -76,7 +76,7 @@ def _numbers(path: Path, rows: int) -> Rows:
 
 
 def read_clusters(path: Path, rows: int) -> Rows:
-    """What :func:`find_clusters` wrote, mapped."""
+    """Return what :func:`find_clusters` wrote, mapped."""
     return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
 
 
@@ -106,7 +106,7 @@ def flatten(roots: Rows) -> None:
 
 @compiled
 def count(roots: Rows, sizes: Rows) -> tuple[int, int]:
-    """Number of clusters and rows of the largest, with sizes of zeros to count in."""
+    """Return number of clusters and rows of the largest, with sizes of zeros to count in."""
     clusters, largest = 0, 0
     for row in range(len(roots)):
         sizes[roots[row]] += 1

@@ -44,7 +44,7 @@ def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
 
 
 def is_made_otherwise(made: Versions, wanted: Versions) -> bool:
-    """Whether one of the wanted versions is not the one that something was made with."""
+    """Return whether one of the wanted versions is not the one that something was made with."""
     return any(made.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
 
 
@@ -60,7 +60,7 @@ def described(others: Iterable[Versions], wanted: Versions) -> str:
 
 
 def merged(versions: Iterable[Mapping[str, str | Sequence[str]]]) -> dict[str, list[str]]:
-    """All versions of each library."""
+    """Return all versions of each library."""
     found: dict[str, set[str]] = {}
     for one in versions:
         for name, numbers in one.items():

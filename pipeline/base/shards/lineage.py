@@ -19,7 +19,8 @@ _SEPARATOR = b"\xff"
 
 
 def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters neighbouring numbers."""
+    """Return the finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters neighbouring
+    numbers."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

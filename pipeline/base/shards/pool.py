@@ -28,8 +28,8 @@ ResultT = TypeVar("ResultT")
 def in_window(
     pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
 ) -> Generator[ResultT, None, None]:
-    """What ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them. The pieces
-    are taken by the caller's thread."""
+    """Yield what ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them. The
+    pieces are taken by the caller's thread."""
     window: deque[Future[ResultT]] = deque()
     try:
         for piece in pieces:
@@ -50,7 +50,7 @@ def in_processes(
     arguments: tuple[Any, ...],
     workers: int,
 ) -> Iterator[ResultT]:
-    """What ``work`` gives for each piece, in order.
+    """Yield what ``work`` gives for each piece, in order.
 
     work: importable, as pieces and results are picklable. pieces: taken as they are needed.
     start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
@@ -100,7 +100,7 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 def in_threads(
     work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], threads: int
 ) -> Generator[ResultT, None, None]:
-    """The same for a stream of pieces, which are taken by the caller's thread as they are needed."""
+    """Yield the same for a stream of pieces, which are taken by the caller's thread as they are needed."""
     if threads <= 1:
         for piece in pieces:
             check_interrupt()
@@ -114,9 +114,9 @@ def in_threads(
 
 @contextmanager
 def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """A generator's threads. They are waited for at its end, but not where it is given up: that may be by the
-    garbage collector while a thread starts, which (until Python 3.12) has a lock that waiting takes, too,
-    so that no thread would ever start again."""
+    """Provide a generator's threads. They are waited for at its end, but not where it is given up: that may
+    be by the garbage collector while a thread starts, which (until Python 3.12) has a lock that waiting
+    takes, too, so that no thread would ever start again."""
     given_up = False
     try:
         yield pool

@@ -87,11 +87,11 @@ class Resources(Section):
     )
 
     def memory_directory(self) -> Path:
-        """The translation memory."""
+        """Return the translation memory."""
         return self.translation_memory or self.work / MEMORY_NAME
 
     def worker_count(self) -> int:
-        """Processes to use on this machine."""
+        """Return processes to use on this machine."""
         return self.workers or available_cores()
 
     def thread_count(self) -> int:

@@ -88,7 +88,7 @@ class Jobs:
     def results(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> list[ResultT]:
-        """What :meth:`run` gives, when all is done, in the order of the arguments."""
+        """Return what :meth:`run` gives, when all is done, in the order of the arguments."""
         found = dict(self.run(function, arguments, **display))
         return [found[index] for index in range(len(arguments))]
 
@@ -233,7 +233,7 @@ class Jobs:
 def _called(
     function: Callable[..., ResultT], given: tuple[Any, ...], tell: Callable[[int], None]
 ) -> tuple[int, ResultT]:
-    """The rows that a job reported, and its result; ``tell`` gets their sum whenever it grows."""
+    """Return the rows that a job reported, and its result; ``tell`` gets their sum whenever it grows."""
     told = 0
 
     def add(rows: int) -> None:
@@ -256,7 +256,8 @@ def _call_on_worker(
     disk: Disk | None,
     files: JobFiles | None,
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
-    """The rows that a job reported, its result, and the files that it left if the disk is not shared."""
+    """Return the rows that a job reported, its result, and the files that it left if the disk is not
+    shared."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -295,7 +296,7 @@ def open_jobs(
     at_once: int = 1,
     travels: bool = False,
 ) -> Iterator[Jobs]:
-    """A scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
+    """Provide a scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
 
     resources: where to run. rows: of all jobs together.
     jobs: how many there will be, if that is known: no more workers are started.

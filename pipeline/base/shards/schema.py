@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 
 def column(name: str, kind: pa.DataType, description: str) -> pa.Field:
-    """A column: its name, type and meaning."""
+    """Return a column: its name, type and meaning."""
     return pa.field(name, kind, metadata={"description": description})
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type has texts: strings of any layout, perhaps as a dictionary."""
+    """Return whether a column of this type has texts: strings of any layout, perhaps as a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
@@ -76,7 +76,8 @@ FATE_COLUMNS = ("rejected", "failed")
 
 
 def alive_rows(table: pa.Table) -> Any:
-    """Whether no earlier step gave up each row, as far as there are columns that say so: a boolean array."""
+    """Return whether no earlier step gave up each row, as far as there are columns that say so: a boolean
+    array."""
     alive = pa.repeat(True, table.num_rows)
     for name in FATE_COLUMNS:
         if name in table.column_names:
@@ -85,7 +86,7 @@ def alive_rows(table: pa.Table) -> Any:
 
 
 def usable_rows(table: pa.Table) -> Any:
-    """Whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
+    """Return whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
     return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
 
 
@@ -101,8 +102,8 @@ def original_rows(table: pa.Table) -> Any:
 def schema_of(
     names: Iterable[str], extra: Iterable[pa.Field] = (), columns: Mapping[str, pa.Field] = COLUMNS
 ) -> pa.Schema:
-    """The schema of the named ``columns``, in their order, then ``extra`` fields. Raises KeyError: a name is
-    not among them."""
+    """Return the schema of the named ``columns``, in their order, then ``extra`` fields. Raises KeyError: a
+    name is not among them."""
     wanted = set(names)
     unknown = wanted - columns.keys()
     if unknown:
@@ -111,8 +112,8 @@ def schema_of(
 
 
 def tables_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of so many, and one of what is left: what is written must not depend on how it
-    was read."""
+    """Yield the same rows in tables of so many, and one of what is left: what is written must not depend on
+    how it was read."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:

@@ -67,7 +67,7 @@ class Step:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def description(self) -> dict[str, Any]:
-        """What the result depends on beside the input; part of every shard's key."""
+        """Return what the result depends on beside the input; part of every shard's key."""
         return {
             "step": self.name,
             "version": self.version,
@@ -228,8 +228,8 @@ def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> S
 
 
 def _built(step: Step) -> ShardFunction:
-    """What makes a step's shards. Raises IncompleteError: it cannot begin here. That is no shard's fault, and
-    a worker on which nothing can begin must not try, and fail, all of them."""
+    """Return what makes a step's shards. Raises IncompleteError: it cannot begin here. That is no shard's
+    fault, and a worker on which nothing can begin must not try, and fail, all of them."""
     try:
         return step.build(**step.arguments)
     except (ParaforgeError, OSError, MemoryError):

@@ -57,7 +57,8 @@ def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL, **options: A
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of one Parquet file in the project's dialect, row group by row group, not atomically."""
+    """Return a writer of one Parquet file in the project's dialect, row group by row group, not
+    atomically."""
     return pq.ParquetWriter(path, schema, **_parquet_options(schema.names))
 
 
@@ -100,8 +101,8 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
 
 
 def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The row groups of a file in pieces that are read together, of at least ``wanted`` rows each but for the
-    last, and the rows of each piece."""
+    """Yield the row groups of a file in pieces that are read together, of at least ``wanted`` rows each but
+    for the last, and the rows of each piece."""
     groups: tuple[int, ...] = ()
     rows = 0
     for group in range(file.metadata.num_row_groups):
@@ -124,7 +125,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """The schema of a Parquet file of the project. Raises InputError: the file cannot be read."""
+    """Return the schema of a Parquet file of the project. Raises InputError: the file cannot be read."""
     with open_parquet(path) as file:
         return file.schema_arrow
 
@@ -143,12 +144,12 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 
 
 def aligned_with(names: Iterable[str]) -> dict[str, Any]:
-    """What an index says of the directories in its own that have more columns of the same rows."""
+    """Return what an index says of the directories in its own that have more columns of the same rows."""
     return {_MORE_COLUMNS: listed} if (listed := list(names)) else {}
 
 
 def accompanied_by(names: Iterable[str]) -> dict[str, Any]:
-    """What an index says of the files beside the shards, so that a missing one is noticed."""
+    """Return what an index says of the files beside the shards, so that a missing one is noticed."""
     return {_MORE_FILES: listed} if (listed := list(names)) else {}
 
 
@@ -193,7 +194,8 @@ class ShardDirectory:
         return len(self.records)
 
     def with_aligned(self) -> list[ShardDirectory]:
-        """This directory, and those in it that its index names: they have more columns of the same rows.
+        """Return this directory and those in it that its index names: they have more columns of the same
+        rows.
         Raises InputError: one of them is missing."""
         with describing(self.path / INDEX_NAME, "damaged index"):
             names = [plain_name(name) for name in self.description.get(_MORE_COLUMNS, [])]
@@ -292,7 +294,7 @@ class ShardView:
         return list(dict.fromkeys(name for names in self._columns for name in names))
 
     def shard_paths(self, index: int) -> list[Path]:
-        """The files that hold shard ``index``, one a directory."""
+        """Return the files that hold shard ``index``, one a directory."""
         return [directory.paths[index] for directory in self.directories]
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:

@@ -54,7 +54,7 @@ class WorkDirectory:
         self.path = root / step
 
     def file(self, key: str) -> Path:
-        """Where the shard with this key is, if it is finished."""
+        """Return where the shard with this key is, if it is finished."""
         return self.path / f"{key}.parquet"
 
     def _record_file(self, key: str) -> Path:
@@ -74,11 +74,11 @@ class WorkDirectory:
             return None
 
     def made_with(self, key: str) -> dict[str, str]:
-        """The versions of libraries that a shard's footer names; empty where it names none."""
+        """Return the versions of libraries that a shard's footer names; empty where it names none."""
         return libraries_of(self.file(key))
 
     def files(self, key: str) -> tuple[Path, ...]:
-        """All files of a shard, in the order in which they appear."""
+        """Return all files of a shard, in the order in which they appear."""
         return self.file(key), self._record_file(key)
 
     def discard(self, key: str) -> None:

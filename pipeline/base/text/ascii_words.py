@@ -15,7 +15,7 @@ for _character in map(chr, range(128)):
 
 
 def ascii_words(texts: pa.Array) -> pa.Array:
-    """What :func:`paraforge.base.text.normalisation.normalise` gives for ASCII texts.
+    """Return what :func:`paraforge.base.text.normalisation.normalise` gives for ASCII texts.
 
     texts: n strings of either width, without nulls.
     """

@@ -111,7 +111,8 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
 
 
 def read_ahead(path: Path, size: int) -> Iterator[bytes]:
-    """The decompressed file in blocks of ``size`` bytes (the last may be shorter), read by a second thread.
+    """Yield the decompressed file in blocks of ``size`` bytes (the last may be shorter), read by a second
+    thread.
 
     Decompression does not hold the interpreter lock, so it runs beside whatever is done with the blocks.
     Raises InputError: see :func:`open_bytes`.

@@ -44,8 +44,8 @@ class Background:
     partial: bool = False
 
     def missing(self, text: Mapping[str, int]) -> dict[str, int]:
-        """Words of a text that a partial list lacks, with their counts in the text; none unless they are more
-        than 1 % of it, which is a warning, once for each list."""
+        """Return words of a text that a partial list lacks, with their counts in the text; none unless they
+        are more than 1 % of it, which is a warning, once for each list."""
         lacking = {word: count for word, count in text.items() if word not in self.counts}
         share = sum(lacking.values()) / max(1, sum(text.values()))
         if not self.partial or share <= _MISSING:
@@ -92,7 +92,7 @@ def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.
 
 
 def count_documents(tokens: TokenColumn) -> dict[str, int]:
-    """Number of sentences with each word."""
+    """Return number of sentences with each word."""
     counts = sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
     return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
@@ -149,7 +149,7 @@ Counts = npt.NDArray[np.int64]
 
 @compiled
 def sentence_counts(ids: npt.NDArray[np.int32], offsets: Counts, words: int) -> Counts:
-    """Number of sentences with each of `words` words; a word counts once a sentence."""
+    """Return number of sentences with each of `words` words; a word counts once a sentence."""
     counts = np.zeros(words, np.int64)
     last = np.full(words, -1, np.int64)
     for sentence in range(len(offsets) - 1):

@@ -38,8 +38,8 @@ _TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z0-9]{2,8})*(?:__|<<|>)?"
 
 
 def two_letters(language: str) -> str | None:
-    """The code of two letters (ISO 639-1) of a language: ``cs`` for ``cs``, ``cs-CZ``, ``ces``, ``ces_Latn``,
-    ``>>ces<<``. None: it is none of these, or has three letters and is not known."""
+    """Return the code of two letters (ISO 639-1) of a language: ``cs`` for ``cs``, ``cs-CZ``, ``ces``,
+    ``ces_Latn``, ``>>ces<<``. None: it is none of these, or has three letters and is not known."""
     found = _TAG.fullmatch(language.strip().lower())
     if found is None:
         return None

@@ -62,7 +62,7 @@ class LanguageModel:
         )
 
     def classify(self, texts: Any) -> npt.NDArray[np.int32]:
-        """Number of the most probable class of each text of a pyarrow string array."""
+        """Return number of the most probable class of each text of a pyarrow string array."""
         data, offsets = _bytes_of(texts)
         lengths = np.diff(offsets)
         return _best_classes(
@@ -79,7 +79,8 @@ class LanguageModel:
 
 
 def load_language_model(identifier: Any) -> LanguageModel | None:
-    """The model of a loaded identifier, or None where it is not kept as expected or answers otherwise."""
+    """Return the model of a loaded identifier, or None where it is not kept as expected or answers
+    otherwise."""
     try:
         model = LanguageModel(identifier)
         answers = [model.labels[place] for place in model.classify(pa.array(_PROBES))]
@@ -89,7 +90,8 @@ def load_language_model(identifier: Any) -> LanguageModel | None:
 
 
 def _bytes_of(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The bytes that the automaton walks over, as the package prepares them, and where each text begins.
+    """Return the bytes that the automaton walks over, as the package prepares them, and where each text
+    begins.
 
     A text of capitals alone is made small, and all are composed (NFC), which ASCII is anyway.
     """
@@ -143,7 +145,7 @@ def _best_classes(
     same: npt.NDArray[np.int64],
     factors: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
-    """The best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features.
+    """Return the best class of each text, ``data[offsets[i]:offsets[i + 1]]``; 0 for a text without features.
 
     order: the texts from the shortest to the longest. weights: features x at least classes, scaled.
     factors: log(1 + count) by count.

@@ -74,7 +74,7 @@ class LineBlock:
         return np.arange(self.first, self.first + len(self), dtype=np.int64)
 
     def slice(self, start: int, length: int) -> LineBlock:
-        """Some of the lines; nothing is copied."""
+        """Return some of the lines; nothing is copied."""
         return LineBlock(
             self.first + start, self.lines.slice(start, length), self.faults[start : start + length]
         )
@@ -184,7 +184,7 @@ class _Splitter:
 
 
 def _beginning(line: bytes) -> bytes:
-    """The first bytes of a line that may be longer, cut between characters."""
+    """Return the first bytes of a line that may be longer, cut between characters."""
     kept = line[:_KEPT_BYTES]
     lead = len(kept) - 1
     while lead > len(kept) - 4 and lead > 0 and kept[lead] & 0xC0 == 0x80:
@@ -239,8 +239,8 @@ def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError
 
 
 def _out_of_step(short: Path, long: Path, missing: int) -> str:
-    """Where the shorter of two files lost its step: the line before which lines fit as they are, and from
-    which on they fit when moved by as many as it lacks."""
+    """Return where the shorter of two files lost its step: the line before which lines fit as they are, and
+    from which on they fit when moved by as many as it lacks."""
     one, other = (_line_lengths(path) for path in (short, long))
     if len(one) >= _LINES_COMPARED:
         return f"They were in step or not in more than {_LINES_COMPARED:,} lines, which were not compared."
@@ -273,7 +273,8 @@ def _line_lengths(path: Path) -> NDArray[np.int64]:
 
 
 def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds alone.
+    """Yield number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds
+    alone.
 
     blank: whether blank lines are given too.
 
@@ -288,14 +289,14 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
 
 def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines of such a file in lists, each with the number of its first line; raises as
+    """Yield the lines of such a file in lists, each with the number of its first line; raises as
     :func:`numbered_lines`, when the lines before have been given."""
     for block in whole_lines(path):
         yield block.first, block.lines.to_pylist()
 
 
 def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """The same as blocks of lines without faults."""
+    """Yield the same as blocks of lines without faults."""
     for block in line_blocks(path, Reading(strict=False, block_bytes=block_bytes)):
         bad = np.flatnonzero(block.faults)
         if not len(bad):
@@ -315,7 +316,7 @@ Row = tuple[int, list[str]]
 
 
 def finite_number(text: str | bytes) -> float | None:
-    """The number that a field says, or None where it says none, or no finite one."""
+    """Return the number that a field says, or None where it says none, or no finite one."""
     try:
         value = float(text)
     except ValueError:

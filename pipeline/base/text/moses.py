@@ -101,24 +101,25 @@ def _moses() -> Any:
 
 
 def sentence_tokens(text: str) -> list[str]:
-    """The tokens of a whole sentence, each lower-cased, by sacremoses itself."""
+    """Return the tokens of a whole sentence, each lower-cased, by sacremoses itself."""
     return [token.lower() for token in _moses().tokenize(text, escape=False)]
 
 
 def is_lower(character: str) -> bool:
-    """Whether sacremoses takes a character for a lower-case letter."""
+    """Return whether sacremoses takes a character for a lower-case letter."""
     return bool(_moses().islower(character))
 
 
 def nonbreaking_prefixes() -> frozenset[str]:
-    """Words after which a full stop may belong to the word ("Mr", "No"), with or without a condition."""
+    """Return words after which a full stop may belong to the word ("Mr", "No"), with or without a
+    condition."""
     prefixes: frozenset[str] = _moses().nonbreaking
     return prefixes
 
 
 def chunk_tokens(chunk: str, context: int) -> tuple[str, ...]:
-    """The lower-cased tokens of a regular sentence's chunk (not empty, no white space, no control character).
-    Those of chunks that were seen lately are remembered, in bounded memory.
+    """Return the lower-cased tokens of a regular sentence's chunk (not empty, no white space, no control
+    character). Those of chunks that were seen lately are remembered, in bounded memory.
 
     context: a `Following`, plus FIRST for the first chunk.
     """

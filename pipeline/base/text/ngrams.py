@@ -96,5 +96,5 @@ def _count_shared(left: Any, left_offsets: Any, right: Any, right_offsets: Any, 
 
 
 def totals(tokens: TokenColumn, order: int) -> IntArray:
-    """How many n-grams each row has: rows, int64."""
+    """Return how many n-grams each row has: rows, int64."""
     return np.maximum(tokens.lengths - order + 1, 0)

@@ -33,7 +33,7 @@ _Codes = NDArray[np.uint32]
 
 
 def without_controls(text: str) -> str:
-    """A text of one line: breaks and tabs become a space, control characters nothing."""
+    """Return a text of one line: breaks and tabs become a space, control characters nothing."""
     return re.sub(CONTROLS, "", re.sub(BREAKS, " ", text))
 
 
@@ -119,7 +119,7 @@ def _text(codes: _Codes) -> str:
 
 
 def _after_words(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which marks follow a letter or digit, directly or after other marks."""
+    """Return which marks follow a letter or digit, directly or after other marks."""
     places = np.where(classes == _MARK, 0, np.arange(len(classes)))
     bases: NDArray[np.bool_] = classes[np.maximum.accumulate(places)] == _WORD
     return bases
@@ -142,13 +142,13 @@ Form = Literal["NFC", "NFKC"]
 
 @cache
 def _arrow_composes() -> bool:
-    """Whether Arrow composes: before release 26 its NFC and NFKC gave the decomposed forms."""
+    """Return whether Arrow composes: before release 26 its NFC and NFKC gave the decomposed forms."""
     texts = pa.array(["e\u0301", "\u00e9"], pa.string())
     return all(pc.utf8_normalize(texts, form).to_pylist() == ["\u00e9", "\u00e9"] for form in ("NFC", "NFKC"))
 
 
 def normalise_unicode(texts: pa.Array | pa.ChunkedArray, form: Form) -> pa.Array | pa.ChunkedArray:
-    """Each text in a normalisation form; nulls stay null."""
+    """Return each text in a normalisation form; nulls stay null."""
     if _arrow_composes():
         return pc.utf8_normalize(texts, form)
     if isinstance(texts, pa.ChunkedArray):

@@ -41,7 +41,7 @@ class PairBlock:
         return len(self.left)
 
     def filter(self, keep: Any) -> PairBlock:
-        """Those pairs for which a Boolean array (pyarrow) says so."""
+        """Return those pairs for which a Boolean array (pyarrow) says so."""
         return self._each(lambda column: column.filter(keep))
 
     def slice(self, first: int, pairs: int) -> PairBlock:
@@ -54,7 +54,7 @@ class PairBlock:
 
 
 def blocks_of_sources(table: Any, columns: tuple[str, str], scores: str | None = None) -> Iterator[PairBlock]:
-    """The pairs of a table (pyarrow), one block for each value of its column `source`, in their order.
+    """Yield the pairs of a table (pyarrow), one block for each value of its column `source`, in their order.
 
     columns: left and right side. scores: the pairs' scores.
     """
@@ -80,7 +80,7 @@ def read_pair_file(
     limit: int | None = None,
     score_column: int | None = None,
 ) -> Iterator[PairBlock]:
-    """The pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
+    """Yield the pairs of a UTF-8 file, plain, gz, bz2, xz or zst, one pair a line, split on line feeds alone.
 
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
@@ -108,7 +108,7 @@ def read_pair_file(
 
 
 def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, int]:
-    """Where the sides of pairs stand if nobody says so; refused where one of them is a score."""
+    """Return where the sides of pairs stand if nobody says so; refused where one of them is a score."""
     columns = (0, 1)
     fields_of_first = ppdb.split_fields(lines[0])
     if separator == ppdb.SEPARATOR and (
@@ -129,7 +129,7 @@ def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, i
 
 
 def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
-    """Reference and translation of every pair of a corpus that is neither rejected nor failed, shard by
+    """Yield reference and translation of every pair of a corpus that is neither rejected nor failed, shard by
     shard.
 
     directories: row-aligned shard directories; the columns `rejected` and `failed` are looked at where they

@@ -58,8 +58,8 @@ def expand(text: str) -> str:
 
 
 def files_of(text: str) -> list[Path]:
-    """The files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name. Raises
-    InputError: a variable is not set, there is no such file, or it is not a file."""
+    """Return the files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name.
+    Raises InputError: a variable is not set, there is no such file, or it is not a file."""
     expanded = expand(text)
     # A file or directory whose name has a bracket is meant literally.
     if glob.has_magic(expanded) and not Path(expanded).exists():

@@ -18,17 +18,18 @@ class Entry:
 
 
 def split_fields(text: str) -> list[str]:
-    """The fields of a line without the blanks around them."""
+    """Return the fields of a line without the blanks around them."""
     return [field.strip() for field in text.split(SEPARATOR)]
 
 
 def is_entry(fields: list[str]) -> bool:
-    """Whether fields are of PPDB itself, which begins every entry with a syntactic label such as `[NP]`."""
+    """Return whether fields are of PPDB itself, which begins every entry with a syntactic label such as
+    `[NP]`."""
     return len(fields) >= 3 and fields[0].startswith("[") and fields[0].endswith("]")
 
 
 def parse_entry(fields: list[str]) -> Entry | None:
-    """The entry that these fields are, None where they have another form or no features."""
+    """Return the entry that these fields are, None where they have another form or no features."""
     if not is_entry(fields) or len(fields) <= _FEATURES:
         return None
     found = _SCORE.search(fields[_FEATURES])

@@ -25,7 +25,8 @@ def ranges(starts: IntArray, lengths: npt.NDArray[Any]) -> IntArray:
 
 
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], IntArray]:
-    """The UTF-8 bytes of a string array without nulls, end to end, and the n + 1 offsets of its texts."""
+    """Return the UTF-8 bytes of a string array without nulls, end to end, and the n + 1 offsets of its
+    texts."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, begins, data = texts.buffers()

@@ -59,7 +59,7 @@ def remove_invisible(texts: pa.Array) -> tuple[pa.Array, Mask]:
 
 
 def _needed(match: re.Match[str]) -> str:
-    """What stays of a run of invisible characters."""
+    """Return what stays of a run of invisible characters."""
     text, run = match.string, match[0]
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     joiner = next((one for one in run if one in _JOINERS), "")
@@ -93,7 +93,7 @@ _CONTROL = "paraforge-control"
 
 
 def _as_byte(error: UnicodeError) -> tuple[bytes, int]:
-    """The byte of a control character: what decoders leave where a code page has no character."""
+    """Return the byte of a control character: what decoders leave where a code page has no character."""
     assert isinstance(error, UnicodeEncodeError)
     found = error.object[error.start]
     if not "\x80" <= found <= "\x9f":
@@ -123,8 +123,8 @@ _FEWEST_CYRILLIC = 3
 
 
 def is_damaged(texts: pa.Array) -> Mask:
-    """Which texts have certainly lost characters: those with U+FFFD, and UTF-8 that was read in another
-    encoding (cp1252, cp1250, cp1251) and written again.
+    """Return which texts have certainly lost characters: those with U+FFFD, and UTF-8 that was read in
+    another encoding (cp1252, cp1250, cp1251) and written again.
 
     texts: strings without nulls.
     """
@@ -151,7 +151,8 @@ def _is_misread(text: str) -> bool:
 
 
 def _may_be_meant(text: str, piece: re.Match[str]) -> bool:
-    """Whether two letters may be what they look like: ``píšťala``, and ``HYVÄ…``, which is no misread ą."""
+    """Return whether two letters may be what they look like: ``píšťala``, and ``HYVÄ…``, which is no misread
+    ą."""
     before, after = text[: piece.start()][-1:], text[piece.end() :][:1]
     if piece[0][0].islower():
         return True
@@ -199,12 +200,13 @@ _TAG = r"</?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,200})?/?>"
 
 
 def has_lost_letters(texts: pa.Array) -> Mask:
-    """Which texts have question marks inside words, as programs write for letters that they do not know."""
+    """Return which texts have question marks inside words, as programs write for letters that they do not
+    know."""
     lost = pc.match_substring_regex(texts, _LOST).to_numpy(zero_copy_only=False)
     address = pc.match_substring_regex(texts, _ADDRESS).to_numpy(zero_copy_only=False)
     return np.asarray(lost & ~address)
 
 
 def has_markup(texts: pa.Array) -> Mask:
-    """Which texts have a tag: ``<b>``, ``</seg>``, ``<f0>``."""
+    """Return which texts have a tag: ``<b>``, ``</seg>``, ``<f0>``."""
     return np.asarray(pc.match_substring_regex(texts, _TAG).to_numpy(zero_copy_only=False))

@@ -19,7 +19,7 @@ class SentenceSet:
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str | None]]) -> None:
-        """sets: name -> sentences, unchanged; blank ones are left out."""
+        """Keep the sentences of named sets, unchanged; blank ones are left out."""
         self.names = list(sets)
         columns = [normalise(pa.array(list(texts), pa.string())) for texts in sets.values()]
         numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])

@@ -100,7 +100,8 @@ class Chunks:
         return len(self.strings)
 
     def lowered_words(self) -> Any:
-        """The lower-cased word of every chunk that is a word, with or without a mark; null for others."""
+        """Return the lower-cased word of every chunk that is a word, with or without a mark; null for
+        others."""
         without_mark = pc.utf8_slice_codeunits(self.strings, 0, -1)
         words = pc.if_else(pa.array(self.word), self.strings, without_mark)
         known = pa.array(self.word | self.word_and_mark | self.word_and_stop)
@@ -149,12 +150,12 @@ class TokenColumn:
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
     def occurrences(self) -> dict[str, int]:
-        """How often each word occurs; words that do not are left out."""
+        """Return how often each word occurs; words that do not are left out."""
         counts = np.bincount(self.ids, minlength=len(self.vocabulary))
         return {self.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
     def slice(self, first: int, last: int) -> TokenColumn:
-        """Rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
+        """Return rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
         offsets = self.offsets[first : last + 1]
         return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
 
@@ -165,26 +166,27 @@ class TokenColumn:
         return np.asarray(sums_of_rows(self.ids, self.offsets, table))
 
     def row(self, index: int) -> list[str]:
-        """The tokens of one row as strings."""
+        """Return the tokens of one row as strings."""
         return [self.vocabulary[i] for i in self.ids[self.offsets[index] : self.offsets[index + 1]]]
 
     def rows(self) -> list[list[str]]:
-        """The tokens of all rows as strings."""
+        """Return the tokens of all rows as strings."""
         return [self.row(index) for index in range(len(self))]
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens of one text: `["it", "'s", "fine", "."]`."""
+    """Return the tokens of one text: `["it", "'s", "fine", "."]`."""
     return moses.sentence_tokens(text)
 
 
 def tokenize_column(texts: Any) -> TokenColumn:
-    """The tokens of every text of a string column (pyarrow array or chunked array; null is an empty text)."""
+    """Return the tokens of every text of a string column (pyarrow array or chunked array; null is an empty
+    text)."""
     return tokenize_columns(texts)[0]
 
 
 def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
-    """The tokens of several string columns (pyarrow; of any lengths) over one shared vocabulary."""
+    """Return the tokens of several string columns (pyarrow; of any lengths) over one shared vocabulary."""
     texts = pa.chunked_array(
         [part.cast(pa.large_string()) for column in columns for part in _parts(column)],
         type=pa.large_string(),
@@ -245,7 +247,7 @@ def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
 
 
 def _contexts(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
-    """The context of every chunk, made OTHER and not FIRST where the chunk does not depend on it."""
+    """Return the context of every chunk, made OTHER and not FIRST where the chunk does not depend on it."""
     occupied = np.flatnonzero(np.diff(offsets))
     firsts = offsets[occupied]
     lasts = offsets[occupied + 1] - 1

@@ -31,7 +31,7 @@ class Units(Protocol):
         """All units and the unknown one where the cutter has its own vocabulary, otherwise None."""
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """The units of string columns (pyarrow), over one shared vocabulary."""
+        """Return the units of string columns (pyarrow), over one shared vocabulary."""
 
 
 class Words:
@@ -75,7 +75,8 @@ class WordsAndTrigrams:
     fixed_vocabulary = None
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """The parts of every token, in the tokens' order: `a` has ` a `, and twice `a` with the tab."""
+        """Return the parts of every token, in the tokens' order: `a` has ` a `, and twice `a` with the
+        tab."""
         words = Words().cut(*columns)
         parts = parts_of_words(words[0].vocabulary)
         result = []
@@ -128,8 +129,8 @@ def load_processor(path: Path) -> Any:
 
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
-    """The cutter with this name: word, trigram, bare_word, bare_trigram, word_trigram or sentencepiece.
-    Raises InputError: no such name, or sentencepiece without a model."""
+    """Return the cutter with this name: word, trigram, bare_word, bare_trigram, word_trigram or
+    sentencepiece. Raises InputError: no such name, or sentencepiece without a model."""
     if name in WORD_UNITS:
         return Words(punctuation=name == WORD)
     if name in ("trigram", "bare_trigram"):
@@ -146,7 +147,7 @@ def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
 
 
 def without_punctuation(column: TokenColumn) -> TokenColumn:
-    """The tokens that have a letter or digit, over the same vocabulary."""
+    """Return the tokens that have a letter or digit, over the same vocabulary."""
     bare = np.array([LETTER_OR_DIGIT.search(token) is not None for token in column.vocabulary], dtype=bool)
     kept = bare[column.ids]
     return TokenColumn(column.ids[kept], offsets_of(kept)[column.offsets], column.vocabulary)
@@ -166,7 +167,8 @@ def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
 
 
 def parts_of_words(words: Sequence[str]) -> TokenColumn:
-    """A row for each word: its trigrams between two spaces, and behind them the word twice, after a tab."""
+    """Return a row for each word: its trigrams between two spaces, and behind them the word twice, after a
+    tab."""
     count = len(words)
     rows = TokenColumn(np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), list(words))
     (trigrams,) = _trigrams_of([rows])
@@ -178,7 +180,7 @@ def parts_of_words(words: Sequence[str]) -> TokenColumn:
 
 
 def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The trigrams of every row as numbers (three code points of 21 bits), and the rows' offsets among
+    """Return the trigrams of every row as numbers (three code points of 21 bits), and the rows' offsets among
     them."""
     # Every token is written with a space behind it; one more "token" is the space that a row begins with.
     text = "".join(f"{token} " for token in column.vocabulary) + " "

@@ -44,11 +44,11 @@ class Vocabulary:
         return unit in self._ids
 
     def id_of(self, unit: str) -> int:
-        """The unit's id, or the unknown unit's."""
+        """Return the unit's id, or the unknown unit's."""
         return self._ids.get(unit, self.unknown_id)
 
     def ids_of(self, units: Iterable[str]) -> npt.NDArray[np.int64]:
-        """The ids of several units."""
+        """Return the ids of several units."""
         get, unknown = self._ids.get, self.unknown_id
         return np.fromiter((get(unit, unknown) for unit in units), dtype=np.int64)
 
@@ -76,7 +76,7 @@ def most_frequent(
     minimum_count: int,
     maximum_size: int,
 ) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    """The most frequent units, by falling count and then by code points; the unknown unit comes first.
+    """Return the most frequent units, by falling count and then by code points; the unknown unit comes first.
 
     A text may hold the unknown unit's own name; it is then simply the unknown unit.
 

@@ -20,7 +20,7 @@ class WordNumbers:
         return len(self._numbers)
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The number of each word, (words,); the list is not to be changed afterwards."""
+        """Return the number of each word, (words,); the list is not to be changed afterwards."""
         asked, numbers = self._last
         if asked is words:
             return numbers

@@ -145,7 +145,7 @@ def _check_dimension(dimension: int, path: Path) -> None:
 
 
 def _dimension_of(line: bytes) -> int:
-    """How many numbers a line ends with, without its first field, the word."""
+    """Return how many numbers a line ends with, without its first field, the word."""
     dimension = 0
     for field in reversed(line.split()[1:]):
         if not is_number(field):
@@ -162,12 +162,12 @@ class _Lines(NamedTuple):
     texts: list[bytes]
 
     def error(self, position: int, problem: str, remedy: str) -> InputError:
-        """Names the file and the line."""
+        """Return names the file and the line."""
         return InputError(problem, self.path, self.first + position, remedy)
 
 
 def _parse_lines(lines: _Lines, dimension: int) -> tuple[list[bytes], FloatArray]:
-    """The words, and their vectors, words x dimension, float32, all finite."""
+    """Return the words, and their vectors, words x dimension, float32, all finite."""
     words = []
     numbers = []
     for position, line in enumerate(lines.texts):
@@ -188,7 +188,7 @@ def _parse_lines(lines: _Lines, dimension: int) -> tuple[list[bytes], FloatArray
 
 
 def _floats(text: bytes) -> FloatArray | None:
-    """The numbers of a text separated by spaces, float32; None if something in it is not a number."""
+    """Return the numbers of a text separated by spaces, float32; None if something in it is not a number."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
@@ -209,7 +209,7 @@ def _split_unusual(line: bytes, dimension: int, lines: _Lines, position: int) ->
 
 
 def is_number(field: bytes) -> bool:
-    """Whether a field of a text file is a number, also one that is not finite."""
+    """Return whether a field of a text file is a number, also one that is not finite."""
     try:
         float(field)
     except ValueError:

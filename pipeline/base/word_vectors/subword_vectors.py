@@ -83,7 +83,7 @@ class SubwordVectors:
         return int(self.numbers.shape[1])
 
     def of_words(self, words: Sequence[str], remember: bool = True) -> FloatArray:
-        """Vectors of lower-cased tokens, (words, dimension) float32; not to be written to.
+        """Return vectors of lower-cased tokens, (words, dimension) float32; not to be written to.
 
         remember: keep them for the next call, instead of those of the last one.
         """
@@ -109,7 +109,7 @@ class SubwordVectors:
         return vectors
 
     def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Which words are parts themselves, (words,)."""
+        """Return which words are parts themselves, (words,)."""
         return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
 
     @property
@@ -163,8 +163,8 @@ class SubwordVectors:
 
 
 def hashed_vectors(texts: Sequence[str], dimension: int, length: float) -> FloatArray:
-    """A vector of this length for each text, (texts, dimension) float32: the signs are the first bits of its
-    UTF-8 bytes' SHAKE128. So a name is like itself and like nothing else."""
+    """Return a vector of this length for each text, (texts, dimension) float32: the signs are the first bits
+    of its UTF-8 bytes' SHAKE128. So a name is like itself and like nothing else."""
     size = (dimension + 7) // 8
     drawn = [hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size) for text in texts]
     bits = np.unpackbits(np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(-1, size), axis=1)

@@ -51,7 +51,7 @@ class WordVectors:
     """
 
     def __init__(self, words: Sequence[str] | Any, vectors: FloatArray) -> None:
-        """A table in memory.
+        """Make a table in memory.
 
         words: distinct, none with a line break; strings or a pyarrow string array.
         vectors: words x dimension, float32, finite.
@@ -117,7 +117,7 @@ class WordVectors:
         return rows[wanted.indices.to_numpy()]
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
-        """Vectors of the words, (words, dimension) float32; where one has none, the unknown word's, or
+        """Return vectors of the words, (words, dimension) float32; where one has none, the unknown word's, or
         zeros."""
         rows = self.rows(words)
         vectors = np.array(self.vectors[np.maximum(rows, 0)])
@@ -308,7 +308,7 @@ def _open_vocabulary(path: Path, words: int) -> Any:
 
 
 def table_directory(path: Path, cache: Path | None = None) -> Path:
-    """The directory of the word-vector table that `path` names.
+    """Return the directory of the word-vector table that `path` names.
 
     path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
     cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default

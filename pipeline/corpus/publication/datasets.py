@@ -119,8 +119,8 @@ def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Ta
 
 
 def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """The kept pairs of a publication and, unless told otherwise, the rejected ones next to them. Raises
-    InputError: not a published corpus, damaged, or of another run than what is next to it."""
+    """Return the kept pairs of a publication and, unless told otherwise, the rejected ones next to them.
+    Raises InputError: not a published corpus, damaged, or of another run than what is next to it."""
     dataset = open_published(directory)
     datasets = [dataset]
     other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)

@@ -54,14 +54,14 @@ class Grouping:
     names: tuple[str, ...] = (TRAIN,)
 
     def group(self, shard: int, kept: NDArray[np.bool_]) -> pa.Array:
-        """The group of each row of a shard, null where it was not kept."""
+        """Return the group of each row of a shard, null where it was not kept."""
         values = np.zeros(len(kept), np.int64)
         if self.groups is not None:
             values[kept] = self.groups[self.starts[shard] : self.starts[shard + 1]]
         return pa.array(values, pa.int64(), mask=~kept)
 
     def split(self, shard: int) -> NDArray[np.uint8]:
-        """The place in ``names`` of the split that each kept pair of a shard is in."""
+        """Return the place in ``names`` of the split that each kept pair of a shard is in."""
         first, stop = self.starts[shard], self.starts[shard + 1]
         found = np.zeros(stop - first, np.uint8)
         if self.clusters is not None and len(self.drawn):
@@ -163,7 +163,7 @@ def _first_rows(clusters: Rows, keys: NDArray[np.uint64], share: float) -> Rows:
 
 
 def _sizes(clusters: Rows, firsts: Rows) -> Rows:
-    """Rows of the clusters that have these first rows."""
+    """Return rows of the clusters that have these first rows."""
     sizes = np.zeros(len(firsts), np.int64)
     for first in range(0, len(clusters), _BLOCK):
         place, held = _places(firsts, clusters[first : first + _BLOCK])
@@ -174,7 +174,7 @@ def _sizes(clusters: Rows, firsts: Rows) -> Rows:
 def _fill(
     firsts: Rows, sizes: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
 ) -> tuple[NDArray[np.uint8], dict[str, int]]:
-    """The split of each cluster, 0 for training, and the rows that each split lacks."""
+    """Return the split of each cluster, 0 for training, and the rows that each split lacks."""
     chosen = np.zeros(len(firsts), np.uint8)
     left = dict(wanted)
     for place in np.argsort(keys, kind="stable").tolist():

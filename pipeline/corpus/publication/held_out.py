@@ -45,6 +45,6 @@ class HeldOut:
 
 
 def open_held_out(directory: Path) -> HeldOut | None:
-    """What the stage publish wrote, ``data/held_out``; None where no pair is held out. Raises InputError: no
-    such shards."""
+    """Return what the stage publish wrote, ``data/held_out``; None where no pair is held out. Raises
+    InputError: no such shards."""
     return HeldOut(directory) if ShardDirectory(directory).total_rows else None

@@ -47,8 +47,8 @@ WORDS_SCHEMA = pa.schema(
 
 
 def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, int]]]:
-    """The content of `lexicon.json`, and name and rows of each file with entries. Raises InputError: not a
-    lexicon, one of a newer format, or it is damaged."""
+    """Return the content of `lexicon.json`, and name and rows of each file with entries. Raises InputError:
+    not a lexicon, one of a newer format, or it is damaged."""
     path = directory / MANIFEST
     if not path.is_file():
         raise InputError(f"not a lexicon: it has no {MANIFEST} in it", directory)

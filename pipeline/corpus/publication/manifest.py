@@ -23,7 +23,7 @@ TRAIN = "train"
 
 
 def stem_of(name: str) -> str:
-    """What a file's name begins with: ``test`` of ``test-00000.parquet``."""
+    """Return what a file's name begins with: ``test`` of ``test-00000.parquet``."""
     return name.rpartition("-")[0]
 
 
@@ -191,7 +191,7 @@ def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
 
 
 def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) -> list[str]:
-    """How a file's columns differ from those that the manifest lists; empty where they agree."""
+    """Return how a file's columns differ from those that the manifest lists; empty where they agree."""
     wanted = {column["name"]: column["type"] for column in columns}
     found = {column.name: str(column.type) for column in schema}
     problems = [f"column '{name}' is missing" for name in wanted if name not in found]

@@ -70,7 +70,7 @@ class Published:
         return {column: mean for column, mean in means.items() if mean is not None}
 
     def bands(self) -> list[dict[str, Any]]:
-        """The first columns of PN Table 3, over all scored pairs and over kept ones."""
+        """Return the first columns of PN Table 3, over all scored pairs and over kept ones."""
         scored = added([self.kept, self.refused])
         return [
             {
@@ -84,7 +84,7 @@ class Published:
         ]
 
     def scores(self) -> list[dict[str, Any]]:
-        """The histogram of the paraphrase score; ``score`` is the lower edge of a bin."""
+        """Return the histogram of the paraphrase score; ``score`` is the lower edge of a bin."""
         nothing = np.zeros(HEAT_X.bins, np.int64)
         kept, refused = (
             figures.histograms.get("paraphrase_score", nothing) for figures in (self.kept, self.refused)
@@ -129,7 +129,7 @@ def count_lineage(rows: pa.Table) -> Published:
 
 
 def merge(parts: Iterable[Published], examples_per_band: int) -> Published:
-    """The statistics of all parts together."""
+    """Return the statistics of all parts together."""
     total = Published(examples_per_band)
     for part in parts:
         total.add(part)

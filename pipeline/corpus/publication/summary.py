@@ -100,7 +100,8 @@ def _later_stages(root: Path) -> tuple[str, ...]:
 
 
 def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
-    """Whether the metrics are those that DVC recorded; a stage that was killed before that left others."""
+    """Return whether the metrics are those that DVC recorded; a stage that was killed before that left
+    others."""
     path = f"metrics/{stage}.json"
     digest = digests.get((stage, "outs", path))
     if digest is None or not (root / path).is_file():
@@ -109,7 +110,7 @@ def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str
 
 
 def suggestions(summary: Summary) -> list[tuple[str, str]]:
-    """What to try next, fitting what the run gave: what for, and what to type."""
+    """Return what to try next, fitting what the run gave: what for, and what to type."""
     counts = summary.corpus.counts
     advice: list[tuple[str, str]] = []
     by_filters = [(name, number) for name, number in counts.rejected.most_common() if name not in REASONS]
@@ -164,7 +165,7 @@ def _query(dataset: str, condition: str) -> str:
 
 
 def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:
-    """The score bands of ``metrics/publish.json`` in order."""
+    """Return the score bands of ``metrics/publish.json`` in order."""
     if isinstance(bands, dict):
         for band in BANDS:
             if isinstance(bands.get(band), dict):

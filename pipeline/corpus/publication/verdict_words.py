@@ -33,7 +33,7 @@ class VerdictWords:
 
 
 def verdict_words(manifest: Manifest) -> VerdictWords:
-    """The verdict on a corpus in words; no sentences without mismatched pairs."""
+    """Return the verdict on a corpus in words; no sentences without mismatched pairs."""
     return words_of(
         manifest.verdict,
         selection_of(manifest.steps) or SelectParameters(),
@@ -45,7 +45,7 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
 def words_of(
     verdict: Figures, parameters: SelectParameters, counts: Counts, sources: Sequence[str] = ()
 ) -> VerdictWords:
-    """The verdict on scores in words, what a reader wants to know first.
+    """Return the verdict on scores in words, what a reader wants to know first.
 
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty for none.
     parameters: of the selection, settled. counts: what it kept and rejected. sources: all that there are.
@@ -89,7 +89,8 @@ class SeparationRow:
 
 
 def separations(manifest: Manifest) -> list[SeparationRow]:
-    """What the scores are worth in all sources together and in each that has enough mismatched pairs."""
+    """Return what the scores are worth in all sources together and in each that has enough mismatched
+    pairs."""
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
         if not whole["pairs"]:
@@ -112,12 +113,13 @@ def separations(manifest: Manifest) -> list[SeparationRow]:
 
 
 def label(score: str) -> str:
-    """What people call a score."""
+    """Return what people call a score."""
     return LABELS.get(score, score.replace("_", " "))
 
 
 def area_text(separation: Figures | None) -> str:
-    """A separation with as many digits as distinguish it from 1, and its interval where that is wide."""
+    """Return a separation with as many digits as distinguish it from 1, and its interval where that is
+    wide."""
     if separation is None:
         return "–"
     shown = _area(separation["value"])
@@ -132,7 +134,7 @@ def _area(value: float) -> str:
 
 
 def _sentences(score: str, figures: Figures, asked: float | None) -> Iterator[str]:
-    """What a score is worth, what the threshold lets through, and what another one would."""
+    """Yield what a score is worth, what the threshold lets through, and what another one would."""
     if figures["separation"] is None:
         yield f"No pair has a {label(score)}."
         return
@@ -186,7 +188,8 @@ def _rounded(number: float) -> int:
 
 
 def _of_altered_meanings(figures: Figures | None) -> Iterator[str]:
-    """What `contradiction` is worth on pairs that were altered by rule; nothing where there are too few."""
+    """Yield what `contradiction` is worth on pairs that were altered by rule; nothing where there are too
+    few."""
     if not figures:
         return
     area = f"Contradiction: AUC {area_text(figures['separation'])} against altered meanings"
@@ -223,7 +226,8 @@ def share_text(share: float) -> str:
 
 
 def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
-    """Sources in which the score hardly tells good from mismatched pairs, or that it does so in none."""
+    """Yield sources in which the score hardly tells good from mismatched pairs, or that it does so in
+    none."""
     areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
     best = max((one["low"] for one in areas.values()), default=0.0)
     poor = sorted(

@@ -95,7 +95,8 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
 
 
 def counterpart(corpus: Path) -> Path | None:
-    """The directory of rejected pairs next to one of kept pairs, or the other way round; None without one."""
+    """Return the directory of rejected pairs next to one of kept pairs, or the other way round; None without
+    one."""
     other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
     found = None if other is None else corpus.resolve().with_name(other)
     if found is None or not found.is_dir():
@@ -196,7 +197,7 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
 def _check_file(
     corpus: Path, manifest: Manifest, file: PublishedFile
 ) -> tuple[list[InputError], Published | None]:
-    """What is wrong with a file; and its counts, where it can be read."""
+    """Return what is wrong with a file; and its counts, where it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
     if path.is_symlink() or not path.is_file():

@@ -27,7 +27,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """The probability that people accept each pair, (pairs,); NaN without a score."""
+    """Return the probability that people accept each pair, (pairs,); NaN without a score."""
     logits = _CONSTANT + _OF_SCORE * scores.astype(np.float64)
     logits += _OF_CONTRADICTION * np.nan_to_num(contradictions.astype(np.float64))
     return np.round(1 / (1 + np.exp(-logits)), _DIGITS).astype(np.float32)
@@ -40,7 +40,7 @@ def shifted(probabilities: Numbers, logits: float) -> Numbers:
 
 
 def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, float]:
-    """What share of the kept pairs is likely to be adequate.
+    """Return what share of the kept pairs is likely to be adequate.
 
     right: the sample of scored pairs, see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
     kept: which of them selection keeps.
@@ -82,8 +82,8 @@ def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Num
 def minimum_for_adequate(
     probabilities: Numbers, scores: Numbers, weights: Numbers, share: float
 ) -> float | None:
-    """The least score of two digits from which on this share of the pairs is likely to be adequate; None
-    where fewer than 30 pairs would be left."""
+    """Return the least score of two digits from which on this share of the pairs is likely to be adequate;
+    None where fewer than 30 pairs would be left."""
     order = np.argsort(-scores, kind="stable")
     means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
     good = np.flatnonzero(means >= share)
@@ -95,7 +95,7 @@ def minimum_for_adequate(
 
 
 def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
-    """The minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no score
+    """Return the minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no score
     promises it, or adequacy is not known."""
     right = other_rows(wrong_pairs)
     probabilities, scores, weights = _known(right, np.ones(len(right), bool))

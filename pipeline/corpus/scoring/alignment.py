@@ -111,7 +111,8 @@ def aligned_scores(
 def directions_of(
     vectors: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Vectors of length 1, with zeros up to a multiple of SUMS numbers; and the lengths that they had."""
+    """Return vectors of length 1, with zeros up to a multiple of SUMS numbers; and the lengths that they
+    had."""
     lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
     dimension = vectors.shape[1]
     directions = np.zeros((len(vectors), max(1, -(-dimension // SUMS)) * SUMS), dtype=np.float32)

@@ -69,7 +69,7 @@ class CorpusCounts:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> CorpusCounts:
-        """What :meth:`table` gave."""
+        """Return what :meth:`table` gave."""
         lengths = json.loads((table.schema.metadata or {}).get(_LENGTHS, b"{}"))
         return cls(
             table["word"].combine_chunks(),
@@ -172,7 +172,7 @@ def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int
 
 
 def source_rows(table: Any) -> Mapping[str, int]:
-    """How many rows of each source :func:`count_shard` would count; sources with none are left out."""
+    """Return how many rows of each source :func:`count_shard` would count; sources with none are left out."""
     sources = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
     usable = pa.chunked_array(sources).filter(original_rows(table))
     return {source: len(rows) for source, rows in by_source(usable) if len(rows)}
@@ -191,7 +191,7 @@ def largest_shards(shards: Iterable[Mapping[str, int]]) -> set[int]:
 
 
 def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:
-    """The counts of a corpus, from those of its shards in their order."""
+    """Return the counts of a corpus, from those of its shards in their order."""
     words = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     pending: list[pa.Table] = []
     bins: dict[str, npt.NDArray[np.int64]] = {}
@@ -207,7 +207,7 @@ def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:
 
 
 def _sums(tables: list[pa.Table]) -> pa.Table:
-    """The most frequent words, with their counts' sums."""
+    """Return the most frequent words, with their counts' sums."""
     sums = pa.concat_tables(tables).group_by("word", use_threads=False).aggregate([("count", "sum")])
     sums = sums.rename_columns(["word", "count"])
     if sums.num_rows > MOST_WORDS:

@@ -57,7 +57,7 @@ _LEAST: Final = 1e-3
 
 
 def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
-    """The rows with both sides that have the smallest keys, in the order of these.
+    """Return the rows with both sides that have the smallest keys, in the order of these.
 
     tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
         rank 0 counts), ``rejected``, ``failed``. most: rows.
@@ -76,8 +76,8 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
 
 
 def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
-    """The rows with both sides whose keys are below a limit; in a long corpus few are, so that the others
-    are not looked at."""
+    """Return the rows with both sides whose keys are below a limit; in a long corpus few are, so that the
+    others are not looked at."""
     keys = mix(np.arange(first, first + table.num_rows).astype(np.uint64))
     below = np.flatnonzero(keys <= np.uint64(limit))
     if len(below) < len(keys):
@@ -98,7 +98,8 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
 
 
 def learn(rows: pa.Table) -> LexicalTable:
-    """The table of rows of :func:`drawn_rows`; the same for the same rows in the same order, anywhere."""
+    """Return the table of rows of :func:`drawn_rows`; the same for the same rows in the same order,
+    anywhere."""
     foreign = foreign_units(rows["source_text"])
     reference = units_of(tokenize_column(rows["reference"]))
     cells = np.cumsum(foreign.lengths * reference.lengths)
@@ -152,7 +153,7 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
 
 def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
-    """The tables of a corpus for :func:`drawn_rows`."""
+    """Yield the tables of a corpus for :func:`drawn_rows`."""
     columns = [
         name
         for name in (*SIDES, *FATE_COLUMNS, "source", "line", "rank", "translation_line")
@@ -167,7 +168,7 @@ def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
 
 
 def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
-    """The known units of a side, and its tokens as their numbers, -1 for a unit that is not known."""
+    """Return the known units of a side, and its tokens as their numbers, -1 for a unit that is not known."""
     counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
     table = pa.table(
         {"unit": pa.array(tokens.vocabulary, pa.string()), "count": counts, "place": np.arange(len(counts))}
@@ -181,7 +182,7 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
 
 
 def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
-    """Pairs of known units that are together twice or more, as numbers in rising order."""
+    """Return pairs of known units that are together twice or more, as numbers in rising order."""
     found = []
     for part in range(_PARTS):  # the pairs of all cells at once would take twice the memory of all else
         keys, times = np.unique(_keys(*tokens, part), return_counts=True)

@@ -52,7 +52,8 @@ class Side:
     total: int
 
     def chances(self, units: Any) -> tuple[npt.NDArray[np.int32], Floats]:
-        """Number of each unit, -1 where it is not known, and the probability that it occurs anywhere."""
+        """Return number of each unit, -1 where it is not known, and the probability that it occurs
+        anywhere."""
         numbers = pc.index_in(units, value_set=self.units).fill_null(-1).to_numpy().astype(np.int32)
         counts = np.append(self.counts, 1)  # as often as one that is not known
         return numbers, counts[numbers] / max(2, self.total)
@@ -74,8 +75,8 @@ class LexicalTable:
     backward: npt.NDArray[np.float32]
 
     def table(self) -> pa.Table:
-        """A row for each unit: its side, its count and, of the foreign side, its links; the totals come last,
-        as units that are null."""
+        """Return a row for each unit: its side, its count and, of the foreign side, its links; the totals
+        come last, as units that are null."""
         sides = (self.foreign, self.reference)
         sizes = [len(side.units) for side in sides]
         links = np.bincount(self.links[:, 0], minlength=sum(sizes) + 2)
@@ -98,7 +99,7 @@ class LexicalTable:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> LexicalTable:
-        """What :meth:`table` gave."""
+        """Return what :meth:`table` gave."""
         sides = []
         for chosen in (table["foreign"], pc.invert(table["foreign"])):
             units, counts = (table[name].filter(chosen).combine_chunks() for name in ("unit", "count"))
@@ -122,8 +123,8 @@ class LexicalTable:
         return hashed(link_keys(self.links[:, 0], self.links[:, 1]))
 
     def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
-        """How much of the information in both sides' words the other side gives: (pairs,) float32, NaN where
-        a side has no word.
+        """Return how much of the information in both sides' words the other side gives: (pairs,) float32, NaN
+        where a side has no word.
 
         The sum over words of ln(p / q) / the sum of -ln(q), q being the probability of the word anywhere and
         p its probability given the other side: 1 where all words are as good as certain, 0 where they are
@@ -148,8 +149,8 @@ class LexicalTable:
 
 
 def foreign_units(texts: Any) -> TokenColumn:
-    """The units of a string column of the foreign side, of which no language is known: Moses' rules are for
-    one language, and what they do beyond this is a matter of punctuation."""
+    """Return the units of a string column of the foreign side, of which no language is known: Moses' rules
+    are for one language, and what they do beyond this is a matter of punctuation."""
     lists = pc.split_pattern(pa.chunked_array(texts).combine_chunks().fill_null(""), " ")
     chunks = lists.flatten().dictionary_encode()
     offsets = lists.offsets.to_numpy().astype(np.int64)
@@ -158,7 +159,8 @@ def foreign_units(texts: Any) -> TokenColumn:
 
 
 def units_of(tokens: TokenColumn) -> TokenColumn:
-    """The units of tokens: the first letters of each run, each number, each Chinese or Japanese sign."""
+    """Return the units of tokens: the first letters of each run, each number, each Chinese or Japanese
+    sign."""
     texts = pc.utf8_lower(pa.array(tokens.vocabulary, pa.string()))
     spaced = pc.replace_substring_regex(texts, _WITHOUT_SPACES, r" \1 ")
     words = pc.split_pattern_regex(spaced, r"[^\p{L}\p{M}\p{N}]+")
@@ -182,7 +184,8 @@ def link_keys(foreign: npt.NDArray[Any], reference: npt.NDArray[Any]) -> IntArra
 
 
 def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
-    """A hash table of distinct numbers, 0 or more: the number in each slot, -1 for none, and its place."""
+    """Return a hash table of distinct numbers, 0 or more: the number in each slot, -1 for none, and its
+    place."""
     size = 64
     while size < 3 * len(keys):
         size *= 2
@@ -194,7 +197,7 @@ def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
 
 @compiled
 def _slot(slots: Any, key: Any) -> Any:
-    """Where a number is or would be."""
+    """Return where a number is or would be."""
     slot = ((key * 0x9E3779B97F4A7C1) >> 29) & (len(slots) - 1)
     while slots[slot] >= 0 and slots[slot] != key:
         slot = (slot + 1) & (len(slots) - 1)
@@ -218,7 +221,8 @@ def place_of(slots: Any, places: Any, foreign: int, reference: int) -> Any:
 
 @compiled
 def distance(first: int, of_first: float, second: int, of_second: float) -> int:
-    """How far apart two places are, each relative to its side, in bins; of_first, of_second: 1 / lengths."""
+    """Return how far apart two places are, each relative to its side, in bins; of_first, of_second: 1 /
+    lengths."""
     return int(abs((first + 0.5) * of_first - (second + 0.5) * of_second) * _BINS)
 
 

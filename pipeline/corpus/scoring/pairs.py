@@ -20,7 +20,7 @@ LETTER = r"\p{L}"
 
 
 def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
-    """The rows of each source, of a string column; a null is the source ``''``."""
+    """Yield the rows of each source, of a string column; a null is the source ``''``."""
     codes = pa.chunked_array(sources).combine_chunks().fill_null("").dictionary_encode()
     of_row = codes.indices.to_numpy()
     for code, source in enumerate(codes.dictionary.to_pylist()):
@@ -96,7 +96,8 @@ class Pairs:
         return np.bincount(tokens.row_numbers[self.is_word[tokens.ids]], minlength=len(self))
 
     def unknown_words(self, known: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-        """Words of translations that are neither known nor in their own reference: row, vocabulary number.
+        """Return words of translations that are neither known nor in their own reference: row, vocabulary
+        number.
 
         known: whether each word of the vocabulary is.
         """

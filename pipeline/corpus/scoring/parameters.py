@@ -36,6 +36,7 @@ class ScoreParameters(Section):
     )
 
     def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
-        """The model's directory with environment variables and ``~`` filled in; None where none is given."""
+        """Return the model's directory with environment variables and ``~`` filled in; None where none is
+        given."""
         given: str | None = getattr(self, name)
         return None if given is None else Path(expand(given))

@@ -64,7 +64,7 @@ def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, has
 
 @compiled
 def _with_space(hashes: Any, lengths: Any, tokens: Any) -> Any:
-    """The array, or a larger one, that has room for all pieces of the tokens."""
+    """Return the array, or a larger one, that has room for all pieces of the tokens."""
     size = 1
     for token in tokens:
         size += lengths[token]
@@ -73,7 +73,7 @@ def _with_space(hashes: Any, lengths: Any, tokens: Any) -> Any:
 
 @compiled
 def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
-    """Where a piece is in the hash table, or the empty slot where it would be."""
+    """Return where a piece is in the hash table, or the empty slot where it would be."""
     slot = np.int64(value & np.uint64(slots - 1))
     while found[slot] and table[slot] != value:
         slot = (slot + 1) & (slots - 1)

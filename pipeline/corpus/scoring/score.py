@@ -139,7 +139,8 @@ def build_scorers(
 
 
 def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
-    """The score columns of a table with `reference` and `translation` and perhaps `rejected` and `failed`.
+    """Return the score columns of a table with `reference` and `translation` and perhaps `rejected` and
+    `failed`.
 
     Returns a pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are
     null where a side is null, or where an earlier step rejected it or failed on it.
@@ -209,7 +210,7 @@ class _PairsOfTranslations:
 
 
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
-    """The function from shard to shard.
+    """Return the function from shard to shard.
 
     devices: worker n takes device n modulo their number. arguments: the other ones of :func:`build_scorers`.
     """
@@ -225,8 +226,8 @@ def score_steps(
     counted: tuple[Path, str] | None = None,
     learnt: tuple[Path, str] | None = None,
 ) -> list[Step]:
-    """The steps that score translated rows, see :func:`score`: that of all scores that cost little, and one
-    for each column that a model gives, ``score-COLUMN``.
+    """Return the steps that score translated rows, see :func:`score`: that of all scores that cost little,
+    and one for each column that a model gives, ``score-COLUMN``.
 
     counted: file of the corpus' counts, and its SHA-256; see
         :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: file of its lexical
@@ -299,7 +300,7 @@ def score_steps(
 def _model_step(
     column: str, kind: str, directory: Path, arguments: dict[str, Any], libraries: tuple[str, ...] = ()
 ) -> Step:
-    """The step of the column that a model gives, which depends on the model and on the texts alone."""
+    """Return the step of the column that a model gives, which depends on the model and on the texts alone."""
     return Step(
         name=f"score-{column}",
         version=_MODEL_VERSION,
@@ -315,7 +316,7 @@ def _model_step(
 
 
 def _added_scorers() -> dict[str, list[str]]:
-    """The scorers of other packages, for the key of what is scored."""
+    """Return the scorers of other packages, for the key of what is scored."""
     added = [f"{scorer.__module__}.{scorer.__name__}" for scorer in scorer_types()]
     added = [name for name in added if not name.startswith("paraforge.")]
     return {"added_scorers": added} if added else {}
@@ -393,7 +394,7 @@ def score(
 
 
 def _column_of(step: Step) -> str:
-    """The column of a model's step, after which its directory is named."""
+    """Return the column of a model's step, after which its directory is named."""
     return str(step.arguments["column"])
 
 
@@ -408,7 +409,8 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def _devices(resources: Resources) -> tuple[str, ...]:
-    """Where models of sentence-transformers run: the devices that are named, or every GPU, or the CPU."""
+    """Return where models of sentence-transformers run: the devices that are named, or every GPU, or the
+    CPU."""
     if resources.devices[0] != "auto":
         return tuple(resources.devices)
     import torch

@@ -145,7 +145,7 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> lis
 
 
 def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
-    """A table with its scores, which replace columns of the same name."""
+    """Return a table with its scores, which replace columns of the same name."""
     kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
     for field, column in zip(scores.schema, scores.columns, strict=True):
         kept = kept.append_column(field, column)
@@ -153,7 +153,7 @@ def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
 
 
 def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
-    """The table with its texts as ingest repairs them; repaired texts are counted."""
+    """Return the table with its texts as ingest repairs them; repaired texts are counted."""
     for name in TEXT_COLUMNS:
         place, texts = table.column_names.index(name), table[name].combine_chunks()
         plain = pc.fill_null(texts, "")
@@ -195,14 +195,14 @@ def _say_oddities(
 
 
 def _dialect(path: Path) -> dict[str, Any]:
-    """How the fields of a line are separated."""
+    """Return how the fields of a line are separated."""
     if ".csv" in map(str.lower, path.suffixes[-2:]):
         return {"delimiter": ","}
     return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file begins as Parquet files do."""
+    """Return whether a file begins as Parquet files do."""
     with path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
@@ -258,7 +258,8 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
 
 
 def _with_plain_texts(table: Any) -> Any:
-    """The table with strings in the columns that are read, where these are of another layout or empty."""
+    """Return the table with strings in the columns that are read, where these are of another layout or
+    empty."""
     for place, field in enumerate(table.schema):
         if field.name in (*TEXT_COLUMNS, *_OTHER_TEXTS) and not pa.types.is_large_string(field.type):
             table = table.set_column(place, field.with_type(pa.string()), table[place].cast(pa.string()))

@@ -73,7 +73,7 @@ class Minimum:
     included: bool = True
 
     def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Whether each score reaches it, at the scores' precision; NaN does not."""
+        """Return whether each score reaches it, at the scores' precision; NaN does not."""
         return inside(scores, self.value, closed="both" if self.included else "neither")
 
 
@@ -106,7 +106,7 @@ class Verdict:
 
 
 def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
-    """The verdict on a score of a corpus, and on that of each source.
+    """Return the verdict on a score of a corpus, and on that of each source.
 
     wrong_pairs: see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
     score: one of its columns that has the score of the right pair beside it.
@@ -126,7 +126,7 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
 
 
 def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[str, Any]:
-    """How well `contradiction` finds the pairs of a changed meaning.
+    """Return how well `contradiction` finds the pairs of a changed meaning.
 
     chosen: the selection's maximum of it, None for none.
 
@@ -160,8 +160,8 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
 
 
 def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
-    """The least `contradiction` of three digits, or another score from 0 on, that at most a share of the
-    right pairs is above. Raises ValueError: none of the corpus' own pairs has one."""
+    """Return the least `contradiction` of three digits, or another score from 0 on, that at most a share of
+    the right pairs is above. Raises ValueError: none of the corpus' own pairs has one."""
     rows = other_rows(wrong_pairs)
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
@@ -180,7 +180,7 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
 
 
 def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
-    """The distribution of a score over right and over mismatched pairs, in 50 equal bands.
+    """Return the distribution of a score over right and over mismatched pairs, in 50 equal bands.
 
     Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
     in each band stand for, rounded. Empty without scores.
@@ -225,9 +225,9 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
 
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
-    """The minimum of a score that at most a share of the mismatched pairs reaches, and the
-    :func:`upper_bound` of that share, which is above it where they are too few. Raises ValueError: there
-    are no mismatched pairs, or none has the score."""
+    """Return the minimum of a score that at most a share of the mismatched pairs reaches, and the
+    :func:`upper_bound` of that share, which is above it where they are too few. Raises ValueError: there are
+    no mismatched pairs, or none has the score."""
     _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():
         raise ValueError("no mismatched pair has this score")
@@ -251,7 +251,7 @@ def _share(chosen: npt.NDArray[np.bool_], weights: Numbers) -> float:
 
 
 def _effective(weights: Numbers) -> float:
-    """How many pairs of equal weight would say as much (Kish 1965)."""
+    """Return how many pairs of equal weight would say as much (Kish 1965)."""
     return float(weights.sum() ** 2 / np.square(weights).sum())
 
 
@@ -267,8 +267,8 @@ def interval(share: float, number: float) -> Share:
 
 
 def upper_bound(passing: Numbers, number: float) -> Numbers:
-    """The share of all mismatched pairs that reach a minimum found on ``number`` of them, at most, with 95%
-    confidence.
+    """Return the share of all mismatched pairs that reach a minimum found on ``number`` of them, at most,
+    with 95% confidence.
 
     passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
     share that reaches it is distributed as Beta(k + 1, n - k), whatever the scores are; the bound is that of
@@ -283,7 +283,7 @@ def upper_bound(passing: Numbers, number: float) -> Numbers:
 
 
 def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
-    """The least number of few digits that at most a share of such mismatched pairs reaches, with 95%
+    """Return the least number of few digits that at most a share of such mismatched pairs reaches, with 95%
     confidence; where they are too few to be sure, one that none of them reaches.
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.

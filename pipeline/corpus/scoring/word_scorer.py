@@ -103,8 +103,8 @@ class WordScorer:
         return float(counts[self.vectors.knows(tokens.vocabulary)].sum() / counts.sum())
 
     def doubt_about(self, references: Any) -> str | None:
-        """What to tell a person where the built-in scorer knows less than 70 % of the references' words: they
-        are hardly English. None where it knows more, or there are too few words."""
+        """Return what to tell a person where the built-in scorer knows less than 70 % of the references'
+        words: they are hardly English. None where it knows more, or there are too few words."""
         known = self.known_share(references)
         if known is None or known >= _LEAST_KNOWN:
             return None

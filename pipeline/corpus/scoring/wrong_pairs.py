@@ -89,14 +89,15 @@ def rows_of_similar_length(
 
 
 def judged_scores() -> list[str]:
-    """The scores that can tell right pairs from wrong ones: real numbers that are not signs of failures."""
+    """Return the scores that can tell right pairs from wrong ones: real numbers that are not signs of
+    failures."""
     columns = [column for scorer in scorer_types() if not scorer.is_sign for column in scorer.columns]
     return [column.name for column in columns if pa.types.is_floating(column.kind)]
 
 
 def compared_scores() -> list[str]:
-    """The scores that a mismatched pair has beside those of the right one: also how sure an altered meaning
-    is, and how likely people accept the pair."""
+    """Return the scores that a mismatched pair has beside those of the right one: also how sure an altered
+    meaning is, and how likely people accept the pair."""
     return [*judged_scores(), CONTRADICTION, "adequacy"]
 
 
@@ -181,12 +182,12 @@ def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
 
 
 def trained_on_corpus(wrong_pairs: pa.Table) -> bool:
-    """Whether what scored the pairs was trained on the corpus that they were made of."""
+    """Return whether what scored the pairs was trained on the corpus that they were made of."""
     return (wrong_pairs.schema.metadata or {}).get(_TRAINED) == b"true"
 
 
 def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
-    """Rows to draw of each source: its share of `MOST`, but at least `OF_A_SOURCE` or all that it has.
+    """Return rows to draw of each source: its share of `MOST`, but at least `OF_A_SOURCE` or all that it has.
 
     Where there are more sources than fit, and this would be more than twice `MOST`, small ones get less; of
     more sources than `MOST` the largest get a row each.
@@ -198,7 +199,8 @@ def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
-    """The mismatched pairs, not yet scored; they depend on the rows alone, not on how shards are cut."""
+    """Return the mismatched pairs, not yet scored; they depend on the rows alone, not on how shards are
+    cut."""
     sizes = sample_sizes(sources)
     # A little more than is wanted falls below the limit; the smallest keys of it are taken.
     limits = {
@@ -221,8 +223,8 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
 
 
 def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
-    """The shard's scored rows whose key is in the first part of the keys, as large as their source's limit:
-    lineage, both texts and the scores, with the key that they are drawn by."""
+    """Return the shard's scored rows whose key is in the first part of the keys, as large as their source's
+    limit: lineage, both texts and the scores, with the key that they are drawn by."""
     lineage = [name for name in LINEAGE if name in view.column_names]
     scores = [name for name in compared_scores() if name in view.column_names]
     foreign = _FOREIGN & {*view.column_names}
@@ -259,7 +261,8 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Table:
-    """Rows with the translations of those that are taken, and the rules that changed these, if any did."""
+    """Return rows with the translations of those that are taken, and the rules that changed these, if any
+    did."""
     counts = Counter(rows["source"].to_pylist())
     weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
@@ -280,8 +283,8 @@ def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Ta
 
 
 def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
-    """The scores of the pairs, by the same step on shards of its own, which have what the step reads alone:
-    what others score is no reason to run it again."""
+    """Return the scores of the pairs, by the same step on shards of its own, which have what the step reads
+    alone: what others score is no reason to run it again."""
     work = WorkDirectory(step.name.replace("score", STEP, 1), resources.work)
     drawn, scored = work.path / "drawn", work.path / "scored"
     table = pairs

@@ -58,7 +58,7 @@ class Counts:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Counts:
-        """The inverse of :meth:`as_dict`."""
+        """Return the inverse of :meth:`as_dict`."""
         return cls(
             int(value["rows_in"]),
             int(value["kept"]),
@@ -74,7 +74,7 @@ def add_counts(to: dict[str, Counts], others: Mapping[str, Counts]) -> None:
 
 
 def total_of(named: Mapping[str, Counts]) -> Counts:
-    """The counts of all names together."""
+    """Return the counts of all names together."""
     total = Counts()
     for counts in named.values():
         total.add(counts)
@@ -86,12 +86,13 @@ def _ranked(counts: Counter[str]) -> dict[str, int]:
 
 
 def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Whether each row is kept: neither rejected nor failed."""
+    """Return whether each row is kept: neither rejected nor failed."""
     return np.asarray(alive_rows(rows))
 
 
 def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:
-    """The column ``rejected`` of n rows, a string array: the earlier reason, or the one that a filter gave.
+    """Return the column ``rejected`` of n rows, a string array: the earlier reason, or the one that a filter
+    gave.
 
     codes: see :func:`paraforge.corpus.selection.filters.apply_filters`. reasons: names of the codes from 1.
     rejected: the column as it was, None for none.

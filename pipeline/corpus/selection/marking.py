@@ -43,7 +43,7 @@ class Marking:
         self._filters = [one.built() for one in self.parameters.filters if isinstance(one, BoundsParameters)]
 
     def marked(self, rows: pa.Table) -> pa.Table:
-        """The rows with the reason in `rejected` where a filter rejects them; earlier reasons stay."""
+        """Return the rows with the reason in `rejected` where a filter rejects them; earlier reasons stay."""
         if _REJECTED not in rows.column_names:
             rows = rows.append_column(COLUMNS[_REJECTED], pa.nulls(rows.num_rows, pa.string()))
         codes = apply_filters(self._filters, rows, kept_mask(rows), 0, 1)

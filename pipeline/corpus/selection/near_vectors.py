@@ -65,7 +65,7 @@ def projections(dimension: int, bits: int, band: int) -> NDArray[np.float32]:
 
 
 def rounded(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
-    """Vectors as numbers of eight bits, the largest of each 127; zeros for one that is not finite."""
+    """Return vectors as numbers of eight bits, the largest of each 127; zeros for one that is not finite."""
     vectors = np.where(np.isfinite(vectors).all(1, keepdims=True), vectors, 0).astype(np.float32)
     largest = np.abs(vectors).max(1, keepdims=True, initial=0)
     return np.rint(vectors / np.where(largest > 0, largest, 1) * np.float32(_LARGEST)).astype(np.int8)
@@ -167,8 +167,8 @@ def _parts(
     drawn: NDArray[np.float32],
     directory: Path,
 ) -> Iterator[NDArray[np.uint64]]:
-    """All rows of each bucket together, buckets in parts that fit into memory: n x 2, bucket and place of a
-    row as one number, and the row; rows rising."""
+    """Yield all rows of each bucket together, buckets in parts that fit into memory: n x 2, bucket and place
+    of a row as one number, and the row; rows rising."""
     parts = -(-len(vectors) // _PART_ROWS)
     weights = (1 << np.arange(drawn.shape[1])).astype(np.uint64)
     paths = [directory / str(part) for part in range(parts)]
@@ -190,7 +190,8 @@ def _parts(
 
 @compiled
 def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: float, parallel: bool) -> Any:
-    """Pairs of a worse and a better row of one bucket whose cosine's square is at least ``square``, n x 2.
+    """Return pairs of a worse and a better row of one bucket whose cosine's square is at least ``square``, n
+    x 2.
 
     rows: bucket by bucket, the best first. buckets: of each. parallel: whether to give pairs of the cosine 1,
     too: these are together in every band.

@@ -27,7 +27,7 @@ class Place:
     row: int
 
     def reached_by(self, values: Values, first_row: int) -> npt.NDArray[np.bool_]:
-        """Whether consecutive rows from ``first_row`` on are at this place or behind it."""
+        """Return whether consecutive rows from ``first_row`` on are at this place or behind it."""
         reached: npt.NDArray[np.bool_] = values > self.value
         rows = first_row + np.arange(len(values))
         return reached | ((values == self.value) & (rows >= self.row))
@@ -45,7 +45,7 @@ class Ranked:
     places: list[Place]
 
     def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
-        """The part of each of a shard's rows, from 1: one more than the places that it has reached."""
+        """Return the part of each of a shard's rows, from 1: one more than the places that it has reached."""
         found = np.ones(len(values), np.int8)
         for one in self.places:
             found += np.asarray(one.reached_by(values, self.starts[shard]), np.int8)

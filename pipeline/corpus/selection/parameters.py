@@ -65,7 +65,7 @@ class SelectParameters(Section):
     @field_validator("filters", mode="before")
     @classmethod
     def _in_order(cls, filters: Any, info: ValidationInfo) -> Any:
-        """A mapping of names as the list in which its filters judge."""
+        """Turn a mapping of names into the list in which its filters judge."""
         if not isinstance(filters, Mapping):
             return filters
         order = info.data.get("order", [])
@@ -107,7 +107,7 @@ class SelectParameters(Section):
 
 
 def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A section ``select`` with its filters as a mapping of names; of a list, with the list's order.
+    """Return a section ``select`` with its filters as a mapping of names; of a list, with the list's order.
 
     Raises ValidationError: the filters of a list are not allowed.
     """
@@ -120,8 +120,8 @@ def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def selection_of(steps: Mapping[str, Any]) -> SelectParameters | None:
-    """What a published corpus was selected with, by what its manifest says of each step; None where that is
-    not known, or not known any more."""
+    """Return what a published corpus was selected with, by what its manifest says of each step; None where
+    that is not known, or not known any more."""
     parameters = (steps.get("select") or {}).get("parameters")
     try:
         return SelectParameters.model_validate(parameters) if parameters else None

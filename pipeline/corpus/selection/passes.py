@@ -47,7 +47,8 @@ class SelectReport:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> str:
-        """What came of it in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3 s``."""
+        """Return what came of it in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3
+        s``."""
         counts = self.counts
         parts = [f"{counts.kept:,} of {counts.rows_in:,} kept"]
         for reason, number in (counts.rejected + counts.failed).most_common(1):
@@ -56,7 +57,7 @@ class SelectReport:
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
-        """What ``metrics/select.json`` holds."""
+        """Return what ``metrics/select.json`` holds."""
         counts = self.counts
         return {
             **counts.as_dict(),
@@ -69,7 +70,7 @@ class SelectReport:
 
 
 def decile_field(score: str) -> pa.Field:
-    """Schema of the column of tenths by ``score``."""
+    """Return schema of the column of tenths by ``score``."""
     return pa.field(
         decile_column(score),
         pa.int8(),
@@ -167,7 +168,7 @@ class Selection:
         return codes
 
     def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
-        """The shard's columns, and the codes of all filters up to now."""
+        """Return the shard's columns, and the codes of all filters up to now."""
         new = self.filters[self.judged :]
         made = {decile_column(score) for score in self.tenths}
         read = [name for one in new for name in one.columns if name not in made]
@@ -245,7 +246,7 @@ class Selection:
 
 
 def _cuts(ranked: Ranked) -> list[float]:
-    """The values at which the tenths 2 .. 10 begin; the highest value for a tenth without rows."""
+    """Return the values at which the tenths 2 .. 10 begin; the highest value for a tenth without rows."""
     cuts = [float(place.value) for place in ranked.places if np.isfinite(place.value)]
     return [round(cut, 6) for cut in cuts]
 

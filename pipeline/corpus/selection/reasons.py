@@ -10,7 +10,7 @@ from paraforge.intake.bitext.block import REASONS
 
 
 def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
-    """A few words for each reason that ingest or selection may have given.
+    """Return a few words for each reason that ingest or selection may have given.
 
     steps: what the manifest says of each step.
     """
@@ -20,7 +20,7 @@ def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
 
 
 def explain_filters(parameters: SelectParameters) -> dict[str, str]:
-    """A few words for each reason that selection may give."""
+    """Return a few words for each reason that selection may give."""
     read = [*parameters.required, *(column for one in parameters.filters for column in one.columns())]
     missing = {missing_reason(column): f"no {LABELS.get(column, column)}" for column in read}
     return missing | {one.reason: one.refusal() for one in parameters.filters}

@@ -30,7 +30,7 @@ _NO_PAIRS = (
 def settle(
     parameters: SelectParameters, wrong_pairs: pa.Table | None, option: str | None = None
 ) -> SelectParameters:
-    """The parameters with a number for every bound that is a share of the wrong or of the right pairs.
+    """Return the parameters with a number for every bound that is a share of the wrong or of the right pairs.
 
     option: what a filter was asked for by, where that is not its name in params.yaml.
 
@@ -94,8 +94,8 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
 
 
 def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
-    """Whether a bound is to be found for a score that no pair has, and pairs without it are accepted: such as
-    the similarity to the source of a corpus without a foreign side."""
+    """Return whether a bound is to be found for a score that no pair has, and pairs without it are accepted:
+    such as the similarity to the source of a corpus without a foreign side."""
     if one.missing != "accept" or not wrong_pairs:
         return False
     if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
@@ -112,7 +112,7 @@ def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
 
 
 def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
-    """The highest minimum of each score that has one.
+    """Return the highest minimum of each score that has one.
 
     parameters: settled ones.
     cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
@@ -135,7 +135,8 @@ def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
 def _kept(
     sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, Minimum]
 ) -> npt.NDArray[np.bool_]:
-    """Which right pairs of the sample the bounds on their scores keep; other filters are not known there."""
+    """Return which right pairs of the sample the bounds on their scores keep; other filters are not known
+    there."""
     kept = np.ones(sample.num_rows, np.bool_)
     bounds: list[tuple[str, float | None, float | None]] = [
         (name, one.value, None) for name, one in minima_found.items()
@@ -157,8 +158,8 @@ def verdict(
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
-    """What the manifest says of the scores: how well they find mismatched pairs, and what the minima let
-    pass.
+    """Return what the manifest says of the scores: how well they find mismatched pairs, and what the minima
+    let pass.
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
     scores: what is judged beside the scores with a minimum.

@@ -44,7 +44,7 @@ class Moments:
 
     @staticmethod
     def of(values: Values) -> Moments:
-        """The moments of an array without NaN."""
+        """Return the moments of an array without NaN."""
         return Moments(len(values), float(values.sum()), float(np.square(values).sum()))
 
     def add(self, other: Moments) -> None:
@@ -99,7 +99,7 @@ class Figures:
 
 
 def added(parts: Iterable[Figures]) -> Figures:
-    """The figures of all parts together."""
+    """Return the figures of all parts together."""
     total = Figures()
     for part in parts:
         total.add(part)
@@ -107,7 +107,7 @@ def added(parts: Iterable[Figures]) -> Figures:
 
 
 def by_source(rows: pa.Table, column: str = "source") -> dict[str, pa.Table]:
-    """The rows of each source, or of each value of another column."""
+    """Return the rows of each source, or of each value of another column."""
     names = rows[column].unique().to_pylist()
     if len(names) == 1:
         return {names[0]: rows}
@@ -151,7 +151,7 @@ def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.boo
 
 
 def rounded(value: float | None) -> float | None:
-    """A figure for people."""
+    """Return a figure for people."""
     return None if value is None else round(value, 4)
 
 

@@ -47,7 +47,8 @@ def band_rows(statistics: Statistics) -> Rows:
 
 
 def histogram_rows(statistics: Statistics) -> Rows:
-    """Pairs of each bin of each column, by source; the outer bins include what is outside the scale."""
+    """Return pairs of each bin of each column, by source; the outer bins include what is outside the
+    scale."""
     rows = []
     for source, figures in statistics.figures.items():
         for column, counts in figures.histograms.items():
@@ -58,7 +59,8 @@ def histogram_rows(statistics: Statistics) -> Rows:
 
 
 def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
-    """Pairs by lower edge of paraphrase score and of trigram overlap, by source, without empty cells."""
+    """Yield pairs by lower edge of paraphrase score and of trigram overlap, by source, without empty
+    cells."""
     for source, figures in statistics.figures.items():
         for x, y in zip(*figures.heat.nonzero(), strict=True):
             yield {
@@ -81,7 +83,7 @@ def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
 
 
 def metrics(statistics: Statistics) -> dict[str, Any]:
-    """What ``metrics/statistics.json`` says: Tables 1 and 3 and the deciles."""
+    """Return what ``metrics/statistics.json`` says: Tables 1 and 3 and the deciles."""
     bands = {row.pop("band"): row for row in plain_bands(statistics.total)}
     return {
         "pairs": sum(figures.pairs for figures in statistics.figures.values()),

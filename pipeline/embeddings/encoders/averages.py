@@ -24,7 +24,7 @@ class Average(TableEncoder):
         self.dimension = table.shape[1]
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The zero vector for a sentence without tokens."""
+        """Return the zero vector for a sentence without tokens."""
         return bag_mean(self.rows(tables), batch[self.unit])
 
 
@@ -39,7 +39,7 @@ class WeightsParameters(VectorParameters):
     fixed: bool = Field(True, description="keep the vectors as they start")
 
     def network(self, table: Tensor) -> WeightedAverage:
-        """All weights 1."""
+        """Return all weights 1."""
         return WeightedAverage(table, self.unit)
 
 
@@ -52,11 +52,11 @@ class WeightedAverage(TableEncoder):
         self.weights = nn.Parameter(torch.ones(len(table), 1))
 
     def table_units(self) -> dict[str, str]:
-        """Vectors and weights."""
+        """Return vectors and weights."""
         return {**super().table_units(), WEIGHTS: self.unit}
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The zero vector for a sentence without tokens."""
+        """Return the zero vector for a sentence without tokens."""
         weights = self.weights if tables is None else tables[WEIGHTS]
         return bag_mean(self.rows(tables) * weights, batch[self.unit])
 
@@ -68,7 +68,7 @@ class ProjectionParameters(VectorParameters):
     output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector")
 
     def network(self, table: Tensor) -> Projection:
-        """The network with these dimensions."""
+        """Return the network with these dimensions."""
         return Projection(table, self.unit, self.output_dimension)
 
 
@@ -99,7 +99,7 @@ class DanParameters(VectorParameters):
     activation: Literal["tanh", "relu"] = Field("tanh", description="activation function of each layer")
 
     def network(self, table: Tensor) -> DeepAverage:
-        """The network with these dimensions."""
+        """Return the network with these dimensions."""
         return DeepAverage(table, self.unit, self.output_dimension, self.layers, self.activation)
 
 

@@ -27,11 +27,11 @@ class Combination(Encoder):
         self.parts = nn.ModuleList(parts)
 
     def encoders(self) -> list[Encoder]:
-        """The parts."""
+        """Return the parts."""
         return [part for part in self.parts if isinstance(part, Encoder)]
 
     def table_units(self) -> dict[str, str]:
-        """The parts' tables."""
+        """Return the parts' tables."""
         return {
             f"parts.{number}.{name}": unit
             for number, part in enumerate(self.encoders())
@@ -39,7 +39,7 @@ class Combination(Encoder):
         }
 
     def anchors(self) -> dict[str, Tensor]:
-        """The parts' anchors."""
+        """Return the parts' anchors."""
         return {
             f"parts.{number}.{name}": value
             for number, part in enumerate(self.encoders())
@@ -47,7 +47,9 @@ class Combination(Encoder):
         }
 
     def scrambled_units(self) -> dict[str, float]:
-        """A unit is shuffled as often as the part that asks for most; parts that average do not see it."""
+        """Return how often to shuffle a unit: as often as the part that asks for most; parts that average
+        do not see
+        it."""
         rates: dict[str, float] = {}
         for part in self.encoders():
             for unit, rate in part.scrambled_units().items():
@@ -55,7 +57,7 @@ class Combination(Encoder):
         return rates
 
     def vectors_of_parts(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None) -> list[Tensor]:
-        """Each part's sentence vectors."""
+        """Return each part's sentence vectors."""
         vectors = []
         for number, part in enumerate(self.encoders()):
             prefix = f"parts.{number}."
@@ -97,7 +99,8 @@ class Concatenation(Combination):
 
 
 def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: int) -> Encoder:
-    """The encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension), biases 0.
+    """Return the encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension), biases
+    0.
 
     make_table: gives the initial vectors of each table. Raises ConfigurationError where the parts of a sum
         differ in dimension, or initial vectors are not of the stated one.

@@ -51,7 +51,7 @@ class VectorParameters(Section):
         kind: str  # which subclasses declare: each has its own names
 
     def network(self, table: Tensor) -> Encoder:
-        """The encoder over initial vectors, (vocabulary, dimension); `Encoder.start` fills its other
+        """Return the encoder over initial vectors, (vocabulary, dimension); `Encoder.start` fills its other
         parameters."""
         raise NotImplementedError
 
@@ -142,7 +142,7 @@ def _parameters_of(kind: object) -> type[VectorParameters] | None:
 
 
 def encoders_with_files() -> dict[str, type[VectorParameters]]:
-    """The kinds that have a file of their own. Imports torch."""
+    """Return the kinds that have a file of their own. Imports torch."""
     found = {kind: _parameters_of(kind) for kind in sorted({*_MODULES, *found_modules(_PACKAGE)})}
     return {kind: parameters for kind, parameters in found.items() if parameters is not None}
 
@@ -191,7 +191,7 @@ def named_encoder(text: str) -> dict[str, Any]:
 
 
 def units_of(encoder: EncoderParameters) -> set[str]:
-    """The units that an encoder reads."""
+    """Return the units that an encoder reads."""
     if isinstance(encoder, CombinationParameters):
         return set().union(*(units_of(part) for part in encoder.parts))
     return {encoder.unit}

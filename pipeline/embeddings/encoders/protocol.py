@@ -36,21 +36,21 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def composition(self) -> dict[str, nn.Parameter]:
-        """The compositional parameters by name."""
+        """Return the compositional parameters by name."""
         tables = self.table_units()
         return {name: value for name, value in self.named_parameters() if name not in tables}
 
     def tables(self) -> dict[str, nn.Parameter]:
-        """The tables by name."""
+        """Return the tables by name."""
         names = self.table_units()
         return {name: value for name, value in self.named_parameters() if name in names}
 
     def scrambled_units(self) -> dict[str, float]:
-        """Unit -> probability that training shuffles a sentence's tokens."""
+        """Return unit -> probability that training shuffles a sentence's tokens."""
         return dict.fromkeys(self.units(), self.scramble) if self.scramble else {}
 
     def units(self) -> tuple[str, ...]:
-        """The units that it reads, sorted."""
+        """Return the units that it reads, sorted."""
         return tuple(sorted(set(self.table_units().values())))
 
     def start(self, bound: float, generator: torch.Generator) -> None:
@@ -88,7 +88,7 @@ class TableEncoder(Encoder):
         return {TABLE: self.unit}
 
     def rows(self, tables: Mapping[str, Tensor] | None) -> Tensor:
-        """The rows that the batch's ids count in."""
+        """Return the rows that the batch's ids count in."""
         rows = self.table if tables is None else tables[TABLE]
         # With a gradient of 0 no optimiser moves them.
         return rows.detach() + 0 * rows if self.fixed and tables is not None else rows

@@ -32,11 +32,11 @@ class PackedSentences:
     offsets: Tensor
 
     def __bool__(self) -> bool:
-        """Whether there is any token at all: torch's recurrent modules refuse an empty sequence."""
+        """Return whether there is any token at all: torch's recurrent modules refuse an empty sequence."""
         return len(self.place) > 0
 
     def vectors(self, rows: Tensor) -> PackedSequence:
-        """Vectors of the tokens as torch's recurrent modules take them."""
+        """Return vectors of the tokens as torch's recurrent modules take them."""
         return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)
 
     def mean(self, states: Tensor) -> Tensor:
@@ -53,7 +53,8 @@ class PackedSentences:
         return none.scatter_reduce(0, sentence, states[self.place], "amax", include_self=False)
 
     def last(self, states: Tensor) -> Tensor:
-        """The last token's row of (tokens, dimension) in packed order; 0 for a sentence without tokens."""
+        """Return the last token's row of (tokens, dimension) in packed order; 0 for a sentence without
+        tokens."""
         has_tokens = self.offsets.diff() > 0
         lasts = self.place[self.offsets[1:][has_tokens] - 1]
         return bag_mean(states, Bags(lasts, offsets_of(has_tokens.long())))
@@ -99,7 +100,7 @@ class RnnParameters(VectorParameters):
     )
 
     def network(self, table: Tensor) -> LastStateRnn:
-        """The network with these dimensions."""
+        """Return the network with these dimensions."""
         return LastStateRnn(table, self.unit, self.output_dimension, self.activation, self.recurrence)
 
 
@@ -139,7 +140,7 @@ class IdentityRnnParameters(VectorParameters):
     kind: Literal["identity_rnn"] = "identity_rnn"
 
     def network(self, table: Tensor) -> IdentityRnn:
-        """The network with these dimensions."""
+        """Return the network with these dimensions."""
         return IdentityRnn(table, self.unit)
 
 
@@ -155,7 +156,7 @@ class IdentityRnn(TableEncoder):
         self.bias = nn.Parameter(torch.zeros(dimension, dtype=table.dtype))
 
     def start(self, bound: float, generator: torch.Generator) -> None:
-        """It is made as the mean."""
+        """Start as the mean."""
 
     def anchors(self) -> dict[str, Tensor]:
         """Identity and zero: what the parameters start as."""
@@ -191,7 +192,7 @@ class LstmLastParameters(VectorParameters):
     )
 
     def network(self, table: Tensor) -> LastStateLstm:
-        """The network with these dimensions."""
+        """Return the network with these dimensions."""
         return LastStateLstm(table, self.unit, self.output_dimension, self.output_gate)
 
 
@@ -220,7 +221,8 @@ class LastStateLstm(TableEncoder):
         return f"output_gate={self.output_gate}"
 
     def start(self, bound: float, generator: torch.Generator) -> None:
-        """The forget gate's bias is 1, or the last state would know the last words alone: a full stop."""
+        """Set the forget gate's bias to 1; otherwise the last state would know only the last token, a
+        period."""
         super().start(bound, generator)
         with torch.no_grad():
             self.bias[self.dimension : 2 * self.dimension] = 1

@@ -97,8 +97,8 @@ def word_counts(path: Path) -> Background:
 
 
 def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
-    """How often each word occurs on either side of pairs; InputError without any. Memory grows with the
-    vocabulary."""
+    """Return how often each word occurs on either side of pairs; InputError without any. Memory grows with
+    the vocabulary."""
     counts: dict[str, int] = {}
     for block in blocks:
         check_interrupt()
@@ -112,12 +112,13 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
 
 
 def sentence_counts(texts: Sequence[str], name: str) -> Background:
-    """How many of these sentences contain each word, for an inverse document frequency."""
+    """Return how many of these sentences contain each word, for an inverse document frequency."""
     return Background(name, len(texts), count_documents(tokenize_column(pa.array(texts, pa.string()))))
 
 
 def completed_from(weighting: Weighting | None, texts: Sequence[str]) -> Weighting | None:
-    """The weighting with p(w) of words that its list lacks estimated from texts (`Background.completed`)."""
+    """Return the weighting with p(w) of words that its list lacks estimated from texts
+    (`Background.completed`)."""
     if not isinstance(weighting, SmoothInverseFrequency) or not weighting.background.partial:
         return weighting
     column = tokenize_column(pa.array(texts, pa.string()))
@@ -161,9 +162,9 @@ class WordAverage(CosineModel):
         return [word for word in self.vectors.words if word != self.vectors.unknown]
 
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros without any word that has a vector, and where nothing but rounding
-        is left when the components are removed.
+        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
+        order, or of a single text, (dimension,); zeros without any word that has a vector, and where nothing
+        but rounding is left when the components are removed.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -177,7 +178,7 @@ class WordAverage(CosineModel):
             yield self._average(column.slice(first, _BLOCK_ROWS))
 
     def fitted_to(self, texts: Sequence[str] | Any, components: int = 1) -> WordAverage:
-        """The same average without the common components of these texts; raises as
+        """Return the same average without the common components of these texts; raises as
         :func:`common_components`."""
         found = common_components(self.averages(texts), components)
         return WordAverage(self.vectors, self.weighting, found)
@@ -208,7 +209,7 @@ class WordAverage(CosineModel):
 
 
 def common_components(blocks: Iterable[FloatArray], components: int = 1) -> FloatArray:
-    """The first right singular vectors of the matrix of all sentence vectors, which is not centred:
+    """Return the first right singular vectors of the matrix of all sentence vectors, which is not centred:
     (components, dimension) float32, orthonormal, the largest element positive.
 
     Found as eigenvectors of the sum of outer products, in double precision: memory does not grow with the
@@ -258,7 +259,8 @@ class SifOfEachSet:
         return self.average.dimension
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors without the common components of these texts; of a single text, as it is, (dimension,)."""
+        """Return vectors without the common components of these texts; of a single text, as it is,
+        (dimension,)."""
         return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
@@ -298,7 +300,7 @@ def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str
 
 
 def describe_average(model: WordAverage | SifOfEachSet) -> str:
-    """What an average of word vectors does, for people."""
+    """Return what an average of word vectors does, for people."""
     average = model.average if isinstance(model, SifOfEachSet) else model
     weighting = average.weighting
     text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
@@ -351,7 +353,7 @@ def fit_sif(
     components: int,
     open_vectors: Callable[[Path], WordVectors],
 ) -> tuple[WordAverage | SifOfEachSet, dict[str, Any]]:
-    """A weighted average of word vectors without common components, and what it was made of.
+    """Return a weighted average of word vectors without common components, and what it was made of.
 
     open_vectors: opens `vectors`, when all other arguments have been checked.
     counts: file or corpus of word counts; needed for the weights `sif`.
@@ -403,8 +405,8 @@ def _named_weighting(weights: str, counts: Path | None, texts: Sequence[str], a:
 
 
 def read_sentences(path: Path) -> list[str]:
-    """Sentences of sets of scored pairs, or of a file with a sentence a line. Raises InputError: the file
-    cannot be read, or is empty."""
+    """Return sentences of sets of scored pairs, or of a file with a sentence a line. Raises InputError: the
+    file cannot be read, or is empty."""
     if path.is_dir() or path.name.startswith("STS"):
         return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
     first = next(numbered_lines(path), None)

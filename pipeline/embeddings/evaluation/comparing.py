@@ -17,7 +17,8 @@ class SentenceEmbedder(Protocol):
     """Embeds sentences; a trained `SentenceModel` is one as it is, and so is a `SentenceTransformer`."""
 
     def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has none."""
+        """Return vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has
+        none."""
 
 
 @runtime_checkable
@@ -43,7 +44,7 @@ class Adaptive(Protocol):
     """Learns from the sentences of an evaluated set, without their scores, before it compares them."""
 
     def adapted_to(self, texts: Sequence[str], /) -> SentenceEmbedder | PairSimilarity:
-        """What compares these sentences."""
+        """Return what compares these sentences."""
 
 
 Comparable = SentenceEmbedder | PairSimilarity | Adaptive
@@ -62,21 +63,21 @@ class Model(Protocol):
     def uses_threads(self) -> bool: ...
 
     def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros for a text that has none."""
+        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
+        order, or of a single text, (dimension,); zeros for a text that has none."""
 
     def similarity(
         self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
     ) -> npt.NDArray[np.float32]:
-        """Each text of `first` with the one at the same place of `second`, (texts,): the cosine, or what the
-        model compares its vectors by; 0 where one has none."""
+        """Return each text of `first` with the one at the same place of `second`, (texts,): the cosine, or
+        what the model compares its vectors by; 0 where one has none."""
 
 
 class CosineModel:
     """Base of embedders whose vectors are compared by their cosine."""
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """Vectors of texts."""
+        """Return vectors of texts."""
         raise NotImplementedError
 
     def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.float32]:
@@ -97,8 +98,8 @@ class OpenedModel:
 
 
 def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """How similar the model finds both sentences of each pair, (pairs,) float64: the cosine, 0 with a zero
-    vector, or what it compares by itself. One that adapts sees all sentences of `pairs` first."""
+    """Return how similar the model finds both sentences of each pair, (pairs,) float64: the cosine, 0 with a
+    zero vector, or what it compares by itself. One that adapts sees all sentences of `pairs` first."""
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
     # Those that embed may have a method `similarity` of their own, for vectors or otherwise.

@@ -50,7 +50,7 @@ class Evaluation:
     words: dict[str, Correlation] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """All figures x 100, four digits behind the point; null where one is not defined."""
+        """Return all figures x 100, four digits behind the point; null where one is not defined."""
         content: dict[str, Any] = {
             "paraforge": __version__,
             "tokenizer": TOKENIZER_NAME,

@@ -94,7 +94,7 @@ class LeakageFilter:
         return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)})
 
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-        """The blocks as they come, without leaked pairs where `drop` is set; no block is empty."""
+        """Yield the blocks as they come, without leaked pairs where `drop` is set; no block is empty."""
         for block in blocks:
             leaked = self.look_at(block)
             if not self.drop or not leaked.any():

@@ -64,7 +64,7 @@ class SentencePairs:
         return self.select(np.flatnonzero(~np.isnan(self.gold))) if self.unscored else self
 
     def select(self, rows: npt.NDArray[np.int64]) -> SentencePairs:
-        """Some of the rows, in this order."""
+        """Return some of the rows, in this order."""
         return replace(
             self,
             first=[self.first[row] for row in rows],
@@ -74,7 +74,7 @@ class SentencePairs:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name, or where it is taken the name with a number: `dev (2)`."""
+    """Return the name, or where it is taken the name with a number: `dev (2)`."""
     free, number = name, 1
     while free in taken:
         number += 1
@@ -107,7 +107,7 @@ class RowFields:
 
 
 def layout_by_form(fields: Sequence[str]) -> RowFields | None:
-    """Where the fields of a first row without a header are; None where it is no row of a set."""
+    """Return where the fields of a first row without a header are; None where it is no row of a set."""
     count = len(fields)
     # The last columns of STS Benchmark name the sources of the sentences; not every row has them. The first
     # is a genre: behind a score, other columns are those that a set may have further.
@@ -126,7 +126,7 @@ def _may_be_score(field: str) -> bool:
 
 
 def read_score(field: str, path: Path, line: int) -> float:
-    """A judgement, NaN where there is none."""
+    """Return a judgement, NaN where there is none."""
     if not field.strip():
         return math.nan
     value = finite_number(field)
@@ -137,7 +137,7 @@ def read_score(field: str, path: Path, line: int) -> float:
 
 
 def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group: str) -> list[SentencePairs]:
-    """The rows as one set, or as a set for each part that they name; none where there are no rows."""
+    """Return the rows as one set, or as a set for each part that they name; none where there are no rows."""
     parts: dict[str, tuple[list[str], list[str], list[float]]] = {}
     for number, fields in rows:
         count = len(fields)
@@ -272,12 +272,13 @@ def _read(path: Path) -> list[SentencePairs]:
 
 
 def uncompressed_name(path: Path) -> str:
-    """A file's name without the ending of its compression."""
+    """Return a file's name without the ending of its compression."""
     return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
 
 
 def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
-    """Sets of other content than all others: one that counted twice would weigh double in its year's mean."""
+    """Return the sets whose content no other has: one that counted twice would weigh double in its year's
+    mean."""
     chosen: dict[str, tuple[Path, SentencePairs]] = {}
     for path, item in sets:
         content = item.fingerprint
@@ -298,7 +299,8 @@ def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
 
 
 def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
-    """A second set of a name gets a number behind it, and its group too where the two were one set each."""
+    """Give the second set of a name a number, and the next ones, and its group too where the two were one set
+    each."""
     result: list[SentencePairs] = []
     taken: set[str] = set()
     for item in sets:
@@ -333,7 +335,7 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
 
 
 def _official(path: Path) -> SentencePairs:
-    """A set of the official distribution of STS: `STS.input.X.txt` with `STS.gs.X.txt` next to it.
+    """Return a set of the official distribution of STS: `STS.input.X.txt` with `STS.gs.X.txt` next to it.
 
     Its year is in its name (`STS2016.input.headlines.txt`) or in the name of a directory above it
     (`STS12-en-test/STS.input.MSRpar.txt`); what is in a directory `train` is a group apart from that year's
@@ -428,7 +430,7 @@ def _year_above(path: Path) -> str | None:
 
 
 def _gold_of(path: Path) -> Path:
-    """The scores next to a file of pairs, or in a directory next to its own, as in some years."""
+    """Return the scores next to a file of pairs, or in a directory next to its own, as in some years."""
     name = path.name.replace(".input.", ".gs.", 1)
     if (path.parent / name).is_file():
         return path.parent / name

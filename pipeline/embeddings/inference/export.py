@@ -53,7 +53,7 @@ def model_card(
     usage: str,
     library: str | None,
 ) -> str:
-    """The card as Markdown with Hugging Face's header.
+    """Return the card as Markdown with Hugging Face's header.
 
     about: what was kept with the model; all of it may be missing. usage: how to load this export, by
         `library`.
@@ -169,13 +169,13 @@ def _code(line: str, name: str, options: str = "") -> str:
 
 
 def is_word_average(model: SentenceModel) -> bool:
-    """Whether a sentence is the mean of its words' vectors and nothing else: of one table, or of several
-    side by side or added, whose means are the mean of the rows side by side or added."""
+    """Return whether a sentence is the mean of its words' vectors and nothing else: of one table, or of
+    several side by side or added, whose means are the mean of the rows side by side or added."""
     return _averaged_words(model.parameters) is not None
 
 
 def _averaged_words(parameters: EncoderParameters) -> str | None:
-    """The kind of words whose vectors' mean a sentence is, None where it is anything else."""
+    """Return the kind of words whose vectors' mean a sentence is, None where it is anything else."""
     if isinstance(parameters, CombinationParameters):
         units = {_averaged_words(part) for part in parameters.parts}
         return units.pop() if len(units) == 1 else None
@@ -192,8 +192,8 @@ def _word_table(encoder: Encoder) -> Tensor:
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:
-    """The words and their vectors. Raises InputError where the model has no table of words, or several and is
-    not the mean of its words' vectors."""
+    """Return the words and their vectors. Raises InputError where the model has no table of words, or several
+    and is not the mean of its words' vectors."""
     encoder = model.encoder
     unit = _averaged_words(model.parameters)
     if unit is not None:
@@ -209,7 +209,7 @@ def word_vectors(model: SentenceModel) -> WordVectors:
 
 
 def _write_static(model: SentenceModel, target: Path) -> None:
-    """The library's mean of token vectors, with a tokenizer that gives our tokens."""
+    """Write the library's mean of token vectors, with a tokenizer that gives our tokens."""
     (unit,) = model.vocabularies
     vocabulary = model.vocabularies[unit]
     place = target / "0_StaticEmbedding"

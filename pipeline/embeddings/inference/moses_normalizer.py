@@ -34,7 +34,7 @@ def character_class(characters: Iterable[str]) -> str:
 
 
 def word_tokenizer(units: list[str], unknown: str, punctuation: bool = True) -> Any:
-    """A `tokenizers.Tokenizer` whose ids are places in `units`, `unknown` for what is not there.
+    """Return a `tokenizers.Tokenizer` whose ids are places in `units`, `unknown` for what is not there.
 
     punctuation: False leaves out tokens without a letter or digit, as the units `bare_word` do.
     """

@@ -25,7 +25,7 @@ def move_rows(
     correction: Any,
     epsilon: Any,
 ) -> None:
-    """A step of Adam for distinct rows."""
+    """Make a step of Adam for distinct rows."""
     for place in range(len(rows)):
         row = rows[place]
         for column in range(gradient.shape[1]):
@@ -49,7 +49,7 @@ def catch_rows_up(
     rate: Any,
     epsilon: Any,
 ) -> None:
-    """The steps that distinct rows missed; factor, first and second are those of each row."""
+    """Make the steps that distinct rows missed; factor, first and second are those of each row."""
     for place in range(len(rows)):
         row = rows[place]
         pace = rate * factor[place]

@@ -58,14 +58,14 @@ class Bags:
         return keys & ((1 << _PLACE_BITS) - 1)
 
     def select(self, indices: Tensor) -> Bags:
-        """The sentences with these numbers (any order, repeats allowed)."""
+        """Return the sentences with these numbers (any order, repeats allowed)."""
         lengths = self.lengths[indices]
         offsets = offsets_of(lengths)
         positions = ragged_positions(self.offsets[indices], lengths, offsets)
         return Bags(self.ids[positions], offsets)
 
     def compact(self) -> tuple[Bags, Tensor]:
-        """The same sentences with ids counted among the distinct ids only, and those distinct ids,
+        """Return the same sentences with ids counted among the distinct ids only, and those distinct ids,
         ascending."""
         ordered = self.ids[self.order]
         distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
@@ -87,7 +87,7 @@ class Bags:
         return offsets_of(torch.bincount(self.ids))
 
     def to(self, device: torch.device | str) -> Bags:
-        """The same batch on another device, with all that has been computed about it."""
+        """Return the same batch on another device, with all that has been computed about it."""
         moved = Bags(self.ids.to(device, non_blocking=True), self.offsets.to(device, non_blocking=True))
         for name in _DERIVED:
             if name in self.__dict__:
@@ -160,5 +160,5 @@ def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
 
 
 def take_rows(rows: Tensor, bags: Bags) -> Tensor:
-    """The vector of every token, (tokens, dimension), in the order of `bags.ids`."""
+    """Return the vector of every token, (tokens, dimension), in the order of `bags.ids`."""
     return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]  # of torch

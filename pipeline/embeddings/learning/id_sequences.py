@@ -48,14 +48,14 @@ class IdSequences:
         self._starts = map_array(directory / f"{unit}.starts", "int64", (sequences + 1,))
 
     def select(self, sequences: npt.NDArray[np.int64]) -> Bags:
-        """The sequences of these numbers, in this order."""
+        """Return the sequences of these numbers, in this order."""
         starts = np.asarray(self._starts[sequences])
         lengths = self._starts[sequences + 1] - starts
         ids = self._ids[ranges(starts, lengths)].astype(np.int64)
         return Bags(torch.from_numpy(ids), torch.from_numpy(offsets_of(lengths)))
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """How often each unit occurs, int64 (vocabulary,)."""
+        """Return how often each unit occurs, int64 (vocabulary,)."""
         total = np.zeros(len(self.vocabulary), dtype=np.int64)
         with self._path.open("rb") as file:  # not mapped: what was read need not stay
             while len(part := np.fromfile(file, self._ids.dtype, _CHUNK_IDS)):
@@ -91,7 +91,7 @@ class IdSequencesWriter:
         return list(self._numbers)
 
     def numbers(self, units: list[str]) -> npt.NDArray[np.int32]:
-        """The numbers of units, which are new ones where they have none yet."""
+        """Return the numbers of units, which are new ones where they have none yet."""
         numbers = self._numbers
         return np.fromiter((numbers.setdefault(unit, len(numbers)) for unit in units), np.int32, len(units))
 

@@ -105,19 +105,21 @@ class Task(Protocol[Batch, Module]):
         """Whose parameters are trained, on the device."""
 
     def identity(self) -> dict[str, Any]:
-        """All that the result depends on, fit for JSON: a checkpoint of another identity is refused."""
+        """Return all that the result depends on, fit for JSON: a checkpoint of another identity is
+        refused."""
 
     def running(self) -> AbstractContextManager[object]:
-        """What has to be open while it is trained: threads."""
+        """Return what has to be open while it is trained: threads."""
 
     def batches(self, record: Record) -> Iterator[Batch]:
-        """What is left to do, in order; computed in another thread, so the record is read at the start."""
+        """Return what is left to do, in order; computed in another thread, so the record is read at the
+        start."""
 
     def step(self, batch: Batch, updates: int) -> TrainingStep:
         """Train on a batch after this many updates."""
 
     def clock(self, record: Record) -> int:
-        """How far the run is, in what `evaluate_every` counts."""
+        """Return how far the run is, in what `evaluate_every` counts."""
 
     def finish(self, record: Record) -> None:
         """Look back at the whole run, where something is to be said about it."""
@@ -279,7 +281,7 @@ class Trainer(Generic[Batch, Module]):
         )
 
     def _judged(self) -> tuple[float | None, dict[str, Any]]:
-        """The development score, and what is watched."""
+        """Return the development score, and what is watched."""
         if self._evaluate is None and self._watch is None:
             return None, {}
         self.task.optimiser.synchronise()

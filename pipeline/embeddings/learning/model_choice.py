@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def diverged(what: str, updates: int) -> InputError:
-    """The error that ends such a training; `what` is not finite, e.g. `the loss is nan`."""
+    """Return the error that ends such a training; `what` is not finite, e.g. `the loss is nan`."""
     return InputError(
         f"the training diverged: {what} after {updates:,} updates",
         remedy="Lower training.learning_rate, or set training.clip.",
@@ -38,7 +38,7 @@ def finite_norms(embeddings: Tensor) -> Tensor:
 
 
 def unit_vectors(embeddings: Tensor) -> Tensor:
-    """The rows with length 1; a zero vector stays one, NaN where a norm overflows."""
+    """Return the rows with length 1; a zero vector stays one, NaN where a norm overflows."""
     norms = finite_norms(embeddings)
     absent = norms == 0
     return torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
@@ -98,7 +98,7 @@ class BestParameters:
         return {f"{_PREFIX}{name}": value.detach() for name, value in self._module.named_parameters()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps; before the first evaluation the parameters as they are."""
+        """Return what a checkpoint keeps; before the first evaluation the parameters as they are."""
         best = self._best or self._copy()
         return {f"{_PREFIX}{name}": value for name, value in best.items()}
 
@@ -134,7 +134,7 @@ class ParameterAverage:
 
     @contextmanager
     def in_place_of_the_last(self) -> Iterator[None]:
-        """The parameters are the mean inside, where any have entered, and as they were afterwards."""
+        """Provide the parameters are the mean inside, where any have entered, and as they were afterwards."""
         if not self.count:
             yield
             return

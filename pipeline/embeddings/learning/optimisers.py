@@ -29,11 +29,11 @@ class Optimiser(Protocol):
     state: dict[str, Tensor]
 
     def begin_step(self) -> None:
-        """A new update starts: counts it."""
+        """Count a new update."""
         self.steps += 1
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """A copy of the current values of distinct rows of a table, (rows, dimension)."""
+        """Return a copy of the current values of distinct rows of a table, (rows, dimension)."""
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Update distinct rows by their gradient; values, as `read_rows` gave them in this step, may be
@@ -52,7 +52,7 @@ class Optimiser(Protocol):
 
 
 def take(table: Tensor, rows: Tensor) -> Tensor:
-    """A copy of some rows."""
+    """Return a copy of some rows."""
     table = table.detach()
     if table.device.type == "cpu":
         return torch.from_numpy(table.numpy().take(rows.numpy(), axis=0))
@@ -79,7 +79,7 @@ class AdaGrad(Optimiser):
         self.state = {f"{name}.sum": torch.zeros_like(value) for name, value in parameters.items()}
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Rows as they are."""
+        """Return rows as they are."""
         return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
@@ -120,7 +120,7 @@ class Adam(Optimiser):
                 self.state[f"{name}.last"] = torch.zeros(len(value), dtype=torch.int64, device=value.device)
 
     def read_rows(self, name: str, rows: Tensor) -> Tensor:
-        """Rows after the steps that they missed."""
+        """Return rows after the steps that they missed."""
         self._catch_up(name, rows, self.steps - 1)
         return take(self._parameters[name], rows)
 
@@ -182,7 +182,7 @@ class Adam(Optimiser):
         )
 
     def _tables_of(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
-        """A table and its moments."""
+        """Return a table and its moments."""
         return self._parameters[name].detach(), self.state[f"{name}.mean"], self.state[f"{name}.square"]
 
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
@@ -215,12 +215,13 @@ class Adam(Optimiser):
 
 
 def _is_looked_at(tensor: Tensor) -> bool:
-    """Whether what is to be done may depend on values: a GPU would have to be waited for."""
+    """Return whether what is to be done may depend on values: a GPU would have to be waited for."""
     return tensor.device.type == "cpu"
 
 
 def _is_compiled(tensor: Tensor) -> bool:
-    """Whether rows are changed in one pass where they are, which takes half of the time of copies of them."""
+    """Return whether rows are changed in one pass where they are, which takes half of the time of copies of
+    them."""
     return tensor.device.type == "cpu"
 
 
@@ -229,7 +230,7 @@ def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:
 
 
 def _scalars(like: Tensor, *numbers: float) -> list[Any]:
-    """The numbers in the precision of a tensor: a wider one would widen the whole sum."""
+    """Return the numbers in the precision of a tensor: a wider one would widen the whole sum."""
     return list(torch.tensor(numbers, dtype=like.dtype).numpy())
 
 
@@ -241,7 +242,7 @@ class _MomentumTails:
         self._tails = torch.empty(0, dtype=torch.float64)
 
     def between(self, last: Tensor, missed: Tensor, until: int) -> Tensor:
-        """The sum for j = 1 .. missed, s = last; float64, as long as `last`. T(s) - r^k T(s + k)."""
+        """Return the sum for j = 1 .. missed, s = last; float64, as long as `last`. T(s) - r^k T(s + k)."""
         if len(self._tails) <= until:
             self._grow(2 * until + 1024)
         if self._tails.device != last.device:
@@ -272,8 +273,8 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
 
 
 def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The same gradients, each in memory of its own, to be changed in place: autograd gives one tensor for
-    several parameters where their gradients are equal, as both biases of an LSTM."""
+    """Return the same gradients, each in memory of its own, to be changed in place: autograd gives one tensor
+    for several parameters where their gradients are equal, as both biases of an LSTM."""
     taken: set[int] = set()
     result = []
     for gradient in gradients:

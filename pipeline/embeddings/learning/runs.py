@@ -69,8 +69,8 @@ def run_once(
 
 
 def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
-    """What an earlier, killed run left in a directory where it is whole, otherwise what `build` makes there
-    of the data."""
+    """Return what an earlier, killed run left in a directory where it is whole, otherwise what `build` makes
+    there of the data."""
     try:
         if not check_digests(directory):
             return open_()
@@ -108,7 +108,7 @@ def _check_place(output: Path) -> None:
 
 
 def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
-    """Whether report and model are as they were written."""
+    """Return whether report and model are as they were written."""
     try:
         problems = [problem for one in (place, place / MODEL) for problem in check_digests(one)]
         if not problems:

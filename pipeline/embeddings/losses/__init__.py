@@ -59,7 +59,7 @@ _USUAL = {"margin": True, "softmax": False}
 
 
 def loss_names() -> list[str]:
-    """What `training.loss` may be."""
+    """Return what `training.loss` may be."""
     return sorted(found_modules(__name__))
 
 
@@ -70,10 +70,10 @@ def loss_named(name: str) -> Loss:
 
 
 def has_mega_batches(name: str) -> bool:
-    """Whether this loss has negatives of a mega-batch."""
+    """Return whether this loss has negatives of a mega-batch."""
     return _USUAL[name] if name in _USUAL else loss_named(name).mega_batches
 
 
 def needs_teacher(name: str) -> bool:
-    """Whether this loss looks at another model's vectors."""
+    """Return whether this loss looks at another model's vectors."""
     return name not in _USUAL and loss_named(name).teacher

@@ -39,7 +39,7 @@ def softmax_loss(
 
 
 def softmax_of(batch: Batch, counted: Tensor | None = None) -> Tensor:
-    """The loss of a training's mini-batch."""
+    """Return the loss of a training's mini-batch."""
     sides = batch.forbidden.of_other_sides()
     left, right = (side.to(batch.embeddings.device, non_blocking=True) for side in sides)
     scale, two_sided = batch.parameters.scale, batch.parameters.two_sided

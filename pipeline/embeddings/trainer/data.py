@@ -84,12 +84,13 @@ class TrainingData:
         return self.sets_by_role["test"]
 
     def development_score_of(self, model: Comparable) -> Evaluate | None:
-        """What a training loop evaluates a model by, whatever it is given; None without development sets."""
+        """Return what a training loop evaluates a model by, whatever it is given; None without development
+        sets."""
         sets = self.development_sets
         return (lambda _: development_score(model, sets)) if sets else None
 
     def leakage_filter(self) -> LeakageFilter:
-        """Looks for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
+        """Look for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
         not by their files' names; one that is given in several roles counts once."""
         roles: dict[str, list[str]] = {}
         sets: dict[str, SentencePairs] = {}
@@ -119,8 +120,8 @@ class TrainingData:
         ]
 
     def blocks(self) -> Iterator[PairBlock]:
-        """All pairs, block by block, corpora first, leaked ones too; InputError where a source is missing or
-        damaged."""
+        """Yield all pairs, block by block, corpora first, leaked ones too; InputError where a source is
+        missing or damaged."""
         for corpus in self.corpora:
             yield from corpus_blocks(corpus)
         for number, file in enumerate(self.pair_files):
@@ -158,13 +159,13 @@ class TrainingData:
 
 
 def _normalised(pairs: SentencePairs) -> list[tuple[str, ...]]:
-    """The two sentences of each pair, without case and punctuation, in the order of the alphabet."""
+    """Return the two sentences of each pair, without case and punctuation, in the order of the alphabet."""
     sides = [normalise(pa.array(list(side), pa.string())).to_pylist() for side in (pairs.first, pairs.second)]
     return [tuple(sorted(pair)) for pair in zip(*sides, strict=True)]
 
 
 def _digest(pairs: SentencePairs) -> str:
-    """What a set is, whatever it is called: its sentences and scores."""
+    """Return what a set is, whatever it is called: its sentences and scores."""
     return hash_json([list(pairs.first), list(pairs.second), pairs.gold.tobytes().hex()])
 
 

@@ -52,7 +52,8 @@ def cooccurrence_table(store: PairStore, unit: str, dimension: int, seed: int) -
 
 
 def _counts(store: PairStore, unit: str) -> Any:
-    """How often two units stand near each other, each time 1 / their distance; (vocabulary, vocabulary)."""
+    """Return how often two units stand near each other, each time 1 / their distance; (vocabulary,
+    vocabulary)."""
     store = store.of_units([unit])
     size = len(store.vocabularies[unit])
     total: Any = csr_array((size, size), dtype=np.float32)
@@ -106,14 +107,15 @@ def _orthonormal(columns: FloatArray) -> FloatArray:
 
 
 def random_table(rows: int, dimension: int, scale: float, seed: int) -> Tensor:
-    """Normal numbers with standard deviation `scale`, (rows, dimension) float32. Adam moves an element by
-    about its learning rate: scale / rate is how many steps it takes to leave the start."""
+    """Draw normal numbers with standard deviation `scale`, (rows, dimension) float32. Adam moves an
+    element by about its learning rate: scale / rate is how many steps it takes to leave the start."""
     numbers = np.random.default_rng([seed, rows, dimension]).standard_normal((rows, dimension), np.float32)
     return torch.from_numpy(numbers * np.float32(scale))
 
 
 def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np.float32]:
-    """a / (a + p) of every unit (Arora 2017), p its probability; a unit that never occurs has the largest.
+    """Return a / (a + p) of every unit (Arora 2017), p its probability; a unit that never occurs has the
+    largest.
 
     Random vectors scaled by these make the untrained mean a frequency-weighted bag of units under a random
     projection.
@@ -125,13 +127,14 @@ def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np
 
 
 def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: int) -> Tensor:
-    """The random start that an encoder's parameters ask for, of units that occur so often."""
+    """Return the random start that an encoder's parameters ask for, of units that occur so often."""
     table = random_table(len(counts), part.dimension, part.initial_scale, seed)
     return _weighted_by_frequency(table, part, counts)
 
 
 def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tensor:
-    """The start that an encoder's parameters ask for, random or by what stands near a unit in the pairs."""
+    """Return the start that an encoder's parameters ask for, random or by what stands near a unit in the
+    pairs."""
     counts = store.counts(part.unit)
     if getattr(part, "initial", "random") == "random":
         return initial_table(part, counts, seed)
@@ -139,21 +142,21 @@ def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tenso
 
 
 def weighted_table(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
-    """A table, changed in place, with the scale and the weights by frequency of a random start."""
+    """Return a table, changed in place, with the scale and the weights by frequency of a random start."""
     table *= part.initial_scale / table.std()
     return _weighted_by_frequency(table, part, counts)
 
 
 def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
-    """A table, changed in place, with the weights that an encoder's parameters ask for."""
+    """Return a table, changed in place, with the weights that an encoder's parameters ask for."""
     if part.initial_frequency is not None:
         table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
     return table
 
 
 def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) -> Tensor:
-    """Each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with the
-    unknown word's, or at random with the standard deviation of those found.
+    """Return each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with
+    the unknown word's, or at random with the standard deviation of those found.
 
     Raises InputError where not a single unit has a vector, or a vector is not finite.
     """

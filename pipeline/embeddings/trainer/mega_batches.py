@@ -112,8 +112,8 @@ def mini_batches(
 
 
 def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) -> Iterator[Tensor]:
-    """The numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of the
-    right."""
+    """Yield the numbers of each mini-batch's sentences: left sides, right sides, negatives of the left, of
+    the right."""
     pairs = len(mega_batch.place)
     trainable = (negatives >= 0).all(0)
     for first, last in mega_batch.place.mini_batches(batch_size):
@@ -123,7 +123,8 @@ def _sentences(mega_batch: PackedMegaBatch, negatives: Tensor, batch_size: int) 
 
 
 def encode(encoder: Encoder, batch: TokenBatch, device: torch.device | str = "cpu") -> Tensor:
-    """Vectors of all sentences under the current parameters, without gradient, (sentences, dimension)."""
+    """Return vectors of all sentences under the current parameters, without gradient, (sentences,
+    dimension)."""
     return torch.cat(list(encoded_parts(encoder, batch, device)))
 
 
@@ -133,7 +134,7 @@ def encoded_parts(
     device: torch.device | str = "cpu",
     tables: Mapping[str, Tensor] | None = None,
 ) -> Iterator[Tensor]:
-    """The same, part by part; tables as of `Encoder.forward`."""
+    """Yield the same, part by part; tables as of `Encoder.forward`."""
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
     tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
     for first, last in _parts(lengths, tokens):
@@ -153,14 +154,14 @@ def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
 
 
 def distinct_ids(ids: Tensor, size: int) -> Tensor:
-    """The distinct ids below size, ascending; faster than sorting them."""
+    """Return the distinct ids below size, ascending; faster than sorting them."""
     present = torch.zeros(size, dtype=torch.bool)
     present[ids] = True
     return present.nonzero().squeeze(1)
 
 
 def sentence_identity(bags: Bags) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each sentence's ids in their order, uint64 (sentences,)."""
+    """Return a 64-bit hash of each sentence's ids in their order, uint64 (sentences,)."""
     ids = bags.ids.numpy().astype(np.uint64)
     offsets = bags.offsets.numpy()
     place = np.arange(len(ids), dtype=np.uint64) - np.repeat(offsets[:-1], np.diff(offsets)).astype(np.uint64)

@@ -63,8 +63,8 @@ class SentenceModel(CosineModel):
         about: Mapping[str, Any] | None = None,
         unknown_words: Literal["own", "shared"] = "shared",
     ) -> None:
-        """A model in memory; InputError where a table and its vocabulary differ in size, or SentencePiece's
-        model is missing.
+        """Make a model in memory; InputError where a table and its vocabulary differ in size, or
+        SentencePiece's model is missing.
 
         about: what else is kept with it: training parameters, scores, data signature.
         unknown_words: `own` gives each word outside of the vocabulary a fixed vector: hashed vectors of its
@@ -108,9 +108,9 @@ class SentenceModel(CosineModel):
         return next(self.encoder.parameters()).device
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros for a text without any token, and for one so long that a
-        recurrent encoder overflows. A mean does not depend on the other texts.
+        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
+        order, or of a single text, (dimension,); zeros for a text without any token, and for one so long that
+        a recurrent encoder overflows. A mean does not depend on the other texts.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -125,12 +125,12 @@ class SentenceModel(CosineModel):
         return vectors
 
     def batch(self, column: Any) -> dict[str, Bags]:
-        """A pyarrow string column as ids of the vocabularies; unknown words are the unknown unit."""
+        """Return a pyarrow string column as ids of the vocabularies; unknown words are the unknown unit."""
         return self._cut(column, "shared")[0]
 
     def inputs(self, column: Any) -> tuple[dict[str, Bags], dict[str, Tensor] | None]:
-        """A pyarrow string column as the encoder reads it, and the rows of its tables that the ids count in;
-        None: the tables as they are."""
+        """Return a pyarrow string column as the encoder reads it, and the rows of its tables that the ids
+        count in; None: the tables as they are."""
         return self._cut(column, self.unknown_words)
 
     def _cut(
@@ -155,7 +155,7 @@ class SentenceModel(CosineModel):
         return batch, {**self.encoder.tables(), **tables} if tables else None
 
     def _rows(self, name: str, rows: Tensor, missing: npt.NDArray[np.int64], words: list[str]) -> Tensor:
-        """Rows of a table, those of missing words made."""
+        """Return rows of a table, those of missing words made."""
         table = self.encoder.get_parameter(name).detach()
         found = table[rows.to(table.device)]
         if table.shape[1] > 1:  # a single number is the weight of a word
@@ -245,7 +245,8 @@ class SentenceModel(CosineModel):
 
 
 def _letter_vectors(words: Sequence[str], dimension: int, length: float) -> Tensor:
-    """Vectors of a length, (words, dimension): sums of the hashed vectors of trigrams and of the words."""
+    """Return vectors of a length, (words, dimension): sums of the hashed vectors of trigrams and of the
+    words."""
     parts = parts_of_words(words)
     hashed = torch.from_numpy(hashed_vectors(parts.vocabulary, dimension, 1.0))
     ids, offsets = torch.from_numpy(parts.ids.astype(np.int64)), torch.from_numpy(parts.offsets)
@@ -254,7 +255,7 @@ def _letter_vectors(words: Sequence[str], dimension: int, length: float) -> Tens
 
 
 def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The same with zeros for vectors that overflowed: identity-RNNs grow with the length."""
+    """Return the same with zeros for vectors that overflowed: identity-RNNs grow with the length."""
     if np.isfinite(vectors.sum()):
         return vectors
     finite = np.isfinite(vectors).all(axis=1, keepdims=True)

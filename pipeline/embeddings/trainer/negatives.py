@@ -63,7 +63,7 @@ class ForbiddenCandidates:
         return torch.from_numpy(row), torch.from_numpy(column)
 
     def of_other_sides(self) -> tuple[Tensor, Tensor]:
-        """The forbidden (pair of a left side, other pair of a right side)."""
+        """Return the forbidden (pair of a left side, other pair of a right side)."""
         row, column = self.of_rows(0, self.pairs)
         other = (column >= self.pairs) & (column != row + self.pairs)
         return row[other], column[other] - self.pairs
@@ -97,8 +97,8 @@ def choose_negatives(
     precision: Precision = "float32",
     pool: ThreadPoolExecutor | None = None,
 ) -> Tensor:
-    """The negative of every left side and, two-sided, of every right side, among both sides of all other
-    pairs.
+    """Return the negative of every left side and, two-sided, of every right side, among both sides of all
+    other pairs.
 
     embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters.
     forbidden: which candidates are not allowed; by default the sentence itself and its partner alone.
@@ -130,7 +130,7 @@ def choose_negatives(
 
 
 def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates) -> Tensor:
-    """Every cosine, and the maximum of each row."""
+    """Return every cosine, and the maximum of each row."""
     best = torch.empty(anchors, dtype=torch.int64, device=unit.device)
     for first in range(0, anchors, GPU_ROWS):
         last = min(first + GPU_ROWS, anchors)
@@ -145,8 +145,8 @@ def _search_directly(unit: Tensor, anchors: int, forbidden: ForbiddenCandidates)
 def _search_by_strips(
     unit: Tensor, rough: Tensor, forbidden: ForbiddenCandidates, pool: ThreadPoolExecutor | None
 ) -> Tensor:
-    """The same with half of the products, since cos(a, b) = cos(b, a): first the maximum of every sentence
-    over every strip, then the strip with the highest one in full precision."""
+    """Return the same with half of the products, since cos(a, b) = cos(b, a): first the maximum of every
+    sentence over every strip, then the strip with the highest one in full precision."""
     sentences = len(unit)
     strips = -(-sentences // STRIP)
     padded = strips * STRIP

@@ -77,8 +77,9 @@ def encoder_trainer(
     shuffle: Shuffle = Shuffle(),
     **options: Any,
 ) -> Trainer[PackedMegaBatch, Encoder]:
-    """A run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the result
-    is the same to the bit on any number of threads, otherwise for one number of threads and one machine.
+    """Return a run that trains an encoder; `options` are `Trainer`'s. For averaging encoders on the CPU the
+    result is the same to the bit on any number of threads, otherwise for one number of threads and one
+    machine.
 
     Raises InputError where the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
     """
@@ -219,8 +220,8 @@ class PairObjective:
         return TrainingStep(pairs, len(sizes), total, trained, counts)
 
     def _negatives(self, mega_batch: PackedMegaBatch, updates: int) -> Tensor:
-        """The chosen negative of each side, (sides, pairs), -1 where there is none; without sides where the
-        loss has no mega-batches, if any pair may be compared with another."""
+        """Return the chosen negative of each side, (sides, pairs), -1 where there is none; without sides
+        where the loss has no mega-batches, if any pair may be compared with another."""
         parameters, place = self._parameters, mega_batch.place
         if not self._loss.mega_batches:
             forbidden, _ = mega_batch.forbidden.of_other_sides()
@@ -245,7 +246,7 @@ class PairObjective:
         return chosen.cpu().view(-1, len(place))
 
     def _seen(self, embeddings: Tensor, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Batch:
-        """What the loss sees of a mini-batch."""
+        """Return what the loss sees of a mini-batch."""
         numbers = mega_batch.numbers[batch.places.numpy()]
         arrays = (
             self._store.scores(numbers),

@@ -74,11 +74,11 @@ class PairStore:
         return self.pairs
 
     def tokens(self, unit: str) -> int:
-        """Tokens of all sides."""
+        """Return tokens of all sides."""
         return self._sequences[unit].tokens
 
     def subset(self, pairs: npt.NDArray[np.int64]) -> PairStore:
-        """A view of some of the pairs, in this order; it reads the same files."""
+        """Return a view of some of the pairs, in this order; it reads the same files."""
         view = copy.copy(self)
         view.pairs = len(pairs)
         view._chosen = pairs if self._chosen is None else self._chosen[pairs]
@@ -88,7 +88,7 @@ class PairStore:
         return view
 
     def of_units(self, names: Collection[str]) -> PairStore:
-        """A view with some of the units alone; it reads the same files."""
+        """Return a view with some of the units alone; it reads the same files."""
         view = copy.copy(self)
         view.unit_names = [name for name in self.unit_names if name in names]
         view.vocabularies = {name: self.vocabularies[name] for name in view.unit_names}
@@ -111,7 +111,7 @@ class PairStore:
         return np.asarray(self._scores[pairs if self._chosen is None else self._chosen[pairs]])
 
     def unscored(self) -> int:
-        """How many pairs have no score."""
+        """Return how many pairs have no score."""
         missing = 0
         for first in range(0, len(self), _BLOCK_ROWS):
             block = np.arange(first, min(first + _BLOCK_ROWS, len(self)))
@@ -131,7 +131,8 @@ class PairStore:
         ]
 
     def teacher_of(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
-        """The teacher's vectors of some pairs' sides: all left, then all right ones; None without teacher."""
+        """Return the teacher's vectors of some pairs' sides: all left, then all right ones; None without
+        teacher."""
         return None if self.teacher is None else np.asarray(self.teacher[self._places(pairs)])
 
     def _places(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -147,7 +148,7 @@ class PairStore:
             sequences.release()
 
     def counts(self, unit: str) -> npt.NDArray[np.int64]:
-        """How often each unit occurs in all sides, int64 (vocabulary,)."""
+        """Return how often each unit occurs in all sides, int64 (vocabulary,)."""
         return self._sequences[unit].counts()
 
 
@@ -239,7 +240,7 @@ def _write_texts(
 
 
 def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-    """The same pairs in blocks of bounded size: a shard may have any number of rows."""
+    """Yield the same pairs in blocks of bounded size: a shard may have any number of rows."""
     for block in blocks:
         for first in range(0, len(block), _BLOCK_ROWS):
             yield block.slice(first, _BLOCK_ROWS)

@@ -73,7 +73,7 @@ class Schedule:
     shuffle: Shuffle = Shuffle()
 
     def order(self, epoch: int) -> Order:
-        """The epoch's permutation of the pairs."""
+        """Return the epoch's permutation of the pairs."""
         return Order(self, epoch)
 
     def by_source(
@@ -101,7 +101,8 @@ class Schedule:
         return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
 
     def following(self, epoch: int, position: int, updates: int) -> MegaBatch | None:
-        """The mega-batch that starts at this position of the epoch's order; None at the end of the epoch."""
+        """Return the mega-batch that starts at this position of the epoch's order; None at the end of the
+        epoch."""
         if position >= self.pairs:
             return None
         last = min(position + self.batch_size * self.mini_batches_of(updates), self.pairs)
@@ -133,7 +134,7 @@ class Order:
         self._ends = np.cumsum(np.minimum(shuffle.block, pairs - self._firsts))
 
     def __getitem__(self, places: slice) -> npt.NDArray[np.int64]:
-        """The pairs at these places, one after the other."""
+        """Return the pairs at these places, one after the other."""
         first, last, _ = places.indices(self._schedule.pairs)
         parts = []
         for number in range(first // self.window, -(-last // self.window)):

@@ -18,9 +18,9 @@ BLOCK = 1 << 12
 
 
 def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> npt.NDArray[np.float32]:
-    """The vectors that a sentence-transformers model has of both sides of a store with sentences,
-    (2 * pairs, dimension), memory-mapped: left, right, left, ... Killed, the same call continues behind the
-    last whole block in the directory `place`.
+    """Return the vectors that a sentence-transformers model has of both sides of a store with sentences, (2 *
+    pairs, dimension), memory-mapped: left, right, left, ... Killed, the same call continues behind the last
+    whole block in the directory `place`.
 
     Raises InputError as `load_model`.
     """

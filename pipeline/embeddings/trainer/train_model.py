@@ -215,8 +215,8 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
 
 
 def _begun(parameters: ModelParameters) -> SentenceModel:
-    """The model that is trained further; raises as `SentenceModel.open`, and InputError where the parameters
-    ask for another encoder than it has."""
+    """Return the model that is trained further; raises as `SentenceModel.open`, and InputError where the
+    parameters ask for another encoder than it has."""
     assert parameters.start is not None
     model = SentenceModel.open(expand(parameters.start))
     if "encoder" in parameters.model_fields_set and parameters.encoder != model.parameters:
@@ -255,7 +255,8 @@ def _alike(encoder: Encoder, store: PairStore) -> float | None:
 
 
 def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
-    """What the report of every training has: size, development score, history, scores on the test sets."""
+    """Return what the report of every training has: size, development score, history, scores on the test
+    sets."""
     scores = evaluate_sts(model, data.evaluated_sets)
     shared = data.development_pairs
     chosen_by = {group.name: 0 for group in scores.groups}
@@ -280,7 +281,7 @@ def _figures(score: SetScore | GroupScore, development_pairs: int) -> dict[str, 
 
 
 def reproducible(report: Any) -> dict[str, Any]:
-    """A report without what the training took: the same training gives the same bytes."""
+    """Return a report without what the training took: the same training gives the same bytes."""
     return {
         name: value
         for name, value in asdict(report).items()
@@ -291,8 +292,8 @@ def reproducible(report: Any) -> dict[str, Any]:
 def _pairs(
     directory: Path, parameters: ModelParameters, data: TrainingData, begun: SentenceModel | None
 ) -> tuple[PairStore, dict[str, Any] | None]:
-    """The pairs as ids, of the vocabularies of the model that is trained further, and what was found of the
-    sets in them."""
+    """Return the pairs as ids, of the vocabularies of the model that is trained further, and what was found
+    of the sets in them."""
     found = directory / "leakage.json"
 
     def build() -> tuple[PairStore, dict[str, Any] | None]:

@@ -72,7 +72,8 @@ def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
 
 
 def text_of(value: str | bool | float | None) -> str:
-    """A value of a typed format as the text that conditions compare: ``1``, ``1.0``, ``true``; null is blank.
+    """Return a value of a typed format as the text that conditions compare: ``1``, ``1.0``, ``true``; null is
+    blank.
 
     The same in JSON and Parquet: the shortest decimal number that reads back as the same value.
     """
@@ -82,8 +83,8 @@ def text_of(value: str | bool | float | None) -> str:
 
 
 def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """A string array of Python strings, and which of them are no Unicode text (lone surrogates). JSON can
-    spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD."""
+    """Return a string array of Python strings, and which of them are no Unicode text (lone surrogates). JSON
+    can spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD."""
     broken = np.zeros(len(values), dtype=bool)
     try:
         return pa.array(values, pa.string()), broken
@@ -97,8 +98,8 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
-    """The score column as float32; a blank is null. Rows with something else are rejected as malformed.
-    Raises InputError: ``strict``, and a row that was not rejected before has something else."""
+    """Return the score column as float32; a blank is null. Rows with something else are rejected as
+    malformed. Raises InputError: ``strict``, and a row that was not rejected before has something else."""
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     try:

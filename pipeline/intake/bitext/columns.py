@@ -44,8 +44,8 @@ def oddity(texts: Sequence[str]) -> str | None:
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Whether a row has the names of columns: different ones that are all known as such, or all codes of
-    languages of which one is known."""
+    """Return whether a row has the names of columns: different ones that are all known as such, or all codes
+    of languages of which one is known."""
     names = [cell.strip() for cell in cells]
     if len(set(names)) < len(names) or len(names) < 2:
         return False

@@ -37,7 +37,7 @@ class SourceFile:
         return next(iter(self.paths.values()))
 
     def path_of(self, column: str) -> Path:
-        """The file that a column is read from."""
+        """Return the file that a column is read from."""
         return self.paths.get(column, self.main_path)
 
     @property
@@ -50,7 +50,7 @@ class SourceFile:
         return {name: sha256_file(path) for name, path in self.paths.items()}
 
     def reading(self) -> dict[str, Any]:
-        """What the rows depend on beside the bytes of the files."""
+        """Return what the rows depend on beside the bytes of the files."""
         ignored = {"name", "licence", "path", "paths", "drop_rows"}
         return self.source.model_dump(mode="json", exclude=ignored)
 
@@ -122,7 +122,8 @@ class Problems:
 
 
 def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
-    """The files of a source; None where something is wrong with them, which is added to ``problems``."""
+    """Return the files of a source; None where something is wrong with them, which is added to
+    ``problems``."""
     groups: dict[str, list[Path]] = {}
     drop_rows = None
     before = len(problems)
@@ -169,7 +170,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
 def _stem(path: Path) -> str:
-    """A file's name without compression and language: ``news.cs.gz`` is ``news``."""
+    """Return a file's name without compression and language: ``news.cs.gz`` is ``news``."""
     plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
     return plain.stem
 

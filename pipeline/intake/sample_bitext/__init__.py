@@ -55,7 +55,7 @@ def _check_size(pairs: int, most: int) -> None:
 
 
 def _sizes(pairs: int, written: int) -> dict[str, int]:
-    """How many pairs of each source there are; they add up to ``pairs``."""
+    """Return how many pairs of each source there are; they add up to ``pairs``."""
     left = pairs - written
     sizes = {f"sample-{domain}": int(left * share) for domain, share in _DOMAIN_SHARE.items()}
     sizes["sample-everyday"] += left - sum(sizes.values())
@@ -63,8 +63,9 @@ def _sizes(pairs: int, written: int) -> dict[str, int]:
 
 
 def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
-    """The first ``pairs`` of the sample: the four domains one after the other, then the hand-written ones,
-    which are all there unless that would be more than a fifth. Raises InputError: there are not so many."""
+    """Yield the first ``pairs`` of the sample: the four domains one after the other, then the hand-written
+    ones, which are all there unless that would be more than a fifth. Raises InputError: there are not so
+    many."""
     _check_size(pairs, PAIRS)
     written = min(len(_rows("sample-handwritten")), pairs // _HANDWRITTEN_AT_MOST)
     for source, size in _sizes(pairs, written).items():
@@ -73,8 +74,8 @@ def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
 
 
 def synonym_pairs() -> tuple[SynonymPair, ...]:
-    """The sample's ground truth, sorted: words and phrases, inflected as in its sentences, that could be
-    chosen for the same Czech in the same place."""
+    """Return the sample's ground truth, sorted: words and phrases, inflected as in its sentences, that could
+    be chosen for the same Czech in the same place."""
     return tuple(SynonymPair(*row) for row in _rows("synonyms"))
 
 

@@ -48,7 +48,7 @@ def make_variants(
     penalties: Sequence[float] = (),
     settings: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Variant]:
-    """The ways to train that a user asks for.
+    """Return the ways to train that a user asks for.
 
     starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` from
         scratch.

@@ -34,13 +34,13 @@ class Examples:
         return [*self.first, *(self.second or [])]
 
     def select(self, rows: Iterable[int]) -> Examples:
-        """The examples with these numbers, in this order."""
+        """Return the examples with these numbers, in this order."""
         chosen = list(rows)
         second = None if self.second is None else [self.second[row] for row in chosen]
         return Examples([self.first[row] for row in chosen], second, [self.labels[row] for row in chosen])
 
     def repeated_in(self, other: Examples) -> int:
-        """How many of these examples, regardless of labels, are among the others too."""
+        """Return how many of these examples, regardless of labels, are among the others too."""
         others = set(other._keys())
         return sum(key in others for key in self._keys())
 
@@ -64,8 +64,8 @@ def read_columns(path: Path, label: int = 0, text: int = 1, count: int = 2) -> E
 
 
 def old_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file from before UTF-8 that are not blank, stripped: several tasks are distributed in
-    Latin-1, and have been converted by some who passed them on."""
+    """Yield the lines of a file from before UTF-8 that are not blank, stripped: several tasks are distributed
+    in Latin-1, and have been converted by some who passed them on."""
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -146,8 +146,8 @@ def _check_classes(path: Path, labels: list[str]) -> None:
 
 
 def read_mrpc(path: Path) -> Examples:
-    """The Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, between tabs.
-    Raises as :func:`read_columns`."""
+    """Return the Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, between
+    tabs. Raises as :func:`read_columns`."""
     return pairs_of_rows(path, rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
 
 
@@ -246,7 +246,7 @@ def _one_file(read: Callable[[Path], Examples], train: str, development: str = "
 
 
 def _two_classes(first: str, second: str) -> tuple[_Layout, ...]:
-    """A TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
+    """Return a TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
     name = first.partition("/")[0]
     return (_one_file(read_columns, f"{name}.tsv"), _Layout(read_polarity, (first, second)))
 

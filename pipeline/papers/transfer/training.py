@@ -79,8 +79,8 @@ class FineTuningParameters(Section):
 
 
 def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:
-    """An average of word vectors as an encoder: a word's row is its vector times its weight, without the
-    common components, so the mean of the rows is the sentence's vector.
+    """Return an average of word vectors as an encoder: a word's row is its vector times its weight, without
+    the common components, so the mean of the rows is the sentence's vector.
 
     texts: the words of other texts are unknown. A word that has no vector is unknown as well, which is a zero
         vector where the table has none; unlike in the average it counts in the sentence's length.
@@ -104,7 +104,7 @@ def start_model(
     new_units: int,
     seed: int,
 ) -> SentenceModel:
-    """A model of the same architecture over the units that a task has; the given one is not changed.
+    """Return a model of the same architecture over the units that a task has; the given one is not changed.
 
     Tables lose the rows that no text of the task reads, so an update of whole tables is fast. Units that the
     model does not know, and that the training texts have at least `new_units` times (0: none), get a row of

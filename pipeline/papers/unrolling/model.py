@@ -60,7 +60,7 @@ class DecoderModel:
         vocabulary: Vocabulary,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """A model in memory; `about` is what else is kept with it. Raises InputError where vectors and
+        """Make a model in memory; `about` is what else is kept with it. Raises InputError where vectors and
         vocabulary differ in size, or the vocabulary has no end of a sentence."""
         if len(network.words) != len(vocabulary):
             raise InputError(f"{len(network.words)} word vectors, the vocabulary has {len(vocabulary)} words")
@@ -93,7 +93,8 @@ class DecoderModel:
         return True
 
     def read_by(self, representation: RepresentationParameters) -> DecoderModel:
-        """The same network, read by another representation; InputError where it has no states to unroll."""
+        """Return the same network, read by another representation; InputError where it has no states to
+        unroll."""
         try:
             check_representation(self.parameters.network, representation)
         except ValueError as error:
@@ -102,9 +103,9 @@ class DecoderModel:
         return DecoderModel(self.network, parameters, self.vocabulary, self.about)
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in order, or of
-        a single text, (dimension,); zeros for a text without a word. Other texts change a vector by rounding
-        at most.
+        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
+        order, or of a single text, (dimension,); zeros for a text without a word. Other texts change a vector
+        by rounding at most.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -116,8 +117,8 @@ class DecoderModel:
         return vectors
 
     def states(self, texts: Sequence[str] | Any, steps: int) -> npt.NDArray[np.float32]:
-        """The decoders' first states, (texts, 2, steps, state dimension) float32; zeros for a text without
-        words."""
+        """Return the decoders' first states, (texts, 2, steps, state dimension) float32; zeros for a text
+        without words."""
         self.read_by(RepresentationParameters(kind="unrolled", steps=steps))
         dimension = self.network.context_dimension
         result = np.zeros((len(texts), 2, steps, dimension), dtype=np.float32)
@@ -127,18 +128,18 @@ class DecoderModel:
         return result
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Each text of `first` with the one at the same place of `second`: dot products, or cosines where
-        the representation says so; 0 where one has no word."""
+        """Return each text of `first` with the one at the same place of `second`: dot products, or cosines
+        where the representation says so; 0 where one has no word."""
         return self.similarity_of_vectors(self.encode(first), self.encode(second)).astype(np.float32)
 
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
-        """The same of vectors, (rows, dimension) each; float64 (rows,)."""
+        """Return the same of vectors, (rows, dimension) each; float64 (rows,)."""
         return compare(left, right, self.representation)
 
     def _batches(self, texts: Sequence[str] | Any) -> Iterator[tuple[npt.NDArray[np.int64], Bags]]:
-        """The texts that have words, some at a time: their rows, and their ids with ends."""
+        """Yield the texts that have words, some at a time: their rows, and their ids with ends."""
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
         end = self.vocabulary.id_of(END)
         device = self.network.words.device
@@ -211,7 +212,7 @@ class DecoderModel:
 
 
 def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
-    """The model with a vector for every word of `vectors`, too, that its vocabulary does not have.
+    """Return the model with a vector for every word of `vectors`, too, that its vocabulary does not have.
 
     The map is the matrix that takes the vectors of the words that both have to those that the model learnt,
     with the least squared error. Decoders predict the words that they were trained on, as before.

@@ -66,12 +66,12 @@ class LayerNormGru(nn.Module):
         return torch.cat(states)
 
     def project(self, inputs: Tensor) -> Tensor:
-        """The share of inputs, (rows, 3 state_dimension); it does not depend on any state."""
+        """Return the share of inputs, (rows, 3 state_dimension); it does not depend on any state."""
         return self._normalised(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
-        """The next states, (rows, state_dimension), of what `project` gives and of the states before, of that
-        shape."""
+        """Return the next states, (rows, state_dimension), of what `project` gives and of the states before,
+        of that shape."""
         size = 2 * self.state_dimension
         recurrent = self._normalised(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
         gates = torch.sigmoid(projected[:, :size] + recurrent[:, :size])
@@ -111,7 +111,7 @@ class GruDecoder(nn.Module):
         self.gru = LayerNormGru(word_dimension, state_dimension)
 
     def forward(self, context: Tensor, vectors: Tensor, packed: PackedSentences) -> Tensor:
-        """The state that each word is predicted from, (tokens, state_dimension), in packed order.
+        """Return the state that each word is predicted from, (tokens, state_dimension), in packed order.
 
         context: (sentences, state_dimension). vectors: of the words, (tokens, word_dimension), in packed
             order.
@@ -134,7 +134,7 @@ class SentencePredictor(nn.Module):
     def __init__(
         self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
     ) -> None:
-        """A network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
+        """Make a network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
         super().__init__()
         self.predicted = words if predicted is None else predicted
         self.architecture = parameters
@@ -158,7 +158,7 @@ class SentencePredictor(nn.Module):
         return self.architecture.context_dimension
 
     def decoder(self, side: int) -> GruDecoder:
-        """The recurrent decoder of the sentence before (0) or behind (1)."""
+        """Return the recurrent decoder of the sentence before (0) or behind (1)."""
         found = self.decoders[side]
         assert isinstance(found, GruDecoder)
         return found
@@ -207,7 +207,7 @@ DECODERS = 2
 
 
 def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
-    """The first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
+    """Return the first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
 
     The first step is fed <GO>, as in training, each other the mean of all word vectors under the
     probabilities that the step before gave (DD Figure 1). context: (sentences, context_dimension).
@@ -229,7 +229,7 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
 def represent(
     network: SentencePredictor, sentences: Bags, representation: RepresentationParameters
 ) -> Tensor:
-    """Vectors of sentences, (sentences, dimension): see `dimension_of`."""
+    """Return vectors of sentences, (sentences, dimension): see `dimension_of`."""
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
@@ -237,7 +237,7 @@ def represent(
 
 
 def of_states(states: Tensor, representation: RepresentationParameters) -> Tensor:
-    """Vectors out of states that may be of more steps than are wanted, (sentences, dimension)."""
+    """Return vectors out of states that may be of more steps than are wanted, (sentences, dimension)."""
     first = states[:, :, : representation.steps]
     return first.mean((1, 2)) if representation.kind == "mean" else first.flatten(1)
 

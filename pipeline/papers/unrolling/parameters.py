@@ -143,7 +143,7 @@ DESCRIPTION = "decoders.json"
 
 
 def is_decoder_model(name: str | Path) -> bool:
-    """Whether there is a model of this kind, with or without a representation behind its name."""
+    """Return whether there is a model of this kind, with or without a representation behind its name."""
     directory, _, _ = str(name).rpartition("@")
     return any((Path(path) / DESCRIPTION).is_file() for path in (str(name), directory) if path)
 

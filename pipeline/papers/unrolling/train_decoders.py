@@ -58,7 +58,8 @@ def decoder_trainer(
     device: str = "cpu",
     **options: Any,
 ) -> Trainer[TripleBatch, SentencePredictor]:
-    """A run that trains a network; its result is the same to the bit for one machine and number of threads.
+    """Return a run that trains a network; its result is the same to the bit for one machine and number of
+    threads.
 
     Raises InputError where the network has another number of words than the triples, or NaN. options: of
     `Trainer`.
@@ -130,7 +131,7 @@ class PredictionObjective:
             epoch, position = epoch + 1, 0
 
     def clock(self, record: Record) -> int:
-        """Updates."""
+        """Return the number of updates."""
         return record.updates
 
     def finish(self, record: Record) -> None:

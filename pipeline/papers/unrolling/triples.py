@@ -181,7 +181,7 @@ class TripleBatch:
         return len(self.current)
 
     def to(self, device: torch.device) -> TripleBatch:
-        """The same on a device."""
+        """Return the same on a device."""
         return TripleBatch(self.previous.to(device), self.current.to(device), self.following.to(device))
 
 
@@ -211,11 +211,11 @@ class TripleStore:
         self._centres = map_array(directory / _CENTRES, "int64", (self._triples,))
 
     def __len__(self) -> int:
-        """Number of triples."""
+        """Return number of triples."""
         return self._triples
 
     def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
-        """Some of the triples, in this order."""
+        """Return some of the triples, in this order."""
         centres = np.asarray(self._centres[triples])
         return TripleBatch(*(self._sequences.select(centres + step) for step in (-1, 0, 1)))
 
@@ -330,7 +330,7 @@ class _Writer:
 def with_ends(
     ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], end: int, maximum_length: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """The first `maximum_length` - 1 words of each sentence, and `end`, as ids and offsets.
+    """Return the first `maximum_length` - 1 words of each sentence, and `end`, as ids and offsets.
 
     ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1].
     """

@@ -195,7 +195,7 @@ def count_block(
 def _list_rows(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path]
 ) -> tuple[pair_table.Counts, pair_table.Counts, pair_table.Words]:
-    """Where each row's increments begin and end, and all of them."""
+    """Return where each row's increments begin and end, and all of them."""
     starts = np.concatenate([[0], np.cumsum(increments)[:-1]]).astype(np.int64)
     ends = starts.copy()
     entries = np.empty(int(increments.sum()), np.uint32)

@@ -153,7 +153,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
 
 
 def read_ids(path: Path) -> pair_table.PairTable:
-    """A piece's pair table as :mod:`paraforge.products.lexicon.pair_table` has it, without copying."""
+    """Return a piece's pair table as :mod:`paraforge.products.lexicon.pair_table` has it, without copying."""
     table = read_arrow(path)
     reference, translation = (_list_arrays(table[name]) for name in SIDES)
     return (*reference, *translation)

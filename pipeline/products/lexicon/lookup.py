@@ -51,7 +51,7 @@ class Lexicon:
         return [self.path / str(file["file"]) for file in self.manifest["files"]]
 
     def entries(self, words: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """All entries of the words, sorted by word and rank; words that have none are passed over.
+        """Return all entries of the words, sorted by word and rank; words that have none are passed over.
 
         words: as the lexicon has them (see :meth:`normalise`).
         columns: columns wanted in addition to ``word``; all by default.
@@ -78,7 +78,7 @@ class Lexicon:
         by: Score = "adjusted_pmi",
         minimum: float | None = None,
     ) -> dict[str, pa.Table]:
-        """The best paraphrases of each word.
+        """Return the best paraphrases of each word.
 
         words: any spelling; looked up as the lexicon has them. limit: entries of a word at most.
         minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling. minimum:
@@ -114,7 +114,7 @@ class Lexicon:
         return [word]
 
     def count_of(self, word: str) -> int:
-        """Sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
+        """Return sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
         names = self.normalise(word)
         with open_parquet(self.path / WORDS) as file:
             table = file.read(use_threads=False)

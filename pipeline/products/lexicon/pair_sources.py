@@ -63,7 +63,7 @@ class Piece:
     row_groups: tuple[int, ...] | None = None
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """The piece's rows."""
+        """Return the piece's rows."""
         if self.row_groups is None:
             return read_aligned(self.paths, columns)
         with open_parquet(self.paths[0]) as file:
@@ -160,7 +160,7 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
 
 
 def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:
-    """The pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
+    """Return the pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
     dropped = dict.fromkeys(reasons(held_out), 0)
     rows = table.num_rows
     keep = np.ones(rows, dtype=bool)
@@ -198,7 +198,7 @@ def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | N
 
 
 def _take(column: TokenColumn, rows: Any) -> TokenColumn:
-    """The rows of a token column where ``rows`` is True."""
+    """Return the rows of a token column where ``rows`` is True."""
     if rows.all():
         return column
     lengths = column.lengths

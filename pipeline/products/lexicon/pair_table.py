@@ -40,7 +40,7 @@ Cells = tuple[Words, Words, Words]
 
 @compiled
 def distinct_ranks(ids: npt.NDArray[np.int32], offsets: Counts, ranks: Words) -> tuple[Offsets, Words]:
-    """Each sentence's distinct words as ascending ranks, without the words whose rank is DROPPED."""
+    """Return each sentence's distinct words as ascending ranks, without the words whose rank is DROPPED."""
     result = np.empty(len(ids), np.uint32)
     starts = np.zeros(len(offsets), np.int32)
     end = 0
@@ -97,7 +97,7 @@ def count_row_increments(table: PairTable, rows: Counts) -> None:
 
 @compiled
 def sentences(table: PairTable, pair: int) -> tuple[Words, Words]:
-    """The words of a pair's reference and translation."""
+    """Return the words of a pair's reference and translation."""
     reference_offsets, references, translation_offsets, translations = table
     return (
         references[reference_offsets[pair] : reference_offsets[pair + 1]],
@@ -124,7 +124,7 @@ def shared_words(reference: Words, translation: Words, result: Words) -> int:
 
 @compiled
 def longest(offsets: Offsets) -> int:
-    """Words of the longest sentence."""
+    """Return words of the longest sentence."""
     length = 0
     for sentence in range(len(offsets) - 1):
         length = max(length, offsets[sentence + 1] - offsets[sentence])
@@ -148,7 +148,8 @@ def add_listed(starts: Counts, ends: Counts, entries: Words, first: int, counter
 
 @compiled
 def cells_of_counters(counters: Words, first: int, last: int, minimum: int) -> Cells:
-    """The cells with at least `minimum` pairs: rows, columns, and their counters (cells x COUNTERS)."""
+    """Return the cells with at least `minimum` pairs: rows, columns, and their counters (cells x
+    COUNTERS)."""
     found = 0
     for cell in range(len(counters) // COUNTERS):
         if np.int64(counters[COUNTERS * cell + CROSS]) - counters[COUNTERS * cell + BOTH] >= minimum:

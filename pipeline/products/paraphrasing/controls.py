@@ -53,7 +53,7 @@ class Controls:
     labels: list[str] = field(default_factory=list)
 
     def symbols(self) -> list[str]:
-        """Every tag."""
+        """Return every tag."""
         buckets = [
             _bucket_tag(name, bucket)
             for name, edges in self.edges.items()
@@ -64,7 +64,7 @@ class Controls:
         return [*buckets, *sorted(labels), *([f"{_OPEN}){_CLOSE}"] if self.labels else [])]
 
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The bucket of each value, from 0; -1 for NaN.
+        """Return the bucket of each value, from 0; -1 for NaN.
 
         name: one of :data:`RANGES` that has edges. values: n.
         """
@@ -72,11 +72,11 @@ class Controls:
         return np.where(np.isnan(values), -1, found)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """What the buckets of a control are called, the lowest first."""
+        """Return what the buckets of a control are called, the lowest first."""
         return ("low", "medium", "high") if len(self.edges[name]) == 2 else ("low", "high")
 
     def bucket(self, name: str, asked: str) -> int:
-        """The bucket that a user means: by its name, or by a value in it, which is in :data:`RANGES`.
+        """Return the bucket that a user means: by its name, or by a value in it, which is in :data:`RANGES`.
 
         Raises ConfigurationError: there is no such bucket, or the model knows none of them.
         """
@@ -93,7 +93,7 @@ class Controls:
         raise ConfigurationError([f"--{name} {asked!r}: use {', '.join(names)}, or a value {values}"])
 
     def known_template(self, text: str) -> str:
-        """A template as :func:`~paraforge.base.parsing.brackets.template_of` writes it.
+        """Return a template as :func:`~paraforge.base.parsing.brackets.template_of` writes it.
 
         text: brackets of any depth, with or without words.
 
@@ -111,12 +111,13 @@ class Controls:
         raise ConfigurationError([f"the model has not learned the template {template}. Nearest: {nearest}"])
 
     def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
-        """The tags for buckets by name and for a template or a parse, which go in front of the text."""
+        """Return the tags for buckets by name and for a template or a parse, which go in front of the
+        text."""
         tags = [_bucket_tag(name, wanted[name]) for name in RANGES if name in wanted]
         return "".join([*tags, tree_tags(tree) if tree else ""])
 
     def as_json(self) -> dict[str, Any]:
-        """What ``controls.json`` holds."""
+        """Return what ``controls.json`` holds."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -141,17 +142,17 @@ class Controls:
 
 
 def plain(text: str) -> str:
-    """Text without the brackets of tags: nobody's sentence gives orders."""
+    """Return text without the brackets of tags: nobody's sentence gives orders."""
     return text.translate(_PLAIN)
 
 
 def tagged(prefix: str, text: str) -> str:
-    """A source as the model reads it; a blank one stays blank, whatever is asked."""
+    """Return a source as the model reads it; a blank one stays blank, whatever is asked."""
     return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
 
 
 def untagged(source: str) -> str:
-    """The text of a source that :func:`tagged` gave."""
+    """Return the text of a source that :func:`tagged` gave."""
     return _TAGGED.sub("", source)
 
 
@@ -170,7 +171,7 @@ def bucket_edges(values: NDArray[np.float64]) -> list[float]:
 
 
 def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
-    """The most frequent templates with at least ``minimum`` outputs, by falling number."""
+    """Return the most frequent templates with at least ``minimum`` outputs, by falling number."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {template: count for template, count in ordered[:most] if count >= minimum}
 
@@ -180,8 +181,8 @@ def _bucket_tag(name: str, bucket: int) -> str:
 
 
 def tree_tags(tree: str) -> str:
-    """A tree without words, as tags. A phrase without phrases in it is one tag; any other has a tag that
-    opens it and one that closes it, which is left out at the end of the tree.
+    """Return a tree without words, as tags. A phrase without phrases in it is one tag; any other has a tag
+    that opens it and one that closes it, which is left out at the end of the tree.
 
     tree: as :func:`~paraforge.base.parsing.brackets.skeleton` writes it.
     """
@@ -200,7 +201,7 @@ def tree_tags(tree: str) -> str:
 
 
 def tree_of_tags(tags: str) -> str:
-    """The tree that the tags of a text are of, such as a parse generator's; brackets that may be no
+    """Return the tree that the tags of a text are of, such as a parse generator's; brackets that may be no
     tree, where :func:`tree_tags` did not give them."""
     text, depth = "", 0
     for tag in _TAG.findall(tags):

@@ -88,7 +88,7 @@ class ParaphraserParameters(Section):
         return self.language, f"{self.language}-paraphrase"
 
     def of_training(self) -> NmtParameters:
-        """The same as section ``nmt`` would have it."""
+        """Return the same as section ``nmt`` would have it."""
         source, target = self.languages
         return NmtParameters(
             model=TRAIN,

@@ -35,7 +35,7 @@ PARSE_BEAM = 4
 
 
 def is_paraphraser(path: Path) -> bool:
-    """Whether a directory has a model that paraphrases."""
+    """Return whether a directory has a model that paraphrases."""
     return (path / CONTROLS_FILE).is_file()
 
 
@@ -98,7 +98,7 @@ class Paraphraser:
         self._opened: tuple[Any, Translator] | None = None
 
     def sources(self, texts: Iterable[str], wishes: Wishes) -> Iterator[str]:
-        """Each text as the model reads it, with the tags for what is asked.
+        """Return each text as the model reads it, with the tags for what is asked.
 
         Raises, before anything is read, ConfigurationError: the model cannot be asked that; InputError: no
         parser, or no parse.
@@ -137,8 +137,9 @@ class Paraphraser:
         return tree
 
     def translator(self, wishes: Wishes) -> Translator:
-        """The engine that searches; sources are :func:`~paraforge.products.paraphrasing.controls.tagged`
-        texts. The same wishes get the same engine, without loading it again."""
+        """Return the engine that searches; sources are
+        :func:`~paraforge.products.paraphrasing.controls.tagged` texts. The same wishes get the same engine,
+        without loading it again."""
         settings: dict[str, Any] = {}
         engine = _engine_of(self._model)
         width = max(wishes.beam, wishes.nbest)
@@ -179,7 +180,7 @@ class Paraphraser:
 
 
 def _engine_of(model: TranslationModel) -> str:
-    """What searches with a beam: LSTMs run in fairseq alone."""
+    """Return what searches with a beam: LSTMs run in fairseq alone."""
     return "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
 
 

@@ -30,7 +30,7 @@ def file_name(part: str, number: int) -> str:
 
 
 def numbered(name: str, negatives: int) -> list[str]:
-    """A column for each negative: ``negative``, or ``negative_1`` to ``negative_N``."""
+    """Return a column for each negative: ``negative``, or ``negative_1`` to ``negative_N``."""
     return [name] if negatives == 1 else [f"{name}_{number + 1}" for number in range(negatives)]
 
 

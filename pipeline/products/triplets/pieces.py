@@ -96,7 +96,7 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
 
 
 def _first_match(name: str, patterns: Sequence[str]) -> int:
-    """Number, from 1, of the first pattern that a name matches; 0 if none does."""
+    """Return the number, from 1, of the first pattern that a name matches; 0 if none does."""
     return next((n for n, one in enumerate(patterns, 1) if fnmatch.fnmatchcase(name, one)), 0)
 
 
@@ -173,7 +173,7 @@ def expanded(encoder: str) -> str:
 
 
 def unit_vectors(encoder: Model, texts: pa.ChunkedArray) -> Vectors:
-    """Vectors of length 1, (texts, dimension) float16; zeros for a text that has none.
+    """Return vectors of length 1, (texts, dimension) float16; zeros for a text that has none.
 
     texts: strings without nulls.
     """
@@ -188,5 +188,5 @@ def unit_vectors(encoder: Model, texts: pa.ChunkedArray) -> Vectors:
 
 
 def has_vector(vectors: Vectors) -> npt.NDArray[np.bool_]:
-    """Which rows are not all zeros."""
+    """Return which rows are not all zeros."""
     return np.asarray(vectors.any(axis=1))

@@ -165,7 +165,7 @@ class _Window:
 
 
 def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Iterator[list[SourceTokens]]:
-    """The windows of a stream, each tokenized in a thread while the one before is translated."""
+    """Yield the windows of a stream, each tokenized in a thread while the one before is translated."""
 
     def encode(block: list[str]) -> list[SourceTokens]:
         starts = range(0, len(block), _TOKENIZED_SENTENCES)

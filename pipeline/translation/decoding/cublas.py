@@ -44,7 +44,7 @@ def preload_cublas() -> None:
 
 
 def _packaged(name: str) -> Path | None:
-    """A library of the package, which is a part of the namespace ``nvidia``."""
+    """Return a library of the package, which is a part of the namespace ``nvidia``."""
     try:
         spec = importlib.util.find_spec("nvidia.cublas")
     except ModuleNotFoundError:
@@ -88,7 +88,7 @@ def multiply(engine: str, device: str) -> None:
 
 
 def _tiny_model(library: Any) -> Any:
-    """A transformer of one layer with constant weights, as a specification that can be saved."""
+    """Return a transformer of one layer with constant weights, as a specification that can be saved."""
     import numpy as np
 
     spec = library.specs.TransformerSpec.from_config((1, 1), 2)

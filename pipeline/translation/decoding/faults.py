@@ -37,7 +37,7 @@ class DeviceLostError(EngineError):
 
 
 def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLostError:
-    """The error to raise for what an engine said of its device; ``device`` is its name."""
+    """Return the error to raise for what an engine said of its device; ``device`` is its name."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return DeviceLostError(
         f"the device {device} does not answer any more ({first}). What was finished is kept; run the same "
@@ -46,7 +46,7 @@ def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLo
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out, the device's or the host's."""
+    """Return whether an exception says that memory ran out, the device's or the host's."""
     torch = sys.modules.get("torch")  # who has not imported it does not get its errors
     if isinstance(error, MemoryError) or (torch and isinstance(error, torch.cuda.OutOfMemoryError)):
         return True
@@ -54,7 +54,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_device_lost(error: BaseException) -> bool:
-    """Whether an exception says that the device is gone until the process is started anew."""
+    """Return whether an exception says that the device is gone until the process is started anew."""
     if not isinstance(error, RuntimeError) or is_out_of_memory(error):
         return False
     return any(words in str(error).lower() for words in _LOST)

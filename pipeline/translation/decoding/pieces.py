@@ -78,7 +78,7 @@ class SentencePieces:
         self._room = maximum - 1 - len(self._prefix) - len(self._suffix)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Tokens of each sentence, tags included; none where nothing is left to translate."""
+        """Return tokens of each sentence, tags included; none where nothing is left to translate."""
         return [
             self._framed(sentence, pieces)
             for sentence, pieces in zip(
@@ -96,10 +96,11 @@ class SentencePieces:
         return SourceTokens(sentence, tokens, truncated, failed)
 
     def encode_target(self, texts: list[str]) -> list[list[str]]:
-        """Tokens of texts of the target side, without those that every hypothesis is made to begin with."""
+        """Return tokens of texts of the target side, without those that every hypothesis is made to begin
+        with."""
         return [list(row) for row in self._target.encode(texts, out_type=str, num_threads=1)]
 
     def decode(self, tokens: Sequence[str]) -> str:
-        """Text of target tokens, without the tokens that every hypothesis is made to begin with."""
+        """Return text of target tokens, without the tokens that every hypothesis is made to begin with."""
         start = len(self._forced) if list(tokens[: len(self._forced)]) == self._forced else 0
         return str(self._target.decode(list(tokens[start:])))

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def device_of(placement: Placement) -> torch.device:
-    """The device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError: there is
-    no such device."""
+    """Return the device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError:
+    there is no such device."""
     torch = require("torch", "")
     name, number = placement.kind_and_number(torch.cuda.is_available)
     if name == "cuda" and number >= torch.cuda.device_count():
@@ -42,7 +42,7 @@ def prepare_thread(device: torch.device) -> None:
 
 
 def fast_type(device: torch.device) -> str:
-    """What is fast and close enough on a device: ``float32``, ``bfloat16`` or ``float16``."""
+    """Return what is fast and close enough on a device: ``float32``, ``bfloat16`` or ``float16``."""
     if device.type == "cpu":
         return "bfloat16" if cpu_has_bfloat16() else "float32"
     import torch

@@ -28,7 +28,7 @@ _LETTER_LOOP = re.compile(rf"([^\W\d_]{{1,{_LONGEST_LETTERS}}}?)\1{{{_REPEATS - 
 
 
 def is_runaway(text: str, tokens: Sequence[object], ended: bool = True) -> bool:
-    """Whether a hypothesis repeats itself as no text does, whatever engine made it.
+    """Return whether a hypothesis repeats itself as no text does, whatever engine made it.
 
     It does if the same letters come three times or more within a word, over eight letters or more
     ("necktitititit"), the same words over five words or more, or the same tokens over 24 tokens or more;
@@ -52,7 +52,8 @@ def _repeats_to_the_end(tokens: Sequence[object]) -> bool:
 
 
 def _has_loop(items: Sequence[object], least: int) -> bool:
-    """Whether a block of items comes three times or more in a row, and over ``least`` items or more."""
+    """Return whether a block of items comes three times or more in a row, and over ``least`` items or
+    more."""
     for period in range(1, min(_LONGEST_BLOCK, len(items) // _REPEATS) + 1):
         wanted = max(_REPEATS * period, least) - period
         run = 0
@@ -110,7 +111,7 @@ class DecodingOptions(Section):
         return self
 
     def with_changes(self, **changes: Any) -> DecodingOptions:
-        """The same options but for some."""
+        """Return the same options but for some."""
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
 
 
@@ -118,7 +119,7 @@ class EngineSettings(Section):
     """Settings of one engine, in a section of its name; its module has a subclass."""
 
     def changed(self) -> dict[str, Any]:
-        """The settings that are not as they are by default: what goes into fingerprints."""
+        """Return the settings that are not as they are by default: what goes into fingerprints."""
         return self.model_dump(exclude_defaults=True)
 
     def check(self, options: DecodingOptions) -> None:
@@ -166,8 +167,8 @@ Settings = TypeVar("Settings", bound=EngineSettings)
 def settings_of(
     kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
 ) -> Settings:
-    """Settings from names and values, compared with the other options if there are any. Raises InputError:
-    there is no such setting, or a value cannot be."""
+    """Return settings from names and values, compared with the other options if there are any. Raises
+    InputError: there is no such setting, or a value cannot be."""
     unknown = sorted(set(values) - set(kind.model_fields))
     if unknown:
         raise InputError(
@@ -284,7 +285,7 @@ def fingerprint_of(
 
 
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
-    """A hypothesis with its flags.
+    """Return a hypothesis with its flags.
 
     text: detokenised hypothesis. score: as the engine gave it, finite or not.
     tokens: target tokens without end-of-sentence.

@@ -36,7 +36,7 @@ class EngineModule(Protocol):
     LIBRARIES: Sequence[str]
 
     def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
-        """The options with every ``auto`` replaced, so that they say what a result depends on. Raises
+        """Return the options with every ``auto`` replaced, so that they say what a result depends on. Raises
         InputError: the engine or the device cannot do what is asked."""
 
     def open_engine(
@@ -50,7 +50,7 @@ class EngineModule(Protocol):
 
 
 def engine_module(engine: str) -> EngineModule:
-    """The module of an engine. Raises InputError: there is no such engine."""
+    """Return the module of an engine. Raises InputError: there is no such engine."""
     if engine not in ENGINES:
         raise InputError(f"no engine is called '{engine}'", remedy=f"Use {', '.join(ENGINES)}.")
     return cast("EngineModule", importlib.import_module(ENGINES[engine]))
@@ -63,12 +63,12 @@ def engine_settings() -> dict[str, type[EngineSettings]]:
 
 
 def is_model_free(engine: str) -> bool:
-    """Whether an engine translates without a model."""
+    """Return whether an engine translates without a model."""
     return bool(getattr(engine_module(engine), "MODEL_FREE", False))
 
 
 def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that keys and manifests name: all of them, or those that the engine's own function
+    """Return settings that keys and manifests name: all of them, or those that the engine's own function
     ``recorded_settings`` gives; none of another engine without a model, whose weights they are."""
     own = getattr(engine_module(engine), "recorded_settings", None)
     if own is not None:
@@ -77,7 +77,7 @@ def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_remote(engine: str) -> bool:
-    """Whether an engine uses no device of this machine."""
+    """Return whether an engine uses no device of this machine."""
     return bool(getattr(engine_module(engine), "REMOTE", False))
 
 

@@ -34,8 +34,8 @@ _CUDA_BATCH_TOKENS = 8192
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """The reference computes in float32 and in nothing else. Raises InputError: another compute type is asked
-    for."""
+    """Return the reference computes in float32 and in nothing else. Raises InputError: another compute type
+    is asked for."""
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
             f"the engine 'fairseq' has no compute type {options.compute_type}",
@@ -150,7 +150,7 @@ class FairseqTranslator:
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-        """A function that translates the batch when it is called."""
+        """Return a function that translates the batch when it is called."""
         return lambda: self._decode(batch)
 
     def _decode(self, batch: list[SourceTokens]) -> Decoded:

@@ -76,7 +76,7 @@ class Fake(EngineSettings):
         return pattern
 
     def result_settings(self) -> dict[str, Any]:
-        """What a translation depends on."""
+        """Return what a translation depends on."""
         return {"seed": self.seed, "fail_pattern": self.fail_pattern, "defects": self.defects}
 
 
@@ -97,7 +97,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> FakeTranslator:
-    """The engine; it has no use for a model."""
+    """Return the engine; it has no use for a model."""
     return FakeTranslator(options, placement, settings_of(Fake, NAME, settings))
 
 
@@ -118,7 +118,7 @@ class FakeTranslator:
         return translate_in_batches(self, sentences)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Words and punctuation marks, cut at the maximum."""
+        """Return words and punctuation marks, cut at the maximum."""
         room = self._options.maximum_source_tokens - 1
         return [
             SourceTokens(sentence, words[:room], len(words) > room)
@@ -126,7 +126,7 @@ class FakeTranslator:
         ]
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-        """A function that translates the batch when it is called."""
+        """Return a function that translates the batch when it is called."""
         return lambda: self._decode(batch)
 
     def _decode(self, batch: list[SourceTokens]) -> Decoded:
@@ -184,7 +184,7 @@ class _Dice:
 
 @lru_cache(maxsize=65_536)
 def _word(seed: int, word: str) -> str:
-    """The English word for a word; numbers and punctuation marks stay."""
+    """Return the English word for a word; numbers and punctuation marks stay."""
     if not word[0].isalpha():
         return word
     digest = hashlib.blake2b(

@@ -49,7 +49,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 
 
 def remembered_as(settings: dict[str, Any]) -> dict[str, Any]:
-    """What names the set of the memory, whatever the options: they were those of somebody else."""
+    """Return what names the set of the memory, whatever the options: they were those of somebody else."""
     return {NAME: settings_of(Imported, NAME, settings).name}
 
 
@@ -61,7 +61,7 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> ImportedTranslator:
-    """The engine that fails on whatever is not in the memory."""
+    """Return the engine that fails on whatever is not in the memory."""
     return ImportedTranslator(options, settings_of(Imported, NAME, settings))
 
 

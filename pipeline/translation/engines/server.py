@@ -352,7 +352,7 @@ class ServerTranslator:
         return choices
 
     def _refusal(self, error: Any) -> Exception:
-        """The exception for an answer with an error's status, after all retries."""
+        """Return the exception for an answer with an error's status, after all retries."""
         status, settings = int(error.status_code), self._settings
         text = f"HTTP {status}: {self._hidden(error.message)}"
         if status in (400, 413, 422) and self.usage.requests:  # others were translated: it is the sentence
@@ -469,8 +469,8 @@ def _read(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None
 
 
 def _best(answers: Sequence[tuple[Hypothesis, str | None]], nbest: int) -> tuple[Hypothesis, ...]:
-    """The best answers to a sentence, each text once: by score, or by how often they were given where one has
-    none. Raises Untranslatable if none is a translation, with the first one's fault and text."""
+    """Return the best answers to a sentence, each text once: by score, or by how often they were given where
+    one has none. Raises Untranslatable if none is a translation, with the first one's fault and text."""
     usable = [one for one, fault in answers if fault is None]
     usable = [one for one in usable if one.text] or usable
     if not usable:

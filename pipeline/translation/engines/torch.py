@@ -177,7 +177,7 @@ class TorchTranslator:
         return tuple(numbers[piece] for piece in pieces)
 
     def _search(self, compute_type: str) -> Search:
-        """The search in a compute type; the weights are loaded when it is first asked for."""
+        """Return the search in a compute type; the weights are loaded when it is first asked for."""
         import torch
 
         from paraforge.translation.torch_search.graphs import RecordedSteps
@@ -256,7 +256,7 @@ class TorchTranslator:
             torch.cuda.empty_cache()
 
     def _computed(self, requests: list[Request]) -> list[Findings]:
-        """Findings that together have each sentence once, in order."""
+        """Return findings that together have each sentence once, in order."""
         found = self._search(self._options.compute_type).find(requests)
         self.counts["unrecorded"] = sum(recorded.failed for recorded in self._recorded)
         bad = [] if self._options.compute_type == "float32" else found.non_finite()

@@ -104,12 +104,12 @@ class HypothesisRows:
             column.append(value)
 
     def hypotheses(self) -> pa.Table:
-        """The rows, in the order of sentences and ranks."""
+        """Return the rows, in the order of sentences and ranks."""
         columns = [pa.array(self._columns[field.name], field.type) for field in HYPOTHESES]
         return pa.table(columns, schema=HYPOTHESES)
 
     def table(self, texts: pa.Array) -> pa.Table:
-        """The rows with the key and text of their sentence: the columns of :data:`REMEMBERED`.
+        """Return the rows with the key and text of their sentence: the columns of :data:`REMEMBERED`.
 
         texts: the sentences that were added, in their order.
         """
@@ -121,7 +121,7 @@ class HypothesisRows:
 
 
 def stored_keys(texts: pa.Array) -> pa.Array:
-    """The key of each text as 16 bytes (see :mod:`paraforge.base.shards.lineage`)."""
+    """Return the key of each text as 16 bytes (see :mod:`paraforge.base.shards.lineage`)."""
     digests = text_keys(texts).astype(">u8").tobytes()
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(digests)])
 
@@ -173,7 +173,8 @@ class MemorySet:
     description: dict[str, Any]
 
     def segments(self) -> list[Segment]:
-        """All segments, those that were added first before the others; a file that is missing is left out."""
+        """Return all segments, those that were added first before the others; a file that is missing is left
+        out."""
         found: dict[str, Segment] = {}
         for entry in sorted(self.path.glob(_ENTRY)):
             for segment in _segments_of(entry):
@@ -274,7 +275,8 @@ def _claimed(source: Path, target: Path) -> bool:
 
 
 def _segments_of(entry: Path) -> list[Segment]:
-    """What an entry names; nothing where it is damaged. Raises InputError: a newer version has written it."""
+    """Return what an entry names; nothing where it is damaged. Raises InputError: a newer version has written
+    it."""
     for _ in range(_READINGS):
         content = read_json_or_none(entry) or {}
         form, listed = content.get("format"), content.get("segments")
@@ -297,7 +299,8 @@ def _segment(directory: Path, one: dict[str, Any]) -> Segment:
 def _of_segments(
     tables: Iterable[tuple[pa.Table, Mapping[str, str]]],
 ) -> Iterator[tuple[pa.Table, Mapping[str, str]]]:
-    """The same rows in tables of at least :data:`SEGMENT_SENTENCES`, each made with one set of versions."""
+    """Yield the same rows in tables of at least :data:`SEGMENT_SENTENCES`, each made with one set of
+    versions."""
     waiting: list[pa.Table] = []
     versions: Mapping[str, str] = {}
     sentences = 0
@@ -313,12 +316,12 @@ def _of_segments(
 
 
 def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
-    """The set for what translations depend on: model, engine, options, version of the step."""
+    """Return the set for what translations depend on: model, engine, options, version of the step."""
     return MemorySet(root / hash_json(description)[:40], description)
 
 
 def sets_of(root: Path) -> list[MemorySet]:
-    """All sets of a memory, by name of their directories."""
+    """Return all sets of a memory, by name of their directories."""
     found = []
     for path in sorted(root.glob(f"[!.]*/{SET_NAME}")):
         try:

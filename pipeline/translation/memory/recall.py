@@ -62,11 +62,11 @@ class Recalled:
         return int(self.bases[-1])
 
     def needed(self) -> list[Segment]:
-        """The segments that have a sentence of the corpus."""
+        """Return the segments that have a sentence of the corpus."""
         return [self.segments[number] for number in np.flatnonzero(self.sentences)]
 
     def made_by(self, run: str) -> int:
-        """Sentences whose segment this run made."""
+        """Return sentences whose segment this run made."""
         return sum(
             count
             for segment, count in zip(self.segments, self.sentences.tolist(), strict=True)
@@ -171,7 +171,7 @@ def _batch(keys: NDArray[np.uint64], numbers: Numbers) -> pa.RecordBatch:
 
 
 def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """A mark for each key: a key of the memory without one does not occur in this corpus."""
+    """Return a mark for each key: a key of the memory without one does not occur in this corpus."""
     bits = min(_MOST_BITS, max(16, (4 * len(keys)).bit_length()))
     marks = np.zeros(1 << bits, np.bool_)
     for begin in range(0, len(keys), _BLOCK):

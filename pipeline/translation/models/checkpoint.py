@@ -30,12 +30,13 @@ _PLACES = {
 
 
 def is_copy(name: str) -> bool:
-    """Whether a weight of this name is one of the copies that fairseq's encoder keeps of its weights."""
+    """Return whether a weight of this name is one of the copies that fairseq's encoder keeps of its
+    weights."""
     return ".layers." in name and name.endswith(_COPIES)
 
 
 def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
+    """Return what of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
     import torch
 
     model = {
@@ -70,7 +71,8 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A configuration as dictionaries, lists, Namespaces and plain values, without places of this machine.
+    """Return a configuration as dictionaries, lists, Namespaces and plain values, without places of this
+    machine.
 
     Equal strings become one object: pickle writes an object once, and what is the same object in a training
     process is not in one that resumed.
@@ -158,8 +160,8 @@ def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
-    """The first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in float32.
-    Raises InputError: the checkpoints do not have the same weights."""
+    """Return the first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in
+    float32. Raises InputError: the checkpoints do not have the same weights."""
     import torch
 
     state = load_checkpoint(paths[0])

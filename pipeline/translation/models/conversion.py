@@ -42,7 +42,7 @@ def convert_fairseq(
 def normalise_checkpoint(
     path: Path, source_types: Sequence[str], target_types: Sequence[str], languages: tuple[str, str]
 ) -> dict[str, Any]:
-    """A fairseq checkpoint as the project keeps it, after checking it against its dictionaries. Raises
+    """Return a fairseq checkpoint as the project keeps it, after checking it against its dictionaries. Raises
     InputError: no translation transformer, or its embeddings are not of the dictionaries' sizes."""
     state = weights_only_state(load_checkpoint(path))
     arguments = model_arguments(state, path)
@@ -74,8 +74,8 @@ def normalise_checkpoint(
 
 
 def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
-    """The model's arguments of a checkpoint, wherever its version of fairseq keeps them. Raises InputError:
-    there are none."""
+    """Return the model's arguments of a checkpoint, wherever its version of fairseq keeps them. Raises
+    InputError: there are none."""
     found = state.get("args") or (state.get("cfg") or {}).get("model")
     if isinstance(found, dict):
         found = argparse.Namespace(**{**found, "arch": found.get("arch") or found.get("_name")})
@@ -118,7 +118,7 @@ def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def is_lstm(state: Mapping[str, Any], path: Path) -> bool:
-    """Whether a checkpoint is of fairseq's LSTMs, which CTranslate2 does not run."""
+    """Return whether a checkpoint is of fairseq's LSTMs, which CTranslate2 does not run."""
     return str(model_arguments(state, path).arch).startswith("lstm")
 
 

@@ -140,11 +140,11 @@ def _quiet_import() -> Iterator[None]:
 
 
 def _use_plain_attention() -> None:
-    """Current torch refuses the private kernel call of fairseq's fast path on padded batches."""
+    """Avoid the private kernel call of fairseq's fast path on padded batches."""
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
     def ignore(layer: object, value: object) -> None:
-        """The constructor assigns what it would like; it is never so."""
+        """Ignore what the constructor assigns."""
 
     TransformerEncoderLayerBase.can_use_fastpath = property(lambda layer: False, ignore)
 

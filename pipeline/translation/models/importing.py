@@ -29,7 +29,7 @@ _SMALL = (
 
 
 def is_hub_name(text: str) -> bool:
-    """Whether a text may name a model of the hub: ORGANISATION/NAME, perhaps with @REVISION."""
+    """Return whether a text may name a model of the hub: ORGANISATION/NAME, perhaps with @REVISION."""
     return _NAME.fullmatch(text.partition("@")[0]) is not None
 
 
@@ -149,7 +149,7 @@ def import_model(
 
 
 def usable_model(source: Path | str, engine: str) -> Path:
-    """A directory that an engine opens: the model as it is, or converted into the user's cache.
+    """Return a directory that an engine opens: the model as it is, or converted into the user's cache.
 
     A model is converted once; processes that want the same one at a time wait for the first.
 

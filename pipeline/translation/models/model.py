@@ -57,8 +57,8 @@ class TranslationModel:
     maximum_source_tokens: int = 1024
 
     def folder(self, engine: str) -> Path:
-        """The directory that an engine reads. Raises InputError: this model is not there in a form that the
-        engine reads."""
+        """Return the directory that an engine reads. Raises InputError: this model is not there in a form
+        that the engine reads."""
         form = _SAME_FORM.get(engine, engine)
         if form not in self.folders:
             readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
@@ -100,8 +100,8 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
 
 
 def can_open(path: Path, engine: str) -> bool:
-    """Whether :func:`open_model` reads a directory for an engine without conversion. Raises InputError: a
-    part of the model is missing or damaged."""
+    """Return whether :func:`open_model` reads a directory for an engine without conversion. Raises
+    InputError: a part of the model is missing or damaged."""
     if (path / MODEL_FILE).is_file():
         return True
     bare = _open_bare(path) if path.is_dir() else None
@@ -226,7 +226,7 @@ def describe(model: Path) -> dict[str, Any]:
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value by its dotted key; a list of plain values is one."""
+    """Yield every value by its dotted key; a list of plain values is one."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _flat(inner, f"{key}.{name}" if key else str(name))

@@ -115,7 +115,7 @@ class ModelFile:
         return name in self.variables
 
     def names_under(self, prefix: str) -> list[str]:
-        """Names that begin with ``prefix``."""
+        """Return names that begin with ``prefix``."""
         return [name for name in self.variables if name.startswith(prefix)]
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -123,8 +123,8 @@ class ModelFile:
         return self._variable(name).shape
 
     def array(self, name: str) -> NDArray[np.float32]:
-        """A variable as float32; one that is stored in 8 or 16 bits times its scale. Raises InputError: there
-        is no such variable."""
+        """Return a variable as float32; one that is stored in 8 or 16 bits times its scale. Raises
+        InputError: there is no such variable."""
         variable = self._variable(name)
         values = self._raw(variable)
         if variable.kind == _BFLOAT16:
@@ -136,11 +136,11 @@ class ModelFile:
         return values
 
     def scalar(self, name: str, default: float = 0.0) -> float:
-        """A variable of one number, or ``default`` where there is none."""
+        """Return a variable of one number, or ``default`` where there is none."""
         return float(self.array(name).reshape(-1)[0]) if name in self.variables else default
 
     def is_flag(self, name: str) -> bool:
-        """Whether a variable is stored as yes or no, not as a number with a fraction."""
+        """Return whether a variable is stored as yes or no, not as a number with a fraction."""
         return name in self.variables and _TYPES[self.variables[name].kind] == "int8"
 
     def _raw(self, variable: Variable) -> NDArray[Any]:
@@ -156,8 +156,8 @@ class ModelFile:
 
 
 def read_vocabulary(folder: Path, side: str) -> list[str]:
-    """Tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary, or it is
-    no list."""
+    """Return tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary, or
+    it is no list."""
     for name in (f"{side}_vocabulary", f"{side}_1_vocabulary", "shared_vocabulary"):
         if (folder / f"{name}.json").is_file():
             tokens = read_json(folder / f"{name}.json")

@@ -90,7 +90,7 @@ def train_vocabulary(
 
 
 def pieces_of(processor: Any) -> list[str]:
-    """All pieces of a SentencePiece model, by identifier; of other subwords those that are known."""
+    """Return all pieces of a SentencePiece model, by identifier; of other subwords those that are known."""
     if hasattr(processor, "known_pieces"):
         return list(processor.known_pieces())
     pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))

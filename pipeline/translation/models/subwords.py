@@ -30,10 +30,10 @@ class Subwords(Protocol):
     """What SentencePiece's processor does, as far as a translation needs it."""
 
     def encode(self, sentences: list[str], out_type: type, num_threads: int = 1) -> list[list[str]]:
-        """Tokens of each sentence, without those that a model wants around them."""
+        """Return tokens of each sentence, without those that a model wants around them."""
 
     def decode(self, tokens: list[str]) -> str:
-        """Text of tokens."""
+        """Return text of tokens."""
 
 
 def open_subwords(path: Path, language: str) -> Subwords:
@@ -64,7 +64,7 @@ def known_pieces(subwords: Any) -> Callable[[str], bool]:
 
 
 def libraries(path: Path) -> tuple[str, ...]:
-    """The distributions that cut text into the subwords of a file."""
+    """Return the distributions that cut text into the subwords of a file."""
     if path.name.endswith(BPE):
         return ("sacremoses", "subword-nmt")
     return ("tokenizers",) if path.name.endswith(_TOKENIZER) else ("sentencepiece",)
@@ -125,7 +125,7 @@ def copy_subwords(file: Path, output: Path, side: str) -> Path:
 
 
 def subwords_file(folder: Path, side: str) -> Path:
-    """The subwords of one side in a directory of the project's layout."""
+    """Return the subwords of one side in a directory of the project's layout."""
     return next(
         (folder / f"{side}{kind}" for kind in KINDS if (folder / f"{side}{kind}").is_file()),
         folder / f"{side}{SENTENCEPIECE}",
@@ -133,7 +133,7 @@ def subwords_file(folder: Path, side: str) -> Path:
 
 
 def _plain_codes(path: Path) -> str:
-    """Merges as subword-nmt reads them; fastBPE counts them in a third column and has no header."""
+    """Read merges as subword-nmt reads them; fastBPE counts them in a third column and has no header."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -176,7 +176,7 @@ class MosesBpe:
         self._split = lru_cache(maxsize=1 << 18)(lambda word: tuple(self._bpe.segment_tokens([word])))
 
     def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:
-        """Tokens of each sentence."""
+        """Return tokens of each sentence."""
         return [
             [
                 piece
@@ -187,7 +187,7 @@ class MosesBpe:
         ]
 
     def known_pieces(self) -> set[str]:
-        """What the merges give, in a word and at its end, and the characters that they begin with."""
+        """Return what the merges give, in a word and at its end, and the characters that they begin with."""
         pieces: set[str] = set()
         for line in self._path.read_text(encoding="utf-8").split("\n"):
             if line and not line.startswith("#version:"):
@@ -198,7 +198,8 @@ class MosesBpe:
         return pieces
 
     def decode(self, tokens: list[str]) -> str:
-        """Text of tokens: words joined, escapes and hyphens undone, spaces as the language has them."""
+        """Return text of tokens: words joined, escapes and hyphens undone, spaces as the language has
+        them."""
         words = f"{' '.join(tokens)} ".replace(f"{_JOINER} ", "").split()
         return str(self._detokenizer.detokenize(words, unescape=True))
 
@@ -222,22 +223,22 @@ class Tokenizers:
         self._tokenizer.no_truncation()
 
     def encode(self, sentences: list[str], out_type: type = str, num_threads: int = 1) -> list[list[str]]:
-        """Tokens of each sentence."""
+        """Return tokens of each sentence."""
         found = self._tokenizer.encode_batch(sentences, add_special_tokens=False)
         return [one.tokens for one in found]
 
     def known_pieces(self) -> set[str]:
-        """The whole vocabulary."""
+        """Return the whole vocabulary."""
         return set(self._tokenizer.get_vocab())
 
     def decode(self, tokens: list[str]) -> str:
-        """Text of tokens; those that are none of the vocabulary's are left out."""
+        """Return text of tokens; those that are none of the vocabulary's are left out."""
         numbers = [self._tokenizer.token_to_id(token) for token in tokens]
         return str(self._tokenizer.decode([number for number in numbers if number is not None]))
 
 
 def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
-    """The token by which a model's vocabulary names a language, or None if it has none.
+    """Return the token by which a model's vocabulary names a language, or None if it has none.
 
     language: a code (``cs``, ``ces``), or the token itself. vocabulary: all tokens of the model.
 
@@ -262,5 +263,5 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
 
 
 def language_tokens(vocabulary: Iterable[str]) -> list[str]:
-    """All tokens of a vocabulary that look like names of languages, sorted."""
+    """Return all tokens of a vocabulary that look like names of languages, sorted."""
     return sorted(word for word in vocabulary if _TAG.fullmatch(word))

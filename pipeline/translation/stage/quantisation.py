@@ -86,7 +86,8 @@ class QuantisationLoss:
     chrf: float | None = None
 
     def within(self, limit: float) -> bool:
-        """Whether it is shown that less than ``limit`` is lost, and less than one sentence in a hundred."""
+        """Return whether it is shown that less than ``limit`` is lost, and less than one sentence in a
+        hundred."""
         little = self.bound is not None and self.bound < limit
         return self.sentences >= MINIMUM and little and self.ruined_bound < _RUINED
 
@@ -149,8 +150,8 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
 def measure_loss(
     found: pa.Table, compute_type: str, references: Sequence[str] | None = None
 ) -> QuantisationLoss:
-    """The loss on a sample of one sentence or more, translated :data:`BOTH_WAYS`, with the upper bounds of
-    one-sided 95% intervals."""
+    """Return the loss on a sample of one sentence or more, translated :data:`BOTH_WAYS`, with the upper
+    bounds of one-sided 95% intervals."""
     full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
     losses = found["loss"].to_numpy()
     losses = losses[np.isfinite(losses)]
@@ -193,7 +194,8 @@ def decided(
     model: Path | None,
     remedy: str,
 ) -> str:
-    """The compute type to translate in: the one that was asked for only if it is shown to lose nothing.
+    """Return the compute type to translate in: the one that was asked for only if it is shown to lose
+    nothing.
 
     loss: on a sample; None where there is too little text for one. compute_type: the one that was asked for.
     check: ``fallback`` takes float32, ``error`` stops. limit: nats a token that may be lost.
@@ -228,7 +230,7 @@ class Calibration:
 
 
 def is_quantised(choice: EngineChoice) -> bool:
-    """Whether weights are rounded to integers, so that a model may come out worse than it is."""
+    """Return whether weights are rounded to integers, so that a model may come out worse than it is."""
     return choice.engine == ctranslate2.NAME and choice.options.compute_type in QUANTISED
 
 
@@ -240,7 +242,8 @@ def calibrated(
     workplace: Workplace,
     resources: Resources,
 ) -> tuple[EngineChoice, Calibration | None]:
-    """The engine that the run shall use: the one that was chosen, or float32 if that may lose too much.
+    """Return the engine that the run shall use: the one that was chosen, or float32 if that may lose too
+    much.
 
     The result is kept in the work directory for this model, options and version of the engine, so the next
     run gets the same answer without another translation.
@@ -323,7 +326,8 @@ def _known(record: Path) -> QuantisationLoss | None:
 
 
 def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """The step from ``sentence, source_text, reference`` to the best hypotheses of both compute types."""
+    """Return the step from ``sentence, source_text, reference`` to the best hypotheses of both compute
+    types."""
     return Step(
         name="calibration",
         version=TRANSLATE,
@@ -338,7 +342,7 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
 
 
 def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
-    """Gives the function that translates a sample on this worker's device, first quantised, then in full."""
+    """Return the function that translates a sample on this worker's device, first quantised, then in full."""
     assert choice.model is not None
     placement = workplace.placement(device_of_worker(workplace))
     model = open_model(choice.model, choice.engine, verify=False)

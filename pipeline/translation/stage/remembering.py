@@ -87,7 +87,7 @@ class Remembered:
 
 
 def open_memory(choice: EngineChoice, resources: Resources) -> MemorySet:
-    """The set of the translation memory for an engine with its options and model."""
+    """Return the set of the translation memory for an engine with its options and model."""
     return open_set(resources.memory_directory().resolve(), choice.description())
 
 
@@ -200,7 +200,8 @@ def usable_segments(memory: MemorySet, choice: EngineChoice) -> list[Segment]:
 
 
 def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
-    """What the next run will find: segments of the memory, and finished tasks that are not in it yet."""
+    """Return what the next run will find: segments of the memory, and finished tasks that are not in it
+    yet."""
     memory = open_memory(choice, resources)
     known = usable_segments(memory, choice)
     results = WorkDirectory("translate-sentences", resources.work)
@@ -254,7 +255,7 @@ def _sum(one: StepReport, other: StepReport) -> StepReport:
 
 
 def _read_state(work: Path) -> Tasks | None:
-    """What a run left; None where there was none, or the index of its tasks cannot be read."""
+    """Return what a run left; None where there was none, or the index of its tasks cannot be read."""
     if not (work / _STATE).is_file():
         return None
     try:

@@ -53,7 +53,7 @@ class EngineChoice:
     model: Path | None
 
     def parameters(self) -> dict[str, Any]:
-        """What the result depends on beside the weights."""
+        """Return what the result depends on beside the weights."""
         settings = recorded_settings(self.engine, self.settings) if self.settings else {}
         return {
             "engine": self.engine,
@@ -62,7 +62,7 @@ class EngineChoice:
         }
 
     def description(self) -> dict[str, Any]:
-        """All that a translation depends on beside its sentence: what names a set of the memory."""
+        """Return all that a translation depends on beside its sentence: what names a set of the memory."""
         remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
         if remembered_as is not None:
             named: dict[str, Any] = remembered_as(self.settings)
@@ -70,12 +70,12 @@ class EngineChoice:
         return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
 
     def open(self, placement: Placement) -> Translator:
-        """The engine with its model, loaded."""
+        """Return the engine with its model, loaded."""
         model = None if self.model is None else open_model(self.model, self.engine, verify=False)
         return open_translator(self.engine, model, self.options, placement, self.settings)
 
     def libraries(self) -> tuple[str, ...]:
-        """The distributions whose version decides the result."""
+        """Return the distributions whose version decides the result."""
         found = {*engine_module(self.engine).LIBRARIES}
         if self.model is not None:
             model = open_model(self.model, self.engine, verify=False)
@@ -138,8 +138,8 @@ def _resolved(
 
 
 def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
-    """The devices to use: those named, or every GPU that the engine sees, or the CPU. Of a cluster: `cuda`,
-    the one that each of its GPU workers sees, where a worker declares one."""
+    """Return the devices to use: those named, or every GPU that the engine sees, or the CPU. Of a cluster:
+    `cuda`, the one that each of its GPU workers sees, where a worker declares one."""
     if is_remote(engine):
         return ["cpu"]
     if resources.devices != ["auto"]:
@@ -174,7 +174,7 @@ class Workplace:
     graphs: bool = False
 
     def placement(self, device: str) -> Placement:
-        """Where and with how much the engine of one process runs."""
+        """Return where and with how much the engine of one process runs."""
         return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
 
     @property
@@ -210,7 +210,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
 
 
 def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """The step from shards of ``source_text`` to shards of what is remembered of each sentence."""
+    """Return the step from shards of ``source_text`` to shards of what is remembered of each sentence."""
     return Step(
         name="translate-sentences",
         version=TRANSLATE,
@@ -230,8 +230,8 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
 
 
 def device_of_worker(workplace: Workplace) -> str:
-    """The device of this process, by its number among the workers. Raises InputError: there are several
-    devices, and nothing tells this worker from others."""
+    """Return the device of this process, by its number among the workers. Raises InputError: there are
+    several devices, and nothing tells this worker from others."""
     if len(workplace.devices) > 1 and not is_numbered():
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",

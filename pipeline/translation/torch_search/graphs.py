@@ -46,7 +46,7 @@ class RecordedSteps:
         self.failed = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """The state of a shape; what was in any state is overwritten by whoever asks for one."""
+        """Return the state of a shape; what was in any state is overwritten by whoever asks for one."""
         state = self._arena.state(shape)
         if self._arena.generation != self._generation:
             # Recordings write to memory that is no longer ours.
@@ -68,7 +68,7 @@ class RecordedSteps:
         self.replayed += 1
 
     def _try_recording(self, key: tuple[Shape, bool], state: SearchState) -> Any:
-        """A recording, or nothing if that failed."""
+        """Return a recording, or nothing if that failed."""
         try:
             self._graphs[key] = self._recorded(self._search.step, state, key[1])
             return self._graphs[key]

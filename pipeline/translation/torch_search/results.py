@@ -103,7 +103,7 @@ class Findings:
             harvest.wait()
 
     def replaced(self, numbers: Sequence[int], better: Findings) -> Findings:
-        """The same, but for some sentences what another search found for them.
+        """Return the same, but for some sentences what another search found for them.
 
         numbers: of these sentences. better: what was found for them, in this order.
         """
@@ -134,7 +134,7 @@ class Findings:
 
 
 def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[Found]:
-    """Which hypotheses of a sentence are given, by falling score.
+    """Return which hypotheses of a sentence are given, by falling score.
 
     Groups take turns: the best of each group before the second best of any. Samples and groups may find the
     same hypothesis several times; it is given once, so there may be fewer than ``count``.
@@ -155,7 +155,7 @@ def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy in the host's memory; from a GPU it is pinned, and may be on its way still."""
+    """Return a copy in the host's memory; from a GPU it is pinned, and may be on its way still."""
     if not tensor.is_cuda:
         return tensor
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -168,7 +168,8 @@ def _bodies(
     lengths: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> NDArray[np.int32]:
-    """Tokens of hypotheses, sentences x hypotheses x longest, found by going back from the last one of each.
+    """Return tokens of hypotheses, sentences x hypotheses x longest, found by going back from the last one of
+    each.
 
     tokens, parents: sentences x positions x beam, what was appended to which hypothesis.
     lengths: sentences x hypotheses, tokens of each.

@@ -156,7 +156,7 @@ class Search:
         self._step = step or self.step
 
     def new_state(self, shape: Shape) -> SearchState:
-        """A state on this search's device."""
+        """Return a state on this search's device."""
         return new_state(shape, self.weights.device, self.weights.dtype)
 
     def step(self, state: SearchState, forcing: bool) -> None:
@@ -169,7 +169,7 @@ class Search:
 
     @torch.inference_mode()
     def find(self, requests: Sequence[Request]) -> Findings:
-        """What :meth:`run` gives, all of it in the host's memory, but not yet made into hypotheses."""
+        """Return what :meth:`run` gives, all of it in the host's memory, but not yet made into hypotheses."""
         with attention_kernels(self.weights.device):
             return self._find(requests)
 
@@ -242,7 +242,7 @@ class Search:
         steps: int,
         harvests: list[Harvest],
     ) -> tuple[SearchState, list[int]]:
-        """The state without finished sentences, where enough of them have finished to be worth it."""
+        """Return the state without finished sentences, where enough of them have finished to be worth it."""
         left = [row for row, owner in enumerate(owners) if owner >= 0 and not over[row]]
         size = self.pace.batch(len(left)) if left else 0
         if left and (size >= len(owners) or len(left) > self.pace.keep * len(owners)):

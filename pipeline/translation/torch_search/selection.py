@@ -60,7 +60,8 @@ def draw(log_probabilities: Tensor, chances: Tensor, settings: VarietySettings) 
 
 
 def _at(probabilities: Tensor, chances: Tensor) -> Tensor:
-    """Where the sum of probabilities first exceeds a chance of their whole sum; batch x samples x 1."""
+    """Return where the sum of probabilities first exceeds a chance of their whole sum; batch x samples x
+    1."""
     sums = probabilities.cumsum(2)
     found = torch.searchsorted(sums, chances.unsqueeze(2) * sums[..., -1:], right=True)
     return found.clamp(max=probabilities.shape[2] - 1)
@@ -85,7 +86,7 @@ def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: 
 
 
 def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best continuations of a sentence's hypotheses, the best first.
+    """Return the best continuations of a sentence's hypotheses, the best first.
 
     First the maxima of chunks of the vocabulary are ranked, then the members of the best ``count`` chunks:
     nothing outside of these can be among the best ``count``. Twice as fast as ranking the whole, on CPUs.

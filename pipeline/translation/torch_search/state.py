@@ -66,8 +66,8 @@ class Arena:
         self.generation = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """A state of a shape, for :func:`~paraforge.translation.torch_search.state.blank` or ``resized``. It
-        uses the memory of the last one; what was in it may be there still."""
+        """Return a state of a shape, for :func:`~paraforge.translation.torch_search.state.blank` or
+        ``resized``. It uses the memory of the last one; what was in it may be there still."""
         tensors = {}
         for name, (sizes, kind) in layout(shape, self._dtype).items():
             tensors[name] = self._stretch(name, math.prod(sizes), kind).view(sizes)
@@ -157,7 +157,7 @@ class SearchState:
     non_finite: Tensor
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors by name."""
+        """Return the tensors by name."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "shape"}
 
 
@@ -215,7 +215,7 @@ _SENTENCES, _POSITIONS = _growing(replace(_ONE, batch=2)), _growing(replace(_ONE
 
 
 def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchState:
-    """A state in which nothing has happened and nothing is set.
+    """Return a state in which nothing has happened and nothing is set.
 
     dtype: of keys and values.
     """
@@ -235,7 +235,7 @@ def blank(state: SearchState) -> SearchState:
 
 
 def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: Allocate) -> SearchState:
-    """A state with chosen sentences and other room, everything else as it was.
+    """Return a state with chosen sentences and other room, everything else as it was.
 
     state: to take from; unchanged, unless ``allocate`` gives the same memory.
     rows: the sentences to take, one for each of ``shape.batch``; None for all.

@@ -176,7 +176,8 @@ def masked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def encode(weights: Weights, tokens: Tensor, mask: Tensor) -> Tensor:
-    """Encoder, and from its output the keys and values of every decoder layer's cross-attention.
+    """Run the encoder, and compute from its output the keys and values of every decoder layer's
+    cross-attention.
 
     tokens: batch x source, identifiers; what fills a sentence up may be any.
     mask: batch x 1 x 1 x source, see :func:`attend`.
@@ -281,6 +282,6 @@ def _logits(weights: Weights, x: Tensor) -> Tensor:
 
 
 def _has_wide_products() -> bool:
-    """Whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8). Half
-    precision keeps three digits of a logit of 10; sums of tens of them should have more."""
+    """Return whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8).
+    Half precision keeps three digits of a logit of 10; sums of tens of them should have more."""
     return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)

@@ -57,7 +57,8 @@ class _Loader:
         self.epsilon = _EPSILON if epsilon is None else float(epsilon)
 
     def tensor(self, name: str, factors: Tensor | None = None, rows: int = 1) -> Tensor:
-        """A variable, its rows times ``factors``, filled up with zeros to a multiple of ``rows`` rows."""
+        """Return a variable, its rows times ``factors``, filled up with zeros to a multiple of ``rows``
+        rows."""
         values = torch.from_numpy(self.file.array(name).copy())
         if factors is not None:
             values *= factors[:, None] if factors.ndim and values.ndim == 2 else factors
@@ -118,7 +119,7 @@ class _Loader:
 
 
 def layers_of(file: ModelFile, side: str) -> int:
-    """Number of layers of ``encoder`` or ``decoder``."""
+    """Return number of layers of ``encoder`` or ``decoder``."""
     found = (re.match(r"layer_(\d+)$", name.split("/")[1]) for name in file.names_under(f"{side}/"))
     return 1 + max((int(match[1]) for match in found if match), default=-1)
 
@@ -255,7 +256,7 @@ class TokenIds:
     banned: tuple[int, ...]
 
     def encode(self, tokens: list[str]) -> list[int]:
-        """Identifiers of a source sentence as the encoder reads it."""
+        """Return identifiers of a source sentence as the encoder reads it."""
         found = [self.source.get(token, self.source_unknown) for token in tokens]
         if self.add_source_start:
             found.insert(0, self.source_start)

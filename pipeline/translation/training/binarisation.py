@@ -74,11 +74,11 @@ class Draw:
     sample: float
 
     def trained(self, pairs: pa.Table) -> pa.Table:
-        """The pairs that are trained on."""
+        """Return the pairs that are trained on."""
         return pairs.filter(pa.array(self._is_trained_on(pairs, drawn_values(pairs))))
 
     def sampled(self, pairs: pa.Table) -> pa.Table:
-        """The pairs for validation (``drawn`` is what decides which of them) and for the vocabulary
+        """Return the pairs for validation (``drawn`` is what decides which of them) and for the vocabulary
         (``drawn`` is null)."""
         drawn = drawn_values(pairs)
         held = drawn < self.held_out
@@ -176,7 +176,7 @@ def _of_shards(
     parameters: NmtParameters,
     resources: Resources,
 ) -> Iterator[ResultT]:
-    """What a function gives for the accepted pairs of each shard, in order."""
+    """Return what a function gives for the accepted pairs of each shard, in order."""
     columns = pair_columns(bitext, parameters)
 
     def given(shard: int) -> ResultT:
@@ -186,7 +186,7 @@ def _of_shards(
 
 
 def _low_half(*columns: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row of texts."""
+    """Return a number in [0, 1) for each row of texts."""
     return text_keys(*columns)[:, 1].astype(np.float64) / 2.0**64
 
 
@@ -237,7 +237,7 @@ def _write_held_out(
 
 
 def _encoded(texts: pa.Table, processors: Sequence[Any], threads: int = 1) -> pa.Table:
-    """The tokens of two columns of texts."""
+    """Return the tokens of two columns of texts."""
     sides = [
         encode_sentences(processor, column.to_pylist(), threads)
         for processor, column in zip(processors, texts.columns, strict=True)
@@ -246,7 +246,7 @@ def _encoded(texts: pa.Table, processors: Sequence[Any], threads: int = 1) -> pa
 
 
 def _fits(sides: pa.Table, maximum: int) -> NDArray[np.bool_]:
-    """Which rows have 2 to ``maximum`` tokens a side, the end of the sentence included."""
+    """Return which rows have 2 to ``maximum`` tokens a side, the end of the sentence included."""
     lengths = [pc.list_value_length(side).to_numpy() for side in sides.columns]
     # One token is the end of the sentence alone.
     fits: NDArray[np.bool_] = (np.maximum(*lengths) <= maximum) & (np.minimum(*lengths) >= 2)

@@ -91,7 +91,7 @@ def finish_model(
 
 
 def training_signature(parameters: NmtParameters, prepared: PreparedBitext, updates: int, key: str) -> str:
-    """A line that says what a model was trained on and how, in the manner of sacreBLEU."""
+    """Return a line that says what a model was trained on and how, in the manner of sacreBLEU."""
     shape, vocabulary = parameters.architecture, parameters.vocabulary
     kind = "lstm-" if shape.kind == "lstm" else ""
     return "|".join(
@@ -111,7 +111,8 @@ def training_signature(parameters: NmtParameters, prepared: PreparedBitext, upda
 def _choose_weights(
     directory: Path, parameters: NmtParameters, history: Sequence[Mapping[str, float]], threads: int
 ) -> tuple[dict[str, Any], str, Scores]:
-    """The best snapshot or the average of the last ones, whichever has the higher BLEU at the final beam."""
+    """Return the best snapshot or the average of the last ones, whichever has the higher BLEU at the final
+    beam."""
     best = max(history, key=lambda row: row["bleu"])["update"]
     last = [row["update"] for row in history[-parameters.validation.average :]]
     best_path, *paths = needed_snapshots(directory, history, parameters)

@@ -50,7 +50,8 @@ def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
-    """The training processes; they are asked to end, and waited for, if the block is left before they end."""
+    """Provide the training processes; they are asked to end, and waited for, if the block is left before they
+    end."""
     environment = training_environment(settings)
     processes: list[subprocess.Popen[str]] = []
     with (directory / LOG).open("a", encoding="utf-8") as log:
@@ -137,8 +138,8 @@ def _last_words(log: Path) -> str:
 
 
 def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit: float) -> Iterator[bytes]:
-    """The reports of the first process; all are asked to end as soon as this one is, and ended when they
-    report nothing for too long."""
+    """Yield the reports of the first process; all are asked to end as soon as this one is, and ended when
+    they report nothing for too long."""
     assert processes[0].stdout is not None
     reports = processes[0].stdout.fileno()
     pending = b""

@@ -22,7 +22,7 @@ class Ranks:
         return self.rank == 0
 
     def totals(self, *values: float) -> list[float]:
-        """The sum of each value over all processes, which all have to call this."""
+        """Return the sum of each value over all processes, which all have to call this."""
         if self.count == 1:
             return list(values)
         import torch
@@ -42,7 +42,8 @@ class Ranks:
 
 
 def rank_count(batches: int, threads: int) -> int:
-    """Processes for updates of this many batches: the largest divisor of their number up to ``threads``."""
+    """Return processes for updates of this many batches: the largest divisor of their number up to
+    ``threads``."""
     return max(count for count in range(1, max(1, min(batches, threads)) + 1) if batches % count == 0)
 
 

@@ -97,7 +97,7 @@ def _begin_anew(directory: Path, damaged: Path) -> None:
 def trainer_settings(
     directory: Path, parameters: NmtParameters, prepared: PreparedBitext, resources: Resources
 ) -> dict[str, Any]:
-    """What the training process reads: fairseq's arguments, and what is ours."""
+    """Return what the training process reads: fairseq's arguments, and what is ours."""
     training = parameters.training
     device = training_device(resources)
     if device != "cpu":
@@ -177,7 +177,8 @@ def training_device(resources: Resources) -> str:
 
 
 def with_precision(parameters: NmtParameters, resources: Resources) -> NmtParameters:
-    """The parameters with the precision that ``auto`` means: bfloat16 where the device multiplies it."""
+    """Return the parameters with the precision that ``auto`` means: bfloat16 where the device multiplies
+    it."""
     training = parameters.training
     if training.precision != "auto":
         return parameters

@@ -106,7 +106,7 @@ class TrainingRun:
         return int(self.trainer.get_num_updates())
 
     def epoch(self) -> float:
-        """Passes over the pairs so far; a fairseq epoch is a pass over one part."""
+        """Return the passes over the pairs so far; a fairseq epoch is a pass over one part."""
         position = self.epochs.iterations_in_epoch / max(1, len(self.epochs))
         return float(self.epochs.epoch - 1 + position) / self.settings["parts"]
 
@@ -193,7 +193,7 @@ class TrainingRun:
         return reason
 
     def _limit(self, epoch_ended: bool, late: bool) -> str | None:
-        """The limit that this update reached, if any."""
+        """Return the limit that this update reached, if any."""
         epochs = self.parameters.training.maximum_epochs
         if self.updates >= self.parameters.training.maximum_updates:
             return "maximum_updates"
@@ -298,14 +298,14 @@ class TrainingRun:
 
 
 def snapshot_of(directory: Path, update: float) -> Path:
-    """The weights that a training had at a validation."""
+    """Return the weights that a training had at a validation."""
     return directory / "snapshots" / f"update-{int(update):08d}.pt"
 
 
 def needed_snapshots(
     directory: Path, history: Sequence[Mapping[str, float]], parameters: NmtParameters
 ) -> list[Path]:
-    """What the end of a training may need: the best weights, and the last few that may be averaged."""
+    """Return what the end of a training may need: the best weights, and the last few that may be averaged."""
     best = max(history, key=lambda row: row["bleu"])
     return [
         snapshot_of(directory, row["update"]) for row in (best, *history[-parameters.validation.average :])

@@ -73,7 +73,7 @@ def test_variants() -> None:
         ((["other"],), "start: 'other': Input should be 'trained' or 'random'"),
         ((["trained"], [-1.0]), "lambda_words: -1.0"),
         ((["random"], [0.1]), "needs --fine-tune-from trained"),
-        ((["trained"], [], {"rate": ["1"]}), "rate: there is no such parameter; there are batch_size"),
+        ((["trained"], [], {"rate": ["1"]}), "rate: no such parameter; use one of batch_size"),
         ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
         ((["trained"], [], {"start": ["random"]}), "give --fine-tune-from"),
         ((["trained"], [0.1], {"lambda_words": ["1"]}), "--fine-tune-penalty sets it"),

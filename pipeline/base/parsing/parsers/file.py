@@ -23,7 +23,7 @@ def open_parser(path: Path | None) -> ParseTable:
 
 
 def describe() -> str:
-    """Always there."""
+    """Do nothing: a file needs no program."""
     return "a file of sentences and bracketed trees"
 
 
@@ -52,6 +52,6 @@ class ParseTable:
 
 
 def _keys(sentences: Sequence[str]) -> list[bytes]:
-    """A key of each sentence, white space apart."""
+    """Return a key of each sentence, white space apart."""
     keys = text_keys(pa.array([" ".join(sentence.split()) for sentence in sentences], pa.string()))
     return [row.tobytes() for row in np.ascontiguousarray(keys)]

@@ -125,14 +125,14 @@ def _version(program: str) -> str:
 
 
 def _one_line(sentence: str) -> str:
-    """What is sent: a line without controls; nothing where the sentence is too long."""
+    """Return what is sent: a line without controls; nothing where the sentence is too long."""
     words = "".join(letter if letter.isprintable() else " " for letter in sentence).split()
     return " ".join(words) if len(words) <= MAXIMUM_WORDS else ""
 
 
 def tree_of(answer: str) -> str | None:
-    """The first tree of an answer, ``(S (NP a man.n) (VP is.v (VP riding.v)) .)``; None if it has none. Its
-    words are as link-parser writes them; a round bracket of the text is a brace in them."""
+    """Return the first tree of an answer, ``(S (NP a man.n) (VP is.v (VP riding.v)) .)``; None if it has
+    none. Its words are as link-parser writes them; a round bracket of the text is a brace in them."""
     start = answer.find("(S")
     depth = 0
     for place in range(start, len(answer) if start >= 0 else start):

@@ -58,11 +58,11 @@ class Cache:
         return True
 
     def filling(self, copy: Path) -> FileLock:
-        """The lock to hold while putting files into a copy."""
+        """Return the lock to hold while putting files into a copy."""
         return FileLock(copy.parents[1] / _LOCK)
 
     def is_complete(self, copy: Path) -> bool:
-        """Whether all files of a copy have come."""
+        """Return whether all files of a copy have come."""
         return (copy.parents[1] / _COMPLETE).exists()
 
     def complete(self, copy: Path) -> None:

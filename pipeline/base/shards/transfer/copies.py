@@ -102,7 +102,7 @@ class Copies:
             self.place(path).parent.mkdir(parents=True, exist_ok=True)
 
     def _keep(self, root: Path) -> Path:
-        """The copy of a file or directory, verified."""
+        """Return the copy of a file or directory, verified."""
         listing = self.directory / f"{uuid.uuid4().hex}.json"
         self._receive(root, listing, is_list=True)
         listed = json.loads(listing.read_text())
@@ -157,8 +157,8 @@ class Copies:
         coming.path.replace(target)
 
     def place(self, path: Path) -> Path:
-        """Where a path of the host that asks is here; the same path if it is no file of the job, nor leads to
-        one."""
+        """Return where a path of the host that asks is here; the same path if it is no file of the job, nor
+        leads to one."""
         for root in self.files.kept:
             if root == path or root in path.parents:
                 return _places[self.disk.run, root] / path.relative_to(root)
@@ -167,7 +167,8 @@ class Copies:
         return path
 
     def placed(self, value: Any) -> Any:
-        """A value with all paths in it, also inside of containers and dataclasses, changed to those here."""
+        """Return a value with all paths in it, also inside of containers and dataclasses, changed to those
+        here."""
         if isinstance(value, Path):
             return self.place(value)
         if type(value) in (list, tuple):
@@ -182,7 +183,7 @@ class Copies:
         return value
 
     def left(self) -> list[bytes | None]:
-        """What the job has left, a content for each file that it may write."""
+        """Return what the job has left, a content for each file that it may write."""
         paths = map(self.place, self.files.written)
         return [path.read_bytes() if path.is_file() else None for path in paths]
 
@@ -191,7 +192,7 @@ class Copies:
 def copied(
     disk: Disk, files: JobFiles, job: int, worker: str, ask: Callable[[str, Any], None]
 ) -> Iterator[Copies]:
-    """Copies of a job's files for the block; see :class:`Copies`.
+    """Provide copies of a job's files for the block; see :class:`Copies`.
 
     Raises:
         RetryError: a file does not come, or cannot be written here, where there may be room later.
@@ -230,7 +231,7 @@ class Sender:
         self._named = False
 
     def asked(self, event: tuple[float, tuple[str, int, str, str, str, bool, int]]) -> None:
-        """Handler of :data:`_TOPIC`; runs in the client's event loop."""
+        """Handle :data:`_TOPIC` in the client's event loop."""
         run, job, request, worker, path, is_list, offset = event[1]
         if run != self._disk.run or request in self._sending:
             return
@@ -268,7 +269,8 @@ class Sender:
             del self._sending[request]
 
     def _piece(self, job: int, path: Path, is_list: bool, offset: int) -> tuple[bytes, str, str]:
-        """A piece of a file; with the last one its SHA-256, and what is wrong instead if something is."""
+        """Return a piece of a file; with the last one its SHA-256, and what is wrong instead if something
+        is."""
         files = self._files[job]
         kept = any(root == path or root in path.parents for root in files.kept)
         if ".." in path.parts or not (kept or path in files.read):

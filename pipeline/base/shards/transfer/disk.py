@@ -32,7 +32,7 @@ class Disk:
     cache_bytes: int | None = None
 
     def is_seen(self) -> bool:
-        """Whether this process sees that disk."""
+        """Return whether this process sees that disk."""
         if self.token is None:
             return False
         try:
@@ -66,8 +66,8 @@ _known: dict[tuple[str, Path], bool] = {}
 
 
 def on_shared_disk(resources: Resources) -> bool:
-    """Whether all workers see this disk, as far as this process has not asked before; waits a while for a
-    first worker."""
+    """Return whether all workers see this disk, as far as this process has not asked before; waits a while
+    for a first worker."""
     if resources.scheduler is None or resources.shared_disk:
         return True
     if resources.shared_disk is None:

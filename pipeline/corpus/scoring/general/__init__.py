@@ -14,5 +14,6 @@ DIRECTORY: Final = Path(__file__).parent
 
 
 def is_english(language: str) -> bool:
-    """Whether a language code or tag means English: ``en``, ``eng``, ``en-GB``, ``eng_Latn``, ``en|eng``."""
+    """Return whether a language code or tag means English: ``en``, ``eng``, ``en-GB``, ``eng_Latn``,
+    ``en|eng``."""
     return "en" in map(two_letters, language.split("|"))

@@ -39,7 +39,7 @@ _TOO_COMMON: Final = frozenset(str.split("and but for the all not one his her hi
 
 
 def changed(text: str, number: int) -> tuple[str, str] | None:
-    """The text with another meaning, and the rule that changed it; None where no rule applies.
+    """Return the text with another meaning, and the rule that changed it; None where no rule applies.
 
     number: decides which of the rules that apply, and where; equal numbers give equal texts.
     """
@@ -78,7 +78,7 @@ def change_number(text: str, rng: random.Random) -> str | None:
 
 
 def change_word(text: str, rng: random.Random) -> str | None:
-    """An antonym in the place of a word."""
+    """Return an antonym in the place of a word."""
     found = [one for one in _WORD.finditer(text) if _opposites().get(one[0].lower())]
     if not found:
         return None
@@ -87,7 +87,7 @@ def change_word(text: str, rng: random.Random) -> str | None:
 
 
 def change_person(text: str, rng: random.Random) -> str | None:
-    """A pronoun of the other gender in the place of one."""
+    """Return a pronoun of the other gender in the place of one."""
     found = list(_PRONOUN.finditer(text))
     one = rng.choice(found) if found else None
     if one is None:

@@ -39,8 +39,8 @@ _DECADE: Final = re.compile(r"\d0s")
 
 
 def number_of(token: str) -> tuple[float, float]:
-    """The value of a lower-cased token, NaN if it is not a number, and what it multiplies the number before
-    it with: 0 for nothing, or AND, DIGITS or THREE_DIGITS.
+    """Return the value of a lower-cased token, NaN if it is not a number, and what it multiplies the number
+    before it with: 0 for nothing, or AND, DIGITS or THREE_DIGITS.
 
     `five` and `5th` are 5, `1,000` is 1000, `2.5` and `2,5` are 2.5, 1990s and 90s are 1990, `6-year-old`,
     `5km` and `six-year-old` are what they begin with. A token with digits that is not a number (`b52`,
@@ -115,7 +115,7 @@ def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any
 
 @compiled
 def missing_numbers(found: Any, sure: Any, others: Any) -> int:
-    """How many numbers of one side, surely meant, the other side does not have."""
+    """Return how many numbers of one side, surely meant, the other side does not have."""
     missing = 0
     for place in range(len(found)):
         there = 0

@@ -44,7 +44,7 @@ def signs_of(
     words: WordTable,
     directions: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
-    """The signs of each pair.
+    """Return the signs of each pair.
 
     first, second: tokens of both sides, over one vocabulary. rows, words: of its words, see
     :meth:`~paraforge.corpus.scoring.meaning.words.WordBook.numbered`. directions: of the vocabulary, vectors
@@ -93,8 +93,9 @@ def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
 
 @compiled
 def _is_later(one: Any, other: Any, keys: Any) -> bool:
-    """Whether the first side comes later in an order that does not depend on which is which: the shorter side
-    is first, of sides of one length the one whose first word that differs has the smaller key."""
+    """Return whether the first side comes later in an order that does not depend on which is which: the
+    shorter side is first, of sides of one length the one whose first word that differs has the smaller key.
+    """
     if len(one) != len(other):
         return len(one) > len(other)
     for place in range(len(one)):

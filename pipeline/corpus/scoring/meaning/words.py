@@ -53,7 +53,8 @@ ANSWER: Final = "no,"
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """A lower-cased word without its inflexion: equal for most forms of one word, other for most words."""
+    """Return a lower-cased word without its inflexion: equal for most forms of one word, other for most
+    words."""
     word = _IRREGULAR.get(word, word)
     if len(word) < 4 or not word.isalpha():
         return word
@@ -77,7 +78,7 @@ def stem(word: str) -> str:
 
 
 def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
-    """The pairs of `antonyms.txt`. near: also those of words that are similar to an antonym."""
+    """Yield the pairs of `antonyms.txt`. near: also those of words that are similar to an antonym."""
     for line in ANTONYMS.read_text(encoding="utf-8").split("\n"):
         if line and not line.startswith("#"):
             direct, _, similar = line.partition("/")
@@ -87,7 +88,7 @@ def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def antonyms() -> dict[str, frozenset[str]]:
-    """The stems of the antonyms of each stem that has some."""
+    """Return the stems of the antonyms of each stem that has some."""
     found: dict[str, set[str]] = {}
     for pair in antonym_pairs():
         first, second = map(stem, pair)
@@ -98,8 +99,8 @@ def antonyms() -> dict[str, frozenset[str]]:
 
 
 def without_affix(word: str) -> str | None:
-    """The word without a negative affix, a word of its own only perhaps: `happy` of `unhappy`, `careful` of
-    `careless`; None without such an affix."""
+    """Return the word without a negative affix, a word of its own only perhaps: `happy` of `unhappy`,
+    `careful` of `careless`; None without such an affix."""
     if word.startswith(_PREFIXES):
         for prefix in _PREFIXES:
             if word.startswith(prefix) and len(word) > len(prefix) + 2:
@@ -108,7 +109,7 @@ def without_affix(word: str) -> str | None:
 
 
 def negated_by_affix(word: str) -> bool:
-    """Whether a negative affix negates the rest, and is not merely how the word begins: `unhappy`, not
+    """Return whether a negative affix negates the rest, and is not merely how the word begins: `unhappy`, not
     `uncle`."""
     rest = without_affix(word)
     if rest is None or stem(word) in _NOT_AFFIXED:
@@ -178,8 +179,8 @@ class WordBook:
         self._learn([*APOSTROPHES, *ENDINGS, *joined, "no", ".", NUMBER_SIGN, ANSWER])
 
     def numbered(self, vocabulary: Sequence[str]) -> tuple[npt.NDArray[np.int32], WordTable]:
-        """The row of each lower-cased token, (tokens,), in what is known of all words that were asked for,
-        which comes second."""
+        """Return the row of each lower-cased token, (tokens,), in what is known of all words that were asked
+        for, which comes second."""
         with self._lock:
             if len(self._known[0]) > _MOST_WORDS:
                 self._forget()

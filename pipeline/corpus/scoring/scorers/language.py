@@ -31,7 +31,7 @@ _LETTER: Final = re.compile(r"[^\W\d_]")
 
 
 def is_available() -> bool:
-    """Whether the optional package is installed."""
+    """Return whether the optional package is installed."""
     return find_spec(PACKAGE) is not None
 
 
@@ -55,7 +55,7 @@ class LanguageIdentification(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> LanguageIdentification | None:
-        """Where languages are wanted."""
+        """Return where languages are wanted."""
         return cls(choice.languages) if choice.identify_language else None
 
     def __init__(self, candidates: Sequence[str] | None = None) -> None:
@@ -72,7 +72,7 @@ class LanguageIdentification(Scorer):
         self._identifier, self._model = _load(None if candidates is None else tuple(candidates))
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """string; null where a side has no letter."""
+        """Identify both sides: a string column each, null where a side has no letter."""
         return {
             "reference_language": self._identify(pairs.reference),
             "translation_language": self._identify(pairs.translation),
@@ -93,7 +93,7 @@ class LanguageIdentification(Scorer):
 
 @lru_cache(maxsize=2)
 def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
-    """The package's identifier of these languages, and its model as arrays."""
+    """Return the package's identifier of these languages, and its model as arrays."""
     from paraforge.base.text.language_identification import load_language_model
 
     identifier = copy(languages.identifier())
@@ -114,7 +114,7 @@ def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None
 
 
 def _has_letter(texts: Any) -> npt.NDArray[np.bool_]:
-    """Whether each text, of a string array, has a letter of any script."""
+    """Return whether each text, of a string array, has a letter of any script."""
     found = pc.match_substring_regex(texts, "[A-Za-z]").to_numpy(zero_copy_only=False).copy()
     others = np.flatnonzero(~found)
     found[others] = [bool(_LETTER.search(text)) for text in texts.take(pa.array(others)).to_pylist()]

@@ -93,7 +93,7 @@ class SentenceTransformerCosine(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> SentenceTransformerCosine | None:
-        """Where a model is given."""
+        """Return where a model is given."""
         directory = choice.sentence_transformer_directory
         return None if directory is None else cls(directory, choice.device)
 
@@ -195,7 +195,7 @@ class CrossEncoderScore(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> CrossEncoderScore | None:
-        """Where a model is given."""
+        """Return where a model is given."""
         directory = choice.cross_encoder_directory
         return None if directory is None else cls(directory, choice.device)
 
@@ -229,13 +229,13 @@ class CrossEncoderScore(Scorer):
         return {"cross_encoder": pa.array(scores.astype(np.float32), mask=empty)}
 
     def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """What the model says of each pair, both ways as said, (pairs,) float64."""
+        """Return what the model says of each pair, both ways as said, (pairs,) float64."""
         there, back = self._judge(first, second), self._judge(second, first)
         scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
         return np.asarray(scores, dtype=np.float64)
 
     def _judge(self, first: Sequence[str], second: Sequence[str]) -> Any:
-        """The number of each pair in this order, (pairs,)."""
+        """Return the number of each pair in this order, (pairs,)."""
         if not len(first):
             return np.empty(0, dtype=np.float32)
         scores = self._model.predict(
@@ -250,7 +250,7 @@ class CrossEncoderScore(Scorer):
 
 
 def is_cross_encoder(directory: Path) -> bool:
-    """Whether a directory has a model that classifies texts, or gives a number for them."""
+    """Return whether a directory has a model that classifies texts, or gives a number for them."""
     described = read_json_or_none(directory / "config.json")
     names = described.get("architectures") if isinstance(described, dict) else None
     return any(str(name).endswith("ForSequenceClassification") for name in names or ())

@@ -145,7 +145,7 @@ class DigitMismatch(Scorer):
 
 
 def digit_strings(text: str) -> list[str]:
-    """The maximal runs of decimal digits of a text, sorted."""
+    """Return the maximal runs of decimal digits of a text, sorted."""
     return sorted(_DIGITS.findall(text))
 
 
@@ -159,13 +159,14 @@ class OfCorpus:
     is_sign = True
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
-        """counts: of the corpus. general: a scorer of words, which knows more words of the language."""
+        """Look words up. counts: of the corpus. general: a scorer of words, which knows more words of the
+        language."""
         self._counts = counts
         self._general = general
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Any:
-        """Where the corpus was counted."""
+        """Return where the corpus was counted."""
         general = choice.vectors if isinstance(choice.vectors, WordScorer) else None
         return None if choice.counts is None else cls(choice.counts, general)
 
@@ -186,7 +187,8 @@ class OfCorpus:
         return rows, words
 
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
-        """Whether the references or the general scorer have each of the words, a pyarrow string array."""
+        """Return whether the references or the general scorer have each of the words, a pyarrow string
+        array."""
         known = pc.is_in(words, value_set=self._counts.words).to_numpy(zero_copy_only=False)
         if self._general is None:
             return known
@@ -318,7 +320,7 @@ class SourceSimilarity(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> SourceSimilarity | None:
-        """Where a table was learnt."""
+        """Return where a table was learnt."""
         return None if choice.lexical is None else cls(choice.lexical)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:

@@ -144,11 +144,11 @@ class FilterParameters(Section):
         return self.name or self.default_name()
 
     def default_name(self) -> str:
-        """The name where none is given: the kind."""
+        """Return the name where none is given: the kind."""
         return str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
 
     def columns(self) -> tuple[str, ...]:
-        """The columns that it needs of the corpus."""
+        """Return the columns that it needs of the corpus."""
         raise NotImplementedError
 
     def tenths_of(self) -> tuple[str, ...]:
@@ -156,14 +156,15 @@ class FilterParameters(Section):
         return ()
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """The score of which it rejects what is below a minimum, and that minimum, once it is a number.
+        """Return the score of which it rejects what is below a minimum, and that minimum, once it is a
+        number.
 
         cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
         """
         return None
 
     def refusal(self) -> str:
-        """A few words on a pair that it rejects."""
+        """Return a few words on a pair that it rejects."""
         raise NotImplementedError
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
@@ -206,7 +207,8 @@ def short_name(score: str) -> str:
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], Mask]:
-    """A numeric column as n numbers, and whether each is missing (null or NaN; its number is then 0)."""
+    """Return a numeric column as n numbers, and whether each is missing (null or NaN; its number is then
+    0)."""
     missing = (
         column.is_null(nan_is_null=True).to_numpy()
         if column.null_count or pa.types.is_floating(column.type)

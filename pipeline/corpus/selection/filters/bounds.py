@@ -162,15 +162,15 @@ class BoundsParameters(IntervalParameters):
         return self
 
     def default_name(self) -> str:
-        """The score's name."""
+        """Return the score's name."""
         return self.score
 
     def columns(self) -> tuple[str, ...]:
-        """The score."""
+        """Return the score."""
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """The minimum, where there is one."""
+        """Return the minimum, where there is one."""
         if not isinstance(self.minimum, float):
             return None
         return self.score, Minimum(self.minimum)
@@ -199,7 +199,7 @@ class BoundsParameters(IntervalParameters):
         return self.built()
 
     def built(self) -> ValueFilter:
-        """The filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
+        """Return the filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:

@@ -137,7 +137,7 @@ class CommandParameters(FilterParameters):
         return names
 
     def columns(self) -> tuple[str, ...]:
-        """What it is given, and what names a pair."""
+        """Return what it is given, and what names a pair."""
         return tuple(dict.fromkeys([*self.reads, *_PLACE]))
 
     def refusal(self) -> str:
@@ -189,7 +189,7 @@ class CommandParameters(FilterParameters):
 
 
 def _json(row: dict[str, Any]) -> str:
-    """A row in JSON, which has no NaN and no infinity."""
+    """Return a row in JSON, which has no NaN and no infinity."""
     plain = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()

@@ -45,22 +45,22 @@ class DecileParameters(FilterParameters):
         return decile_column(self.score)
 
     def tenths(self) -> tuple[int, ...]:
-        """The tenths that are kept, rising."""
+        """Return the tenths that are kept, rising."""
         if self.keep is not None:
             return tuple(sorted(set(self.keep)))
         assert self.top is not None
         return tuple(range(11 - self.top, 11))
 
     def tenths_of(self) -> tuple[str, ...]:
-        """The score."""
+        """Return the score."""
         return (self.score,)
 
     def columns(self) -> tuple[str, ...]:
-        """The score."""
+        """Return the score."""
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """Where the lowest of the kept tenths begins, if all above it are kept."""
+        """Return where the lowest of the kept tenths begins, if all above it are kept."""
         tenths = self.tenths()
         values = cuts.get(self.score, ())
         if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:

@@ -63,7 +63,7 @@ class WordNgrams:
         return len(self._tables[-1]) if self._tables else len(self.vocabulary)
 
     def _numbers(self, words: Any) -> npt.NDArray[np.int64]:
-        """Number of each word of all sentences, -1 where it is unknown and behind each sentence."""
+        """Return number of each word of all sentences, -1 where it is unknown and behind each sentence."""
         flat = pc.index_in(pc.list_flatten(words), value_set=self.vocabulary)
         known = pc.fill_null(flat, -1).to_numpy(zero_copy_only=False)
         lengths = _lengths(words)
@@ -73,7 +73,8 @@ class WordNgrams:
         return numbers
 
     def _sieve_places(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """A hash of the n words from each place on: nearly every place without an n-gram is dropped by it."""
+        """Return a hash of the n words from each place on: nearly every place without an n-gram is dropped by
+        it."""
         words = numbers.view(np.uint64)
         places = len(numbers) - self.order + 1
         hashes = words[:places].copy()
@@ -97,7 +98,7 @@ class WordNgrams:
         return starts[known], codes[known] * len(self.vocabulary) + following[known]
 
     def found_in(self, sentences: pa.Array) -> Mask:
-        """Whether each normalised sentence has one of the n-grams."""
+        """Return whether each normalised sentence has one of the n-grams."""
         words = _split(sentences)
         numbers = self._numbers(words)
         starts = np.flatnonzero(self._sieve[self._sieve_places(numbers)])
@@ -116,7 +117,8 @@ class WordNgrams:
 
 
 def _split(sentences: pa.Array) -> Any:
-    """Words of each sentence; Arrow would split an empty sentence into one empty word, so it becomes null."""
+    """Return words of each sentence; Arrow would split an empty sentence into one empty word, so it becomes
+    null."""
     return pc.utf8_split_whitespace(pc.if_else(pc.equal(sentences, ""), None, sentences))
 
 
@@ -192,7 +194,7 @@ class TestFileParameters(Section):
         return self
 
     def location(self) -> Path:
-        """The path with environment variables and ``~`` filled in."""
+        """Return the path with environment variables and ``~`` filled in."""
         return Path(expand(self.path))
 
 

@@ -32,11 +32,11 @@ class FlagParameters(FilterParameters):
         return name
 
     def default_name(self) -> str:
-        """The flag's name."""
+        """Return the flag's name."""
         return self.column
 
     def columns(self) -> tuple[str, ...]:
-        """The flag."""
+        """Return the flag."""
         return (self.column,)
 
     def refusal(self) -> str:

@@ -25,7 +25,7 @@ class LanguageParameters(FilterParameters):
     missing: MissingPolicy = Field("accept", description="whether to keep unidentified text")
 
     def columns(self) -> tuple[str, ...]:
-        """The languages of both sides."""
+        """Return the languages of both sides."""
         return LANGUAGES
 
     def refusal(self) -> str:

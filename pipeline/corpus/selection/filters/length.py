@@ -18,7 +18,7 @@ class LengthParameters(IntervalParameters):
     maximum: float | None = Field(None, description="upper bound; null for none")
 
     def columns(self) -> tuple[str, ...]:
-        """The tokens of both sides."""
+        """Return the tokens of both sides."""
         return LENGTHS
 
     def refusal(self) -> str:

@@ -36,7 +36,7 @@ def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
 
 
 def blank(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Which texts have nothing but white space."""
+    """Return which texts have nothing but white space."""
     found: npt.NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
     return found
 
@@ -83,7 +83,7 @@ class NearDuplicatesParameters(FilterParameters):
         return "near_duplicate"
 
     def columns(self) -> tuple[str, ...]:
-        """The reference."""
+        """Return the reference."""
         return ("reference",)
 
     def refusal(self) -> str:

@@ -58,7 +58,7 @@ class NearRepeats(Filter):
         return (self._of(shard) >= 0).astype(np.uint8)
 
     def repeated(self, shard: int) -> list[str]:
-        """The pair that each of the shard's rejected rows repeats: see the column ``repeats``."""
+        """Return the pair that each of the shard's rejected rows repeats: see the column ``repeats``."""
         found = self._of(shard)
         return [
             f"{self.sources[source]}:{line}" + (f":{rank}" if rank else "")
@@ -70,8 +70,8 @@ class NearRepeats(Filter):
 
 
 def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> tuple[Encode, str]:
-    """What gives texts (pyarrow) their :func:`~paraforge.corpus.selection.near_vectors.rounded` vectors, and
-    the model's fingerprint.
+    """Return what gives texts (pyarrow) their :func:`~paraforge.corpus.selection.near_vectors.rounded`
+    vectors, and the model's fingerprint.
 
     directory: for vectors of a trained model, which take long, so that a run that was killed has them again.
 
@@ -138,7 +138,7 @@ class NearRepeatsParameters(FilterParameters):
         return "near_repeat"
 
     def columns(self) -> tuple[str, ...]:
-        """The sentence, the score, and what a pair is known by."""
+        """Return the sentence, the score, and what a pair is known by."""
         return ("reference", self.score, *LINEAGE[:2])
 
     def refusal(self) -> str:

@@ -38,7 +38,7 @@ class SampleParameters(FilterParameters):
     needs_all_pairs: ClassVar[bool] = True
 
     def columns(self) -> tuple[str, ...]:
-        """What every pair is known by."""
+        """Return what every pair is known by."""
         return ("source", "line")
 
     def refusal(self) -> str:

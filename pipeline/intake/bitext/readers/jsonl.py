@@ -47,7 +47,7 @@ class JsonlSource(NamedColumnSource):
 
 
 def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """The objects of a file as lines of JSON: the lines of the file or, of an array, its items.
+    """Yield the objects of a file as lines of JSON: the lines of the file or, of an array, its items.
 
     Raises InputError: see :meth:`JsonlSource.read`.
     """
@@ -61,7 +61,7 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
 
 
 def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """The items of an array, each as a line; in bounded memory."""
+    """Yield the items of an array, each as a line; in bounded memory."""
     texts = _decoded(path)
     text, place = next(texts).removeprefix("\ufeff").lstrip(), 1
     items: list[str] = []

@@ -25,7 +25,7 @@ class MosesSource(FileSource):
         return set(self.paths)
 
     def patterns(self) -> dict[str, list[str]]:
-        """A pattern for each column."""
+        """Return a pattern for each column."""
         return {column: [pattern] for column, pattern in self.paths.items()}
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:

@@ -70,7 +70,7 @@ class TmxSource(NamedColumnSource):
 
 
 def tmx_languages(path: Path, units: int) -> Counter[str]:
-    """How many variants of the first units of a TMX file have each language, in lower case."""
+    """Return how many variants of the first units of a TMX file have each language, in lower case."""
     collector = _Collector(path, {}, Reading(strict=False))
     for data in read_ahead(path, _READ_BYTES):
         collector.feed(data)
@@ -325,6 +325,6 @@ class _Collector:
 
 
 def _matches(language: str, wanted: str) -> bool:
-    """Whether a language tag is one of those wanted or a narrower one."""
+    """Return whether a language tag is one of those wanted or a narrower one."""
     tag = language.replace("_", "-")
     return any(tag == one or tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))

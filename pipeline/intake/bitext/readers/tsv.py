@@ -147,7 +147,7 @@ def _plain(block: LineBlock, separator: str) -> _Rows:
 
 
 def _read_rows(path: Path, reading: Reading, separator: str) -> Iterator[_Rows]:
-    """Rows of a line each or, between quotation marks, of several, also of two blocks."""
+    """Yield rows of a line each or, between quotation marks, of several, also of two blocks."""
     joiner = _Joiner(separator, reading.max_line_bytes)
     for block in line_blocks(path, reading):
         quoted = separator != "\t" and pc.any(pc.match_substring(block.lines, '"')).as_py()
@@ -179,7 +179,8 @@ class _Joiner:
         self._codes += reason_codes(block).tolist()
 
     def rows(self, last: bool) -> _Rows | None:
-        """The rows that are complete, all of them where the file has no more lines; None without any."""
+        """Return the rows that are complete, all of them where the file has no more lines; None without
+        any."""
         place = 0
         starts, fields, codes = [], [], []
         while place < len(self.lines):
@@ -216,7 +217,7 @@ class _Joiner:
         return [], int(last or place + reader.line_num < len(self.lines))
 
     def _from(self, place: int) -> Iterator[str]:
-        """The lines of a row at most; a line that is faulty is one of its own."""
+        """Yield the lines of a row at most; a line that is faulty is one of its own."""
         size = 0
         for number in range(place, len(self.lines)):
             size += len(self.lines[number].encode()) + 1

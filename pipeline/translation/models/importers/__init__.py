@@ -29,7 +29,7 @@ class Importer(Protocol):
     WANTED: str
 
     def recognises(self, path: Path) -> bool:
-        """Whether a file or directory is of this format."""
+        """Return whether a file or directory is of this format."""
 
     def convert_model(self, path: Path, output: Path, languages: tuple[str, str]) -> dict[str, Any]:
         """Write the model to ``output`` in CTranslate2's form; gives entries of ``model.json``. Raises
@@ -37,7 +37,7 @@ class Importer(Protocol):
 
 
 def importer_for(path: Path) -> Importer:
-    """The module that reads a model; those of other packages come first. Raises InputError: no format
+    """Return the module that reads a model; those of other packages come first. Raises InputError: no format
     fits."""
     modules = found_modules(__name__)
     names = [name for name in modules if name not in _ORDER] + [*_ORDER]

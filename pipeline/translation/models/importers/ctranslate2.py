@@ -33,7 +33,7 @@ WANTED = "model.bin (CTranslate2)"
 
 
 def recognises(path: Path) -> bool:
-    """Whether a path is a directory of CTranslate2."""
+    """Return whether a path is a directory of CTranslate2."""
     return (path / "model.bin").is_file()
 
 
@@ -163,6 +163,6 @@ def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def last_line(error: BaseException) -> str:
-    """What an error says last, in one line."""
+    """Return what an error says last, in one line."""
     lines = str(error).strip().splitlines()
     return lines[-1] if lines else repr(error)

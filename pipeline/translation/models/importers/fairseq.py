@@ -18,7 +18,7 @@ WANTED = "a checkpoint (.pt, fairseq)"
 
 
 def recognises(path: Path) -> bool:
-    """Whether a path is a checkpoint, or a directory with one."""
+    """Return whether a path is a checkpoint, or a directory with one."""
     return (path.is_file() and path.suffix == ".pt") or (path.is_dir() and any(path.glob("*.pt")))
 
 
@@ -50,8 +50,8 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
 
 
 def checkpoint_of(path: Path) -> Path:
-    """The checkpoint that is meant: the file, or a directory's best. Raises InputError: the directory has
-    several, and no name says which."""
+    """Return the checkpoint that is meant: the file, or a directory's best. Raises InputError: the directory
+    has several, and no name says which."""
     if path.is_file():
         return path
     folder = path

@@ -44,7 +44,7 @@ _OPTIONAL = ("tokenizer.json", "tokenizer_config.json", "target_vocab.json", "ad
 
 
 def recognises(path: Path) -> bool:
-    """Whether a path is a directory with a configuration and weights of Transformers."""
+    """Return whether a path is a directory with a configuration and weights of Transformers."""
     return (path / "config.json").is_file() and any((path / name).is_file() for name in WEIGHTS)
 
 
@@ -126,7 +126,8 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def vocabulary_of(tokenizer: Any) -> dict[str, int]:
-    """All tokens by their numbers, with the languages', which M2M-100's tokenizer stores separately."""
+    """Return all tokens by their numbers, with the languages', which M2M-100's tokenizer stores
+    separately."""
     return {**tokenizer.get_vocab(), **getattr(tokenizer, "lang_token_to_id", {})}
 
 
