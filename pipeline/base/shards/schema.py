@@ -58,12 +58,12 @@ _DECLARED = [
     column("non_finite", pa.bool_(), "the engine's score was NaN or infinite"),
     column("runaway", pa.bool_(), "the hypothesis repeats the same letters, words or tokens over and over"),
     # publication
-    column("group", pa.int64(), "the same number in pairs that say the same, that of the first of them"),
+    column("group", pa.int64(), "number that all pairs of a group share"),
     # fate
     column("rejected", pa.string(), "name of the first filter that rejected the pair; null if none did"),
     column("failed", pa.string(), "why the pair could not be translated; null if it was"),
     column(
-        "repeats", pa.string(), "of a pair rejected as a near repeat: the better pair's source:line[:rank]"
+        "repeats", pa.string(), "for a pair rejected as a near repeat, the better pair's source:line[:rank]"
     ),
     # bookkeeping between the steps, not published
     column("first_row", pa.int64(), "row number of the first pair with the same foreign side"),

@@ -35,12 +35,16 @@ class Meaning(Scorer):
             "negations of the translation",
             label="negations of the translation",
         ),
-        Column("antonyms", pa.int16(), "words of one side that have an antonym in the other, and only that"),
+        Column(
+            "antonyms",
+            pa.int16(),
+            "words of one side whose antonym, but not the word itself, is in the other",
+        ),
         Column(
             "numbers_missing",
             pa.int16(),
-            "numbers, by value, that only one side has",
-            label="numbers on one side alone",
+            "numbers (by value) that only one side has",
+            label="numbers on only one side",
         ),
         Column(
             "pronouns_changed", pa.int16(), "pronouns of another person or gender", label="changed pronouns"
@@ -48,7 +52,7 @@ class Meaning(Scorer):
         Column(
             "contradiction",
             pa.float32(),
-            "how sure the signs of an altered meaning are, 0 to 1: negation, antonyms, numbers, pronouns; "
+            "strength of the signs of an altered meaning (negations, antonyms, numbers, pronouns), 0 to 1; "
             "0 without any sign",
             scale=SHARES,
         ),

@@ -39,9 +39,9 @@ class ParaphraseScore(Scorer):
         Column(
             "paraphrase_score",
             pa.float32(),
-            "how much the translation says what the reference says: the built-in scorer's 0.35 cosine of "
-            "averaged word vectors + 0.65 F-score of aligned words, less for repetitions and other lengths; "
-            "or the cosine of averaged word vectors, or of a model's",
+            "how well the translation says what the reference says. Built-in scorer: 0.35 cosine of "
+            "averaged word vectors + 0.65 F-score of aligned words, lowered for repetitions and unequal "
+            "lengths; otherwise the cosine of averaged word vectors, or of a model's sentence vectors",
             scale=Scale(-1, 1, 40),
             limits=(-1, 1),
         ),

@@ -241,8 +241,8 @@ class LengthSurprise(OfCorpus, Scorer):
         Column(
             "length_surprise",
             pa.float32(),
-            "log ratio of the characters of translation and reference, "
-            "in deviations from the median of its source",
+            "log ratio of translation and reference length in characters, "
+            "in deviations from the median of the source",
             label="deviations from the usual length",
             scale=Scale(-10, 10, 40),
         ),
@@ -272,7 +272,7 @@ class CopiedWords(OfCorpus, Scorer):
         Column(
             "copied_words",
             pa.float32(),
-            "share of the translation's words that the foreign side has and that are unknown otherwise",
+            "share of the translation's words that are also in the foreign side and otherwise unknown",
             label="share of copied foreign words",
             scale=SHARES,
         ),
@@ -305,7 +305,7 @@ class SourceSimilarity(Scorer):
         Column(
             "source_similarity",
             pa.float32(),
-            "share of the information in the words of reference and foreign side that the other side gives",
+            "share of the information in each side's words (reference and foreign side) that the other gives",
             label="similarity to the source",
             scale=Scale(-0.4, 1, 28),
             limits=(-inf, 1),
