@@ -1,7 +1,6 @@
 """Filter ``flag``: a mark of the translation or of the pair, such as ``runaway``."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +18,6 @@ class FlagParameters(FilterParameters):
 
     kind: Literal["flag"]
     column: str
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "refuse": "pairs with the flag are rejected; leave the filter out to keep them"
-    }
 
     @field_validator("column")
     @classmethod
