@@ -6,7 +6,7 @@ Raise a step's number whenever the same input and parameters would give another 
 DVC reads this file without running it.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 INGEST = 5
 NMT = 2
@@ -20,6 +20,6 @@ STATISTICS = 5
 PARSES = 1
 PARAPHRASER = 2
 TRIPLETS = 3
-REPORT = 20
+REPORT = 21
 EMBEDDINGS = 9
 DECODERS = 5
