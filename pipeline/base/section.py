@@ -1,9 +1,23 @@
 """What every section of params.yaml, and every other set of checked values, has in common."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Section(BaseModel):
     """Values that are checked, all known by name, finite, and never changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    removed: ClassVar[Mapping[str, str]] = {}
+    """Parameters of version 0.1 that no longer exist, and what to do instead."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_removed(cls, values: Any) -> Any:
+        found = [name for name in cls.removed if isinstance(values, dict) and name in values]
+        if found:
+            raise ValueError("; ".join(f"'{name}' was removed: {cls.removed[name]}" for name in found))
+        return values

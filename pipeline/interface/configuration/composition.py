@@ -20,6 +20,9 @@ from paraforge.interface.configuration.places import Location, has, line_of
 
 ROOT = "paraforge"
 
+# Choices of 0.1.0 that another one replaces.
+_RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
+
 
 def configs_directory(given: Path | None) -> Path:
     """The directory of the groups: the one that is named, the project's own, or the package's."""
@@ -204,6 +207,8 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
             remedy=f"There are {', '.join(sorted(set(known)))}.",
         )
     # Some groups are called as a section: 'select=paranmt', but 'select.deciles=[]'.
+    if override in _RENAMED:
+        raise InputError(f"{override}: this choice was removed", remedy=f"Use {_RENAMED[override]}.")
     if equals and key in groups and value not in (*groups[key], "null"):
         raise InputError(
             f"{override}: there is no such choice{did_you_mean(value, groups[key])}",

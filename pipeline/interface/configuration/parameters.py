@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,10 @@ from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
 
 class Parameters(Section):
     """One section a stage, named as the stage, ``pivots``, and ``resources``, which no result depends on."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "decoders": "'python -m experiments.programs train-decoders' in a clone trains decoders"
+    }
 
     ingest: IngestParameters
     nmt: NmtParameters

@@ -11,10 +11,10 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from string import Formatter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -101,6 +101,8 @@ def estimated_tokens(text: str) -> int:
 
 class Server(EngineSettings):
     """The engine ``server``; its address and key are read from the environment."""
+
+    removed: ClassVar[Mapping[str, str]] = {"patience_seconds": "use max_retries"}
 
     model: str = Field("", description="the model's name on the server; required")
     source_language: str | None = Field(

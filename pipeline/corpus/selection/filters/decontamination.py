@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -210,6 +210,8 @@ class DecontaminationParameters(FilterParameters):
         description="length in words of the sequences that must not be shared either; null: only whole "
         "sentences count",
     )
+
+    removed: ClassVar[Mapping[str, str]] = {"exact": "whole sentences are always looked for"}
 
     def columns(self) -> tuple[str, ...]:
         """Both sides of the pair."""

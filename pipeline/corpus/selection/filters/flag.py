@@ -1,6 +1,7 @@
 """Filter ``flag``: a mark of the translation or of the pair, such as ``runaway``."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,10 @@ class FlagParameters(FilterParameters):
 
     kind: Literal["flag"]
     column: str
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "refuse": "pairs with the flag are rejected; leave the filter out to keep them"
+    }
 
     @field_validator("column")
     @classmethod

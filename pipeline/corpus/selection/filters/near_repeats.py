@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -129,6 +129,7 @@ class NearRepeatsParameters(FilterParameters):
     )
 
     needs_all_pairs: ClassVar[bool] = True
+    removed: ClassVar[Mapping[str, str]] = {"side": "references are compared"}
 
     _known = field_validator("score")(check_score)
 
