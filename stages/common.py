@@ -38,7 +38,8 @@ def parameters_of(stage: str) -> Parameters:
     global _watch
     check_versions()
     watch = Watch(stage)
-    if stale := stale_words(Path()):
+    # Once a run: composing takes half a second.
+    if stage == "ingest" and (stale := stale_words(Path())):
         logger.warning("%s", stale)
     parameters = load_parameters()
     link_inputs(parameters, [stage])

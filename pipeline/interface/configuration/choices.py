@@ -4,11 +4,9 @@ Its first lines are comments, with the choices and a checksum of each section as
 
     # choices: corpus=my translate.beam=4
     # written: ingest=3fa9c1d2 nmt=...
-    # files: corpus/my=91ab77e0
 
-A file of a group that differs from its checksum was changed since: stages, ``plan`` and ``doctor`` say so. A
-section that differs from its own was edited by hand. Where it differs from what the choices give, the value
-in the file becomes a choice, which stays until another choice says something of it.
+A section that differs from its checksum was edited by hand. Where it differs from what the choices give, the
+value in the file becomes a choice, which stays until another choice says something of it.
 """
 
 import shlex
@@ -29,7 +27,7 @@ from paraforge.interface.configuration.parameters import Parameters
 
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _SHOWN_CHARACTERS = 100
-_CHOICES, _WRITTEN, _FILES = "# choices:", "# written:", "# files:"
+_CHOICES, _WRITTEN = "# choices:", "# written:"
 _LINE = "\n#+ "
 """A line end within a choice."""
 Key = tuple[str, ...]
@@ -76,7 +74,7 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
         _check_removals(compose(configs, [one for one in chosen if one not in removals]), removals)
     content: dict[str, Any] = yaml.safe_load(compose(configs, chosen))
     return Configured(
-        _header_text(chosen, content, _files(configs, chosen)) + _dumped(content),
+        _header_text(chosen, content) + _dumped(content),
         content,
         check_parameters(content, str(path)),
         chosen,
@@ -90,8 +88,7 @@ def _edits(
     configs: Path, header: dict[str, list[str]], current: dict[str, Any], path: Path
 ) -> dict[str, str]:
     """Find what was edited by hand since a file was written: as overrides of its choices, each in words."""
-    sums = _sums(header[_WRITTEN])
-    edited = {name: value for name, value in current.items() if _checksum(value) != sums.get(name)}
+    edited = {name: value for name, value in current.items() if not _as_written(name, value, header)}
     if not edited:
         return {}
     if isinstance(edited.get("select"), dict):
@@ -155,60 +152,34 @@ def _dumped(content: Mapping[str, Any]) -> str:
     return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
 
 
-def composed_files(project: Path) -> dict[Path, bool]:
-    """The files of a project's groups that its params.yaml was composed of, and whether each is as it was
-    then; empty where params.yaml does not say it."""
-    try:
-        text = (project / PARAMETERS).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return {}
-    known = {project / "configs" / f"{name}.yaml": one for name, one in _sums(_header(text)[_FILES]).items()}
-    return {file: _sum_of(file) == one for file, one in known.items() if file.is_file()}
-
-
-def sections_of(file: Path) -> set[str]:
-    """The sections of params.yaml that a group's file sets; none where it cannot be read."""
-    try:
-        return set(read_yaml(file)[1] or ())
-    except (OSError, InputError):
-        return set()
-
-
 def stale_words(project: Path) -> str | None:
-    """What to do about group files that were changed after params.yaml was composed; None where none was."""
-    changed = [str(file) for file, same in composed_files(project).items() if not same]
+    """Say what to do about group files that were changed after params.yaml was composed; None where what they
+    give for its choices is as in the file, or where that cannot be told."""
+    try:
+        text, current = read_yaml(project / PARAMETERS)
+        header = _header(text)
+        given = yaml.safe_load(compose(project / "configs", header[_CHOICES]))
+    except (OSError, ParaforgeError):
+        return None
+    changed = [
+        name
+        for name, value in current.items()
+        if _as_written(name, value, header) and value != given.get(name)
+    ]
     if not changed:
         return None
-    return f"{', '.join(changed)} changed after {PARAMETERS} was composed: 'paraforge configure' takes it in"
+    sections = ", ".join(changed)
+    return f"configs/ changed after {PARAMETERS} was composed ({sections}): run 'paraforge configure'"
 
 
-def _files(configs: Path, chosen: Sequence[str]) -> list[str]:
-    """The checksums of the files of all chosen groups."""
-    named = (one.partition("=") for one in chosen if "=" in one)
-    files = [
-        file
-        for group, _, name in named
-        if (configs / group).is_dir()
-        for file in files_of_choice(configs, group, name)
-    ]
-    return [f"{file.relative_to(configs).with_suffix('').as_posix()}={_sum_of(file)}" for file in files]
-
-
-def _sum_of(file: Path) -> str | None:
-    """A checksum of what a file says; None where it is missing, or no YAML."""
-    try:
-        return _checksum(read_yaml(file)[1])
-    except (OSError, InputError):
-        return None
-
-
-def _sums(words: Sequence[str]) -> dict[str, str]:
-    return dict(one.split("=", 1) for one in words if "=" in one)
+def _as_written(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:
+    """Return whether a section was not edited by hand."""
+    return f"{name}={_checksum(value)}" in header[_WRITTEN]
 
 
 def _header(text: str) -> dict[str, list[str]]:
     """What the first lines of a file say it was composed from."""
-    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: [], _FILES: []}
+    found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
     for line in text.replace(_LINE, "\0").splitlines():
         if not line.startswith("#"):
             break
@@ -218,11 +189,10 @@ def _header(text: str) -> dict[str, list[str]]:
     return found
 
 
-def _header_text(chosen: Sequence[str], content: Mapping[str, Any], files: Sequence[str]) -> str:
+def _header_text(chosen: Sequence[str], content: Mapping[str, Any]) -> str:
     sums = [f"{name}={_checksum(value)}" for name, value in content.items()]
-    named = f"{_FILES} {shlex.join(files)}\n" if files else ""
     choices = shlex.join(chosen).replace("\n", _LINE)
-    return f"{_TITLE}\n{_CHOICES} {choices}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n{named}"
+    return f"{_TITLE}\n{_CHOICES} {choices}".rstrip() + f"\n{_WRITTEN} {' '.join(sums)}\n"
 
 
 def _checksum(section: Any) -> str:

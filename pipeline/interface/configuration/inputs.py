@@ -8,7 +8,7 @@ such parameters depends on a directory of links. Their fields are marked with :c
 import contextlib
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import files_below
 from paraforge.base.shards.store import INDEX_NAME
 from paraforge.base.text.paths import UserFile, expand, files_of
-from paraforge.interface.configuration.choices import composed_files, sections_of
 from paraforge.interface.configuration.parameters import Parameters
 
 INPUTS = Path("inputs")
@@ -67,24 +66,12 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
     stages: names of stages; those whose parameters can name no files have no links.
     root: directory of the links.
     """
-    groups = {file: sections_of(file) for file in composed_files(root.parent)}
     for stage in LINKED if stages is None else set(stages) & set(LINKED):
         paths: list[Path] = []
         for named in named_files(parameters, stage):
             with contextlib.suppress(InputError):
                 paths += named.files()
-        _link(root / stage, [*paths, *sorted(_files_of_groups(groups, stage))])
-
-
-def _files_of_groups(groups: Mapping[Path, set[str]], stage: str) -> Iterator[Path]:
-    """The files of groups that a project's parameters of a stage were composed of, so that the stage says
-    that one was changed; those that set no stage with links are the first stage's.
-
-    groups: the sections that each file sets.
-    """
-    for file, sections in groups.items():
-        if stage in sections or (stage == "ingest" and not sections & set(LINKED)):
-            yield file
+        _link(root / stage, paths)
 
 
 def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:

@@ -1,22 +1,16 @@
 """Links to the user's files: what the parameters name, and nothing that is gone."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from paraforge.base.errors import ConfigurationError
 from paraforge.interface.configuration import check_parameters
-from paraforge.interface.configuration.choices import reconfigure, sections_of
 from paraforge.interface.configuration.composition import compose
 from paraforge.interface.configuration.inputs import (
-    LINKED,
     link_inputs,
 )
 from tests.project import ROOT
-
-CHOICES = [(file.parent.name, file.stem) for file in sorted((ROOT / "configs").glob("*/*.yaml"))]
 
 
 def links(directory: Path) -> dict[str, Path]:
@@ -75,42 +69,3 @@ def test_links_are_what_the_parameters_name(tmp_path: Path, monkeypatch: pytest.
     assert links(root / "ingest") == {"000-1.tsv": tmp_path / "1.tsv", "001-2.tsv": tmp_path / "2.tsv"}
     assert links(root / "select") == {}
     assert links(root / "paragram") == {"000-vectors.txt": tmp_path / "vectors.txt"}
-
-
-Linked = tuple[dict[str, Any], dict[str, dict[str, Path]]]
-
-
-def linked(root: Path, chosen: str) -> Linked:
-    """What a choice makes of a project: its parameters, and the links of its stages."""
-    found = reconfigure(root / "configs", [chosen], root / "params.yaml")
-    (root / "params.yaml").write_text(found.text, encoding="utf-8")
-    link_inputs(found.parameters, root=root / "inputs")
-    return found.content, {stage: links(root / "inputs" / stage) for stage in LINKED}
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Linked]:
-    """A project of a bitext, its params.yaml, and its links."""
-    root = tmp_path_factory.mktemp("begun")
-    (root / "configs").symlink_to(ROOT / "configs")
-    first = linked(root, "corpus=paranmt-tsv")
-    return root, (root / "params.yaml").read_text(encoding="utf-8"), first
-
-
-@pytest.mark.parametrize(("group", "name"), CHOICES, ids=lambda word: word)
-def test_a_choice_changes_the_links_of_the_stages_that_it_sets(
-    begun: tuple[Path, str, Linked], group: str, name: str
-) -> None:
-    """Another file of a group is no other input of a stage whose parameters it does not set."""
-    root, parameters, (first, before) = begun
-    (root / "params.yaml").write_text(parameters, encoding="utf-8")
-    try:
-        second, after = linked(root, f"{group}={name}")
-    except ConfigurationError as error:
-        pytest.skip(f"not chosen alone: {error}")
-    changed = {section for section in {*first, *second} if first.get(section) != second.get(section)}
-    own = sections_of(ROOT / "configs" / group / f"{name}.yaml") & set(before)
-    others = {stage for stage in before if before[stage] != after[stage]}
-    assert others <= changed | (own or {"ingest"})
-    # That a file was changed is seen by a stage.
-    assert any(link.name == f"{name}.yaml" for one in after.values() for link in one.values())
