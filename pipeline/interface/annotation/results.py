@@ -20,7 +20,6 @@ STRONG = 3
 LEAST_ANSWERS = 10
 """Graded pairs that a band needs: 0 strong pairs of 3 would be an estimate of 0 without an error."""
 QUESTIONS = ("paraphrase", "fluency")
-EVERYBODY = "all"
 ANSWER_SCHEMA = schema_of(
     ("source", "line", "rank", "rejected", "reference", "translation", "paraphrase_score", "overlap_3"),
     [
@@ -109,12 +108,13 @@ class Estimate:
 class Report:
     """All results of an evaluation.
 
-    tables: Table 3 over all annotators, :data:`EVERYBODY`, then of each who graded a pair.
+    table: Table 3 over all annotators. graded: number of pairs that each annotator graded, by name.
     strong: see :func:`estimate_strong`.
     """
 
     draw: Draw
-    tables: dict[str, list[BandRow]]
+    table: list[BandRow]
+    graded: dict[str, int]
     agreements: list[Agreement]
     strong: Estimate | None
 
@@ -124,12 +124,9 @@ def build_report(store: AnnotationStore) -> Report:
     judgements: Judgements = defaultdict(list)
     for pair, name, answer, _ in store.judgements():
         judgements[pair].append((name, answer))
-    tables = {EVERYBODY: band_table(store.draw, judgements)}
-    names = [annotator.name for annotator in store.annotators() if annotator.graded]
-    for name in names:
-        own = {pair: [one for one in given if one[0] == name] for pair, given in judgements.items()}
-        tables[name] = band_table(store.draw, own)
-    return Report(store.draw, tables, agreements(judgements, names), estimate_strong(tables[EVERYBODY]))
+    table = band_table(store.draw, judgements)
+    graded = {annotator.name: annotator.graded for annotator in store.annotators() if annotator.graded}
+    return Report(store.draw, table, graded, agreements(judgements, [*graded]), estimate_strong(table))
 
 
 def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
@@ -198,17 +195,16 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
 
 
 def table_rows(report: Report) -> pa.Table:
-    """Give Table 3 as rows: of all annotators together (``all``), then of each."""
+    """Give Table 3 as rows."""
     rows = []
-    for name, table in report.tables.items():
-        for row in table:
-            *plain, _, _ = vars(row).items()
-            grades = {
-                f"{question}_{grade}": getattr(row, question)[grade - 1]
-                for question in QUESTIONS
-                for grade in GRADES
-            }
-            rows.append({"annotator": name, **dict(plain), **grades})
+    for row in report.table:
+        *plain, _, _ = vars(row).items()
+        grades = {
+            f"{question}_{grade}": getattr(row, question)[grade - 1]
+            for question in QUESTIONS
+            for grade in GRADES
+        }
+        rows.append({**dict(plain), **grades})
     return pa.Table.from_pylist(rows)
 
 

@@ -28,7 +28,6 @@ from paraforge.interface.annotation.draw import (
 )
 
 FORMAT = 1
-APPLICATION = 0x50464741  # "PFGA": distinguishes this database from any other SQLite file
 LONGEST_NAME = 60
 LONGEST_COMMENT = 2_000
 _WAIT_SECONDS = 3.0
@@ -96,7 +95,6 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
     with atomic_path(path) as temporary:
         temporary.touch()  # where that is not possible, the system's error is clearer than SQLite's
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.executescript(_TABLES.format(pairs=len(draw.pairs)))
             connection.execute("INSERT INTO evaluation VALUES (?)", (_DRAW.dump_json(draw).decode(),))
@@ -121,19 +119,13 @@ class AnnotationStore:
             )
         try:
             with self._connection() as connection:
-                self._check(connection)
-                connection.execute("PRAGMA journal_mode = WAL")
                 (draw,) = connection.execute("SELECT draw FROM evaluation").fetchone()
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                check_format(version, FORMAT, path)
+                connection.execute("PRAGMA journal_mode = WAL")
             self.draw = _DRAW.validate_json(draw)
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             raise InputError(f"not a database of annotations: {first_line(error)}", path) from error
-
-    def _check(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
-            raise InputError("not a database of annotations", self.path)
-        check_format(version, FORMAT, self.path)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +11,14 @@ from threading import Lock
 from typing import Any
 
 from paraforge.base.errors import InputError
-from paraforge.corpus.columns import LABELS
 from paraforge.corpus.publication.datasets import Dataset, open_publication
 from paraforge.corpus.publication.manifest import MANIFEST_NAME, REJECTED, Manifest
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.wrong_pairs import changed_meanings, find_wrong_pairs, other_rows
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 from paraforge.corpus.selection.reasons import explain_filters
-from paraforge.interface.browse.pairs import Array, Mismatched, Pairs, Ranked, open_pairs
+from paraforge.interface.browse.pairs import Array, Mismatched, Pairs, open_pairs
 from paraforge.interface.browse.rules import Judged, View, default_view
-from paraforge.interface.query.pairs import Pieces, fixed, marked_words
 
 SHOWN_PAIRS = 10
 
@@ -56,17 +54,8 @@ class Counted:
         return self.words.get(reason, reason.replace("_", " "))
 
 
-@dataclass(frozen=True)
-class ShownPair:
-    """One pair on the page."""
-
-    reference: Pieces
-    translation: Pieces
-    source_text: str
-    where: str
-    reason: str
-    score: str
-    scores: list[tuple[str, str]]
+Shown = list[tuple[dict[str, Any], str]]
+"""Pairs to show, each with the reason for which it is rejected, or an empty one."""
 
 
 class Browser:
@@ -131,7 +120,7 @@ class Browser:
             self.changed.share(judged) if self.changed else None,
         )
 
-    def pairs(self, view: View, counted: Counted) -> dict[str, list[ShownPair]]:
+    def pairs(self, view: View, counted: Counted) -> dict[str, Shown]:
         """Return pairs to show: kept and rejected ones, drawn at random, and mismatched pairs that would
         pass, those with the highest paraphrase score first."""
         judged, looked = counted.judged, self.corpus.looked_at(view.q)
@@ -140,29 +129,14 @@ class Browser:
             for rank, test in enumerate(judged.tests, start=1)
             if not view.reason or test.reason == view.reason
         ]
-        drawn = {
-            side: self._shown(self.corpus.drawn(judged, looked, ranks, SHOWN_PAIRS, view.draw), counted)
-            for side, ranks in (("kept", [judged.kept]), ("rejected", rejecting))
-        }
+        words = [*(counted.words_of(test.reason) for test in judged.tests), ""]
+        shown: dict[str, Shown] = {}
+        for side, ranks in (("kept", [judged.kept]), ("rejected", rejecting)):
+            drawn = self.corpus.drawn(judged, looked, ranks, SHOWN_PAIRS, view.draw)
+            reasons = [words[rank - 1] for _, _, rank in drawn]
+            shown[side] = list(zip(self.corpus.read(drawn), reasons, strict=True))
         wrong = self.wrong.passing(judged, SHOWN_PAIRS) if self.wrong else []
-        return {**drawn, "wrong": [self._shown_pair(pair) for pair in wrong]}
-
-    def _shown(self, drawn: Ranked, counted: Counted) -> list[ShownPair]:
-        reasons = [*(counted.words_of(test.reason) for test in counted.judged.tests), ""]
-        read = self.corpus.read(drawn)
-        return [
-            self._shown_pair(pair, reasons[rank - 1]) for pair, (_, _, rank) in zip(read, drawn, strict=True)
-        ]
-
-    def _shown_pair(self, pair: Mapping[str, Any], reason: str = "") -> ShownPair:
-        reference, translation = marked_words(pair.get("reference") or "", pair.get("translation") or "")
-        scores = [
-            (LABELS[name], format(pair[name], ".3g")) for name in self.scales if pair.get(name) is not None
-        ]
-        where = f"{pair.get('source') or ''}:{pair.get('line') or ''}"
-        score = pair.get("paraphrase_score")
-        main = "" if score is None else fixed(score, 2)
-        return ShownPair(reference, translation, pair.get("source_text") or "", where, reason, main, scores)
+        return {**shown, "wrong": [(pair, "") for pair in wrong]}
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from paraforge.corpus.publication.manifest import describe_columns
 from paraforge.corpus.scorer import Scale
 from paraforge.interface.browse.browser import Current
 from paraforge.interface.browse.rules import LONGEST_TEXT, parameters_of, section_text, view_of
+from paraforge.interface.query.pairs import fixed, marked_words
 from paraforge.interface.web.serving import HostPolicy, make_app, problem_page
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def create_app(current: Current, policy: HostPolicy) -> Flask:
         "number": number_text,
         "inside": inside,
         "outline": outline,
+        "marked_words": marked_words,
+        "fixed": fixed,
         "longest": LONGEST_TEXT,
     }
 

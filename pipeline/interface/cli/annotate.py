@@ -10,17 +10,13 @@ import typer
 
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer, on_terminal, rendered
+from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer
 from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output, group
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from paraforge.interface.annotation.results import BandRow, Estimate, Report
+    from paraforge.interface.annotation.results import Report
 
 DATABASE = Path("annotations.sqlite")
-_PLAIN_WIDTH = 110
 
 
 app = group("Grade pairs by hand (ParaNMT-50M, Table 3). See query.md.")
@@ -110,7 +106,7 @@ def report(
     if output is not None:
         write_table(table_rows(found), output)
         return
-    typer.echo(rendered(lambda console: show_report(found, console), on_terminal(), _PLAIN_WIDTH))
+    typer.echo("\n".join(report_lines(found)))
 
 
 @app.command()
@@ -135,66 +131,33 @@ def export(
     typer.echo(f"{output}: {counted(written, 'answer')}", err=True)
 
 
-def show_report(found: Report, console: Console) -> None:
-    """Print the report as a person reads it."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console.print(Text(found.draw.name, style="bold"))
-    console.print(Text(found.draw.signature, style="dim"), soft_wrap=True)
-    (_, everybody), *others = found.tables.items()
-    graders = [f"{name} ({sum(row.graded for row in rows):,})" for name, rows in others]
-    console.print(Text(f"seed {found.draw.seed}; graded by {', '.join(graders) or 'nobody yet'}\n"))
-    for name, rows in [("", everybody), *(others if len(others) > 1 else [])]:
-        console.print(Text(f"Grades by band: {name}".removesuffix(": "), style="bold"))
-        console.print(Padding(_band_table(rows), (0, 0, 1, 0)))
-    if found.agreements:
-        console.print(Text("Agreement", style="bold"))
-        console.print(Padding(_agreement_table(found), (0, 0, 1, 0)))
-    console.print(Text(f"Strong paraphrases (grade 3) in the corpus: {_strong(found.strong)}"))
-
-
-def _strong(estimate: Estimate | None) -> str:
+def report_lines(found: Report) -> list[str]:
+    """Write the report as a person reads it."""
+    from paraforge.base.markdown import text_table
     from paraforge.interface.annotation.results import LEAST_ANSWERS
 
-    if estimate is None or not estimate.is_known or estimate.standard_error is None:
-        return f"too few answers; grade at least {LEAST_ANSWERS} pairs in every band"
-    return f"{estimate.pairs:,.0f} ± {estimate.standard_error:,.0f} (standard error of sampling)"
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD, header_style="bold cyan", padding=(0, 1), pad_edge=False, show_edge=False
-    )
-
-
-def _band_table(rows: list[BandRow]) -> Table:
-    table = _table()
-    table.add_column("score", no_wrap=True)
-    for heading in ("pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
+    graders = ", ".join(f"{name} ({graded:,})" for name, graded in found.graded.items())
+    lines = [
+        found.draw.name,
+        found.draw.signature,
+        f"seed {found.draw.seed}; graded by {graders or 'nobody yet'}",
+    ]
+    header = ["score", "pairs", "trigram overlap", "graded", "para. 1", "2", "3", "fluency 1", "2", "3"]
+    rows = []
+    for row in found.table:
         overlap = "-" if row.overlap_3_mean is None else f"{row.overlap_3_mean:.2f} ± {row.overlap_3_sd:.2f}"
         grades = [f"{count:.4g}" if row.graded else "-" for count in (*row.paraphrase, *row.fluency)]
-        table.add_row(row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades)
-    return table
-
-
-def _agreement_table(found: Report) -> Table:
-    from rich.text import Text
-
-    table = _table()
-    for heading in ("annotators", "question"):
-        table.add_column(heading)
-    for heading in ("pairs", "equal grades", "kappa", "linear kappa"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in found.agreements:
-        values = [
-            "-" if value is None else f"{value:.2f}"
-            for value in (one.agreement, one.kappa, one.weighted_kappa)
-        ]
-        table.add_row(Text(f"{one.first} and {one.second}"), one.question, str(one.pairs), *values)
-    return table
+        rows.append([row.band, f"{row.pairs:,}", overlap, f"{row.graded}/{row.drawn}", *grades])
+    lines += ["", "Grades by band", *text_table(header, rows)]
+    if found.agreements:
+        header = ["annotators", "question", "pairs", "equal grades", "kappa", "linear kappa"]
+        rows = []
+        for one in found.agreements:
+            values = (one.agreement, one.kappa, one.weighted_kappa)
+            figures = ["-" if value is None else f"{value:.2f}" for value in values]
+            rows.append([f"{one.first} and {one.second}", one.question, str(one.pairs), *figures])
+        lines += ["", "Agreement", *text_table(header, rows, left=2)]
+    strong = f"too few answers; grade at least {LEAST_ANSWERS} pairs in every band"
+    if (known := found.strong) and known.is_known:
+        strong = f"{known.pairs:,.0f} ± {known.standard_error:,.0f} (standard error of sampling)"
+    return [*lines, "", f"Strong paraphrases (grade 3) in the corpus: {strong}"]

@@ -63,16 +63,12 @@ def is_loopback(host: str) -> bool:
 
 
 class HostPolicy:
-    """Decides which Host headers are answered.
-
-    Bound to loopback: localhost and loopback addresses, on any port, so that a tunnel may change it. Bound to
-    anything else: also addresses (a page that rebinds a name has a name) and this machine's names.
-    """
+    """Decides which Host headers are answered: addresses, as a page that rebinds a name has a name, and the
+    names of this machine."""
 
     def __init__(self, bind: str, names: Iterable[str] = ()) -> None:
-        self.local = is_loopback(bind)
-        own = () if self.local else (bind, socket.gethostname(), socket.getfqdn())
-        self.names = {name.lower().rstrip(".") for name in ("localhost", *own, *names)}
+        known = ("localhost", bind, socket.gethostname(), socket.getfqdn(), *names)
+        self.names = {name.lower().rstrip(".") for name in known}
 
     def accepts(self, header: str) -> bool:
         """Return whether a request with this Host header is answered."""
@@ -80,12 +76,9 @@ class HostPolicy:
             host = urlsplit(f"//{header}").hostname
         except ValueError:
             return False
-        if not host or "@" in header:
-            return False
-        address = _address(host)
-        if address is not None:
-            return not self.local or address.is_loopback or host in self.names
-        return host.removesuffix(".") in self.names  # Flask makes no links for a name that ends in two dots
+        # Flask makes no links for a name that ends in two dots.
+        known = host and "@" not in header and (_address(host) or host.removesuffix(".") in self.names)
+        return bool(known)
 
 
 def same_origin(incoming: Request) -> bool:

@@ -37,14 +37,11 @@ def store(tmp_path: Path) -> AnnotationStore:
 
 def test_table_3(store: AnnotationStore) -> None:
     report = build_report(store)
-    graded = {name: sum(row.graded for row in rows) for name, rows in report.tables.items()}
-    assert graded == {"all": 7, "Anna": 7, "Boris": 2}
-    first, _, _, _, last = report.tables["all"]
+    assert report.graded == {"Anna": 7, "Boris": 2} and sum(row.graded for row in report.table) == 7
+    first, _, _, _, last = report.table
     assert first == BandRow("(-0.1, 0.2]", 1_000, 0.5, 0.5, 2, 2, (2, 0, 0), (0, 1, 1))
     # Pair 7 has grades 2 and 3, fluency 1 and 2: half of each. Pair 8 has no complete answer.
     assert last == BandRow("(0.8, 1.0]", 1_000, 0.5, 0.5, 3, 2, (0, 0.5, 1.5), (0.5, 0.5, 1))
-    assert report.tables["Boris"][4].paraphrase == (0, 0, 2)
-    assert report.tables["Boris"][0].graded == 0
 
 
 def test_agreement_is_over_common_pairs(store: AnnotationStore) -> None:
@@ -90,7 +87,7 @@ def test_a_whole_band_has_no_sampling_error() -> None:
 def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> None:
     empty = create_store(tmp_path / "other.sqlite", small_draw())
     report = build_report(empty)
-    assert report.strong is None and report.agreements == [] and [*report.tables] == ["all"]
+    assert report.strong is None and report.agreements == [] and report.graded == {}
     # One pair of a thousand says nothing of how far it may be off.
     estimate = build_report(store).strong
     assert estimate is not None and estimate.standard_error is None
@@ -138,9 +135,9 @@ def test_export(store: AnnotationStore, tmp_path: Path) -> None:
 
 
 def test_table_rows(store: AnnotationStore, tmp_path: Path) -> None:
-    assert write_table(table_rows(build_report(store)), tmp_path / "table.parquet") == 15
+    assert write_table(table_rows(build_report(store)), tmp_path / "table.parquet") == 5
     rows = pq.read_table(tmp_path / "table.parquet").to_pylist()
-    assert [row["annotator"] for row in rows[::5]] == ["all", "Anna", "Boris"]
+    assert [row["graded"] for row in rows] == [2, 1, 1, 1, 2]
     assert rows[4]["paraphrase_3"] == 1.5 and rows[4]["fluency_1"] == 0.5
 
 

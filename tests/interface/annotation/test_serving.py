@@ -167,7 +167,7 @@ def token_of(client: FlaskClient) -> str:
         ("evil.example", False),
         ("localhost.evil.example", False),
         ("127.0.0.1.evil.example", False),
-        ("192.168.1.7:8377", False),
+        ("192.168.1.7:8377", True),
         ("evil@localhost", False),
         ("localhost@evil.example", False),
         ("", False),
