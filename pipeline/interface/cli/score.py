@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,53 +144,29 @@ def score(
 
 def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[BoundsParameters]:
     """Give the filters that are asked for. Raises ConfigurationError if a score or a value is wrong."""
-    from paraforge.base.errors import did_you_mean
-    from paraforge.corpus.scoring.wrong_pairs import judged_scores
-    from paraforge.corpus.selection.filters.bounds import BoundsParameters, WrongPairs
+    from pydantic import ValidationError
+
+    from paraforge.corpus.selection.filters.bounds import BoundsParameters
 
     found: list[BoundsParameters] = []
     for option, texts in (("minimum", minima), ("maximum", maxima), ("wrong-pairs", shares)):
         for text in texts:
             score, equals, value = text.rpartition("=")
-            score = score if equals else "paraphrase_score"
-            try:
-                number = float(value)
-            except ValueError:
-                number = nan
-            if not isfinite(number) or (option == "maximum" and not equals):
+            if option == "maximum" and not equals:
                 raise ConfigurationError([f"--{option} {text}: use SCORE=NUMBER, e.g. contradiction=0.9"])
-            if option != "wrong-pairs":
-                found.append(_checked(f"--{option}", score, {option: number}))
-                continue
-            if score not in (judged := judged_scores()):
-                close = did_you_mean(score, judged)
-                raise ConfigurationError([f"--{option} {text}: one of {', '.join(judged)}{close}"])
-            if not 0 <= number < 1:
-                raise ConfigurationError([f"--{option} {text}: expected a share from 0 to below 1"])
-            found.append(BoundsParameters(kind="bounds", score=score, minimum=WrongPairs(wrong_pairs=number)))
+            bound: dict[str, object] = {option: value}
+            if option == "wrong-pairs":
+                bound = {"minimum": {"wrong_pairs": value}}
+            missing = "accept" if option == "maximum" else "refuse"
+            content = {"kind": "bounds", "score": score or "paraphrase_score", "missing": missing, **bound}
+            try:
+                found.append(BoundsParameters.model_validate(content))
+            except ValidationError as error:
+                message = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ConfigurationError([f"--{option} {text}: {message}"]) from error
     if len({one.score for one in found}) < len(found):
         raise ConfigurationError(["two bounds on one score: use each score once"])
     return found
-
-
-def _checked(option: str, score: str, bounds: dict[str, float]) -> BoundsParameters:
-    """The filter. Raises ConfigurationError if the score is unknown or a bound is outside its scale."""
-    from pydantic import ValidationError
-
-    from paraforge.base.errors import did_you_mean
-    from paraforge.corpus.selection.filters import SCORES
-    from paraforge.corpus.selection.filters.bounds import BoundsParameters
-
-    if score not in SCORES:
-        raise ConfigurationError([f"{option}: there is no score '{score}'{did_you_mean(score, SCORES)}"])
-    missing = "accept" if "maximum" in bounds else "refuse"
-    try:
-        return BoundsParameters.model_validate(
-            {"kind": "bounds", "score": score, "missing": missing, **bounds}
-        )
-    except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise ConfigurationError([f"{option} {score}: {message}"]) from error
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
