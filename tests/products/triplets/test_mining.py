@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -157,6 +158,25 @@ def test_the_limit_is_below_the_positive_whatever_its_sign(positive: float) -> N
     allowed = np.flatnonzero(highest < positive - 0.1 * abs(positive))
     best = max(allowed[allowed > 0], key=lambda place: cosines[place - 1], default=-1)
     assert found["negatives"].tolist() == [[best]]
+
+
+def test_a_cosine_at_the_limit_is_refused_and_as_many_as_asked_are_enough() -> None:
+    """All cosines are 0, 0.5 or 1 and exact; margin 0, so the limit is the positive's own cosine, 0.5."""
+    axes, diagonal = np.eye(4, dtype=np.float32), np.full(4, 0.5, np.float32)
+
+    def negatives_of(*candidates: npt.NDArray[np.float32], negatives: int = 2) -> list[int]:
+        sides = np.array([[axes[0], diagonal], *([side, side] for side in candidates)], np.float32)
+        numbers = np.arange(len(sides))
+        every = search.Pairs(numbers, numbers, (sides[:, 0], sides[:, 1]))
+        anchor = search.Pairs(numbers[:1], numbers[:1], (sides[:1, 0], sides[:1, 1]))
+        parameters = TripletsParameters(margin=0.0, negatives=negatives)
+        found: list[int] = search.find_negatives(anchor, every, parameters)["negatives"][0].tolist()
+        return found
+
+    apart = np.array([0.0, 0.5, -0.5, 0.0], np.float32)
+    assert negatives_of(apart, -apart) == [1, 2]
+    assert negatives_of(apart, axes[1]) == [-1, -1]  # 0.5 from the translation: not below the limit
+    assert negatives_of(axes[1], apart, negatives=1) == [2]
 
 
 def test_a_corpus_in_one_cluster(tmp_path: Path) -> None:
