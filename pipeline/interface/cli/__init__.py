@@ -79,6 +79,7 @@ REMOVED = {
 
 
 _ENDING = "the ending of the output gives the format"
+_OPEN = {"--open": "open the address that it prints"}
 _FORMAT = {"--format": _ENDING, "-f": _ENDING, "--safe-for-spreadsheets": "import the file as text columns"}
 
 
@@ -88,6 +89,8 @@ def _keys(*names: str) -> dict[str, str]:
 
 # Options of 0.1.0, by command, and what does their work now. To go in 0.3.0.
 REMOVED_OPTIONS: dict[str, dict[str, str]] = {
+    "browse": _OPEN,
+    "serve": _OPEN,
     "query": {**_FORMAT, "--allow-files": "leave it out: a query may read any file"},
     "sample": _FORMAT,
     "report": _FORMAT,

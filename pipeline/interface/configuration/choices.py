@@ -22,11 +22,16 @@ from paraforge.base.errors import InputError, ParaforgeError, did_you_mean
 from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters, by_name
 from paraforge.interface.configuration import PARAMETERS, check_parameters, read_yaml
-from paraforge.interface.configuration.composition import choices, compose, files_of_choice, value_text
+from paraforge.interface.configuration.composition import (
+    choices,
+    compose,
+    files_of_choice,
+    key_of,
+    value_text,
+)
 from paraforge.interface.configuration.parameters import Parameters
 
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
-_SHOWN_CHARACTERS = 100
 _CHOICES, _WRITTEN = "# choices:", "# written:"
 _LINE = "\n#+ "
 """A line end within a choice."""
@@ -66,8 +71,8 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
     text, current = was if was is not None and not reset else ("", {})
     header = _header(text)
     edits = _edits(configs, header, current, path)
-    again = set(map(_key, edits))
-    earlier = [*(one for one in header[_CHOICES] if _key(one) not in again), *edits]
+    again = set(map(key_of, edits))
+    earlier = [*(one for one in header[_CHOICES] if key_of(one) not in again), *edits]
     named = [_filter_named(one) for one in overrides]
     chosen, forgotten = _joined(configs, earlier, named)
     if removals := [one for one in named if one.startswith("~")]:
@@ -110,13 +115,13 @@ def _check_removals(text: str, removals: Sequence[str]) -> None:
         ".".join(key[:depth]) for key, _ in _leaves(yaml.safe_load(text)) for depth in range(1, len(key) + 1)
     ]
     for one in removals:
-        if (name := _key(one)) not in keys:
+        if (name := key_of(one)) not in keys:
             raise InputError(f"{one}: there is nothing to remove{did_you_mean(name, keys)}")
 
 
 def _filter_named(override: str) -> str:
     """``select.NAME.KEY=VALUE`` as ``select.filters.NAME.KEY=VALUE``."""
-    section, *rest = _key(override).split(".")
+    section, *rest = key_of(override).split(".")
     if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
         return override.replace("select.", "select.filters.", 1)
     return override
@@ -203,10 +208,10 @@ def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[
     """Earlier choices and these; and the earlier values of which a group that is chosen now says another."""
     groups = choices(configs)
     named = _named(configs, now)
-    again = {_key(one) for one in now}
+    again = {key_of(one) for one in now}
     kept, forgotten = [], []
     for one in earlier:
-        key = _key(one)
+        key = key_of(one)
         if key in again:
             continue
         if key not in groups and _overlaps(tuple(key.split(".")), named):
@@ -216,14 +221,10 @@ def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[
     return [*kept, *now], forgotten
 
 
-def _key(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0]
-
-
 def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
     """The keys that these choices say something of: those of the groups' files, and those that are named."""
     groups = choices(configs)
-    keys = {tuple(_key(one).split(".")) for one in overrides if _key(one) not in groups}
+    keys = {tuple(key_of(one).split(".")) for one in overrides if key_of(one) not in groups}
     for one in overrides:
         group, equals, name = one.partition("=")
         for file in files_of_choice(configs, group, name) if equals and group in groups else []:
@@ -269,10 +270,7 @@ def _words(key: Key, old: Any, new: Any) -> str:
     if isinstance(old, list) and isinstance(new, list):
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)
-    before, after = _text(old), _text(new)
-    differs = (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
-    same = next(differs, min(len(before), len(after)))
-    return f"{'.'.join(key)}: {_shown(before, same)} -> {_shown(after, same)}"
+    return f"{'.'.join(key)}: {_text(old)} -> {_text(new)}"
 
 
 def _text(value: Any) -> str:
@@ -280,10 +278,3 @@ def _text(value: Any) -> str:
         return "default"
     text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1e9)
     return text.removesuffix("...\n").strip()
-
-
-def _shown(text: str, same: int) -> str:
-    """A text whose first ``same`` characters are as in another, cut to where they differ if it is long."""
-    start = max(0, min(same - _SHOWN_CHARACTERS // 2, len(text) - _SHOWN_CHARACTERS))
-    end = start + _SHOWN_CHARACTERS
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

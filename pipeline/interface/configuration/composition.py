@@ -66,7 +66,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
             composed = OmegaConf.merge(composed, _sections(file))
             _name_filters(composed)
         for one in overrides:
-            if _key(one) not in groups:
+            if key_of(one) not in groups:
                 _override(composed, one)
                 _name_filters(composed)
         container = OmegaConf.to_container(composed, resolve=True)
@@ -95,7 +95,8 @@ def _sections(file: Path) -> Any:
     return found
 
 
-def _key(override: str) -> str:
+def key_of(override: str) -> str:
+    """Return the key or group that a choice names."""
     return override.lstrip("+~").partition("=")[0]
 
 
@@ -116,7 +117,7 @@ def _override(composed: Any, override: str) -> None:
     """
     from omegaconf import OmegaConf
 
-    key, equals, text = _key(override), "=" in override, override.partition("=")[2]
+    key, equals, text = key_of(override), "=" in override, override.partition("=")[2]
     if not override.startswith("~"):
         if not equals:
             raise InputError(f"'{override}' is neither GROUP=CHOICE nor KEY=VALUE")

@@ -133,7 +133,9 @@ def test_a_removed_command_names_what_replaces_it(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "option"), [(n, o) for n in REMOVED_OPTIONS for o in REMOVED_OPTIONS[n]])
 def test_a_removed_option_names_what_replaces_it(name: str, option: str) -> None:
-    group = {"report": ["annotate"], "extract": ["lexicon"], "check": ["model"]}.get(name, [])
+    group = {"report": ["annotate"], "serve": ["annotate"], "extract": ["lexicon"], "check": ["model"]}.get(
+        name, []
+    )
     if (name, option) in (("export", "--format"), ("export", "-f")):
         group = ["annotate"]  # the other export still has it
     with pytest.raises(ParaforgeError, match=r"was removed in 0\.2\.0\. [A-Z].* "):
