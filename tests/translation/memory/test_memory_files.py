@@ -1,5 +1,6 @@
 """Translations made elsewhere, added to a memory and used by name."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     assert found(published)[2]["translation"] == "nine"
     other, _ = run(tmp_path, corpus, parameters(engine="imported", imported=Imported(name="nobody")))
     assert counts(other) == (0, 0, 4)
+
+
+def test_corrected_translations_replace_those_of_the_run_before(tmp_path: Path) -> None:
+    """The same corpus, engine and options, but another memory: rows of the first run are not used again."""
+    root = tmp_path / "work" / "memory"
+    chosen = parameters(engine="imported", nbest=1, imported=Imported(name="marian"))
+    corpus = corpus_of(tmp_path / "in", ["věta 1", "věta 2"])
+    for text in ("wrong", "right"):
+        shutil.rmtree(root, ignore_errors=True)
+        sentences = {"sentence": ["věta 1", "věta 2"], "hypotheses": [text, text]}
+        pq.write_table(pa.table(sentences), tmp_path / "marian.parquet")
+        invoke("import", tmp_path / "marian.parquet", "--name", "marian", "--memory", root)
+        _, published = run(tmp_path, corpus, chosen)
+        assert [row["translation"] for row in found(published)] == [text, text]
 
 
 @pytest.mark.parametrize(
