@@ -76,7 +76,7 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
     missing = problem["type"] == "missing"
     # What is missing is missing from what is around it.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
-    place = f"{file}: {'.'.join(map(str, location))}"
+    place = ": ".join(part for part in (file, ".".join(map(str, location))) if part)
     if problem["type"] == "extra_forbidden":
         close = did_you_mean(str(location[-1]), known_keys(Parameters, problem["loc"]))
         return f"{place}: there is no such parameter{close}"
