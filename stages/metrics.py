@@ -84,6 +84,8 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     for name in _ADDED[stage].split():
         for other in others:
             total[name] = _sum(total[name], other[name])
+    if all("forward" in one for one in each.values()):
+        total["forward"] = of_pivots(stage, {name: one["forward"] for name, one in each.items()})
     return {**total, "pivots": each}
 
 

@@ -1,25 +1,29 @@
-"""Stage nmt: the translation model, trained on the ingested bitext, imported, or none."""
+"""Stage nmt: the translation models, trained on the ingested bitext, imported, or none."""
 
 from pathlib import Path
 
-from paraforge.stages.common import parameters_of, run_stage
+from paraforge.stages.common import parameters_of, plain, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
+from paraforge.translation.stage.round_trip import FORWARD
 from paraforge.translation.training.stage import build_nmt
 
 
 def main() -> None:
-    """Read parameters, build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, write metrics."""
+    """Read parameters, build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, write metrics.
+
+    A forward model is in the directory ``forward`` of each.
+    """
     parameters = parameters_of("nmt")
     reports = {}
     for name, place, one in parameters.by_pivot():
         output = Path("models/nmt") / place
-        reports[name] = build_nmt(
-            one.nmt,
-            ingested=Path("data/ingested") / place,
-            output=output,
-            plot=output / "nmt.csv" if place.parts else Path("plots/nmt.csv"),
-            resources=one.resources,
-        )
+        ingested = Path("data/ingested") / place
+        plot = output / "nmt.csv" if place.parts else Path("plots/nmt.csv")
+        reports[name] = plain(build_nmt(one.nmt, ingested, output, plot, one.resources))
+        if one.nmt.forward is not None:
+            directory = output / FORWARD
+            report = build_nmt(one.nmt.reversed(), ingested, directory, directory / "nmt.csv", one.resources)
+            reports[name]["forward"] = plain(report)
     write_metrics("nmt", of_pivots("nmt", reports))
 
 

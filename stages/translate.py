@@ -1,4 +1,4 @@
-"""Stage translate: every row gets the machine translation of its foreign side."""
+"""Stage translate: every row gets the machine translation of its foreign side, which may be one itself."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.pivots import join_pivots, lineage_of, translated_of
+from paraforge.translation.stage.round_trip import FORWARD, round_trip
 from paraforge.translation.stage.translate import translate
 
 
@@ -20,15 +21,14 @@ def main() -> None:
         made[name] = output
         if parameters.pivots:
             made[name] = translated_of(name, parameters.resources)
-        report = translate(
-            one.translate,
-            Path("data/ingested") / place,
-            Path("models/nmt") / place,
-            made[name],
-            one.resources,
-            lineage_of(name, parameters.publish.pairs) if parameters.pivots else {},
-        )
-        found[name] = asdict(report)
+        ingested, model = Path("data/ingested") / place, Path("models/nmt") / place
+        lineage = lineage_of(name, parameters.publish.pairs) if parameters.pivots else {}
+        if one.ingest.kind == "references":
+            forward, back = round_trip(one.translate, ingested, model, made[name], one.resources, lineage)
+            found[name] = {**asdict(back), FORWARD: asdict(forward)}
+        else:
+            report = translate(one.translate, ingested, model, made[name], one.resources, lineage)
+            found[name] = asdict(report)
     metrics = of_pivots("translate", found)
     if parameters.pivots:
         metrics["rows_by_pivot"] = join_pivots(made, parameters.publish.pairs, output, parameters.resources)

@@ -15,7 +15,7 @@ from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.columns import AVERAGED, LABELS
 from paraforge.corpus.publication.manifest import KEPT, TRAIN, Manifest
 from paraforge.corpus.publication.parameters import NOT_STATED, PublishParameters
-from paraforge.corpus.publication.signature import is_given
+from paraforge.corpus.publication.signature import is_given, is_round_trip
 from paraforge.corpus.publication.statistics import Published
 from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.selection.fate import Counts, total_of
@@ -191,10 +191,15 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
         )
     else:
         side = "English" if languages[0] == "en" else code(languages[0])
+        made = f"the {side} side of parallel text (`reference`) and a machine translation of its foreign side"
+        if is_round_trip(manifest.steps):
+            made = (
+                "a sentence (`reference`), its machine translation into another language (`source_text`) and "
+                "the machine translation of that back"
+            )
         what = (
-            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is the {side} side of "
-            "parallel text (`reference`) and a machine translation of its foreign side (`translation`), with "
-            "scores and lineage."
+            f"{manifest.rows:,} paraphrase pairs made by back-translation: each pair is {made} "
+            "(`translation`), with scores and lineage."
         )
     return what + "".join(f" {escape(sentence)}" for sentence in lineage_words(manifest))
 

@@ -31,7 +31,7 @@ from paraforge.corpus.publication.held_out import SCHEMA as HELD_OUT_SCHEMA
 from paraforge.corpus.publication.manifest import KEPT, REJECTED, Manifest, PublishedFile, describe_columns
 from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.publication.plan import FilePlan, plan_files
-from paraforge.corpus.publication.signature import is_given, signature
+from paraforge.corpus.publication.signature import is_given, is_round_trip, signature
 from paraforge.corpus.publication.statistics import Published, describe, merge
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs, with_texts_of
 from paraforge.corpus.selection.fate import kept_mask
@@ -207,15 +207,20 @@ class _Publication:
 
     def _meanings(self) -> dict[str, str]:
         """What columns of texts have where they are not English sides with translations into English."""
-        if is_given({str(one.description.get("step")): one.description for one in self.view.directories}):
+        steps = {str(one.description.get("step")): one.description for one in self.view.directories}
+        if is_given(steps):
             return {"reference": "a sentence", "translation": "paraphrase of the reference, as it was given"}
         language = (self.parameters.languages or ["en"])[0]
-        if language == "en":
-            return {}
-        return {
-            "reference": f"side of the bitext in the language {language}",
-            "translation": f"machine translation of the foreign side into the language {language}",
-        }
+        meanings = {}
+        if language != "en":
+            meanings = {
+                "reference": f"side of the bitext in the language {language}",
+                "translation": f"machine translation of the foreign side into the language {language}",
+            }
+        if is_round_trip(steps):
+            meanings["reference"] = "a sentence, as it was given"
+            meanings["source_text"] = "machine translation of the reference into another language"
+        return meanings
 
     def run(self) -> tuple[Manifest, Manifest, Published]:
         held_out = [int((self.grouping.split(index) > 0).sum()) for index in range(len(self.view))]
@@ -318,11 +323,11 @@ class _Publication:
     ) -> Manifest:
         directory = self.directories[content]
         described = ("version", "parameters", "fingerprints", "libraries")
-        counted = ("sentences", "sentences_from_memory")
+        where_known = ("sentences", "sentences_from_memory", "forward")
         steps = {
             str(one.description.get("step", one.path.name)): {
                 **{key: one.description.get(key) for key in described},
-                **{key: one.description[key] for key in counted if key in one.description},
+                **{key: one.description[key] for key in where_known if key in one.description},
             }
             for one in self.view.directories
         }

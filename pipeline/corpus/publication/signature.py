@@ -35,6 +35,8 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
         fields.append(("mem", f"{known}/{translate.get('sentences')}"))
     if "translation_line" in options:
         fields.append(("pairs", "all"))
+    if forward := _forward(translate):
+        fields.append(("fwd", forward))
     given = [key for key in ("beam", "nbest") if options.get(key) is not None]
     fields += [(key, format(options[key], ".10g")) for key in given]
     fields.append(("tok", TOKENISER))
@@ -75,6 +77,22 @@ def _translator(description: Description) -> str:
     model = short_fingerprint(description, "model")
     engine = (description.get("parameters") or {}).get("engine")
     return f"{engine}:{model}" if engine in ("fake", "imported") else model
+
+
+def _forward(description: Description) -> str:
+    """Name the model and the options of the forward translation, of each pivot; empty without one."""
+    if pivots := (description.get("parameters") or {}).get("pivots"):
+        found = {name: _forward(one) for name, one in pivots.items()}
+        return "+".join(f"{name}-{one}" for name, one in found.items() if one)
+    if (forward := description.get("forward")) is None:
+        return ""
+    options = {key: value for key, value in forward["parameters"].items() if key != "hypotheses"}
+    return f"{_translator(forward)}:beam{options['beam']}:{hash_json(options)[:_DIGITS]}"
+
+
+def is_round_trip(steps: Mapping[str, Description]) -> bool:
+    """Whether the foreign side is a machine translation of the references."""
+    return bool(_forward(steps.get("translate") or {}))
 
 
 def _scorer(score: Description) -> str:

@@ -208,6 +208,8 @@ def _refuse(block: Block, settings: Cleaning) -> None:
     for name, texts in block.texts.items():
         block.refuse(lengths[name] > settings.max_characters, "too_long")
         block.refuse(_words(texts) > settings.max_words, "too_long")
+    if len(block.texts) == 1:
+        return
     first, second = block.texts.values()
     if settings.identical:
         block.refuse(pc.equal(first, second).to_numpy(zero_copy_only=False), "identical")

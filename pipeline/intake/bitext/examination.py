@@ -13,8 +13,9 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.cleaning import Notices, clean
-from paraforge.intake.bitext.languages import SIDES, Languages, wrong_language
+from paraforge.intake.bitext.languages import Languages, wrong_language
 from paraforge.intake.bitext.parameters import IngestParameters, SampleSource
+from paraforge.intake.bitext.parts import TEXTS
 from paraforge.intake.bitext.report import summarize_rows
 from paraforge.intake.bitext.sources import (
     Problems,
@@ -86,14 +87,14 @@ def check_spread_rows(
     if languages is None or not _has_languages(parameters):
         return
     shards = _spread([path for paths in parts for path in paths], _PARTS)
-    texts: dict[str, list[str]] = {side: [] for side in SIDES}
+    texts: dict[str, list[str]] = {side: [] for side in TEXTS[parameters.kind]}
     for path in shards:
-        rows = read_parquet(path, [*SIDES, "rejected"])
+        rows = read_parquet(path, [*texts, "rejected"])
         rows = rows.filter(rows["rejected"].is_null())
         few = min(rows.num_rows, _ROWS // len(shards))
         rows = rows.take(np.linspace(0, rows.num_rows - 1, few).astype(int))
-        for side in SIDES:
-            texts[side] += rows[side].to_pylist()
+        for side, collected in texts.items():
+            collected += rows[side].to_pylist()
     wrong = wrong_language(texts, languages, *_places(source.files[0]))
     if wrong is not None:
         found = Problems()
@@ -102,7 +103,7 @@ def check_spread_rows(
 
 
 def _has_languages(parameters: IngestParameters) -> bool:
-    return parameters.check_languages and parameters.kind == "bitext"
+    return parameters.check_languages and parameters.kind != "paraphrases"
 
 
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
@@ -128,7 +129,7 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
     if languages is None or not _has_languages(parameters):
         return
     kept = np.flatnonzero(cleaned.codes == 0)[:_ROWS]
-    texts = {side: cleaned.texts[side].take(pa.array(kept)).to_pylist() for side in SIDES}
+    texts = {side: one.take(pa.array(kept)).to_pylist() for side, one in cleaned.texts.items()}
     wrong = wrong_language(texts, languages, *_places(file))
     if wrong is not None:
         raise InputError(wrong, file.main_path)
@@ -138,7 +139,7 @@ def _places(file: SourceFile) -> tuple[dict[str, str], str]:
     """What to call each side's place, and how to write the source with its sides exchanged."""
     columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
-    exchanged = {"source_text": named["reference"], "reference": named["source_text"]}
+    exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}
     places = {side: f"column {place}" for side, place in columns.items()} or {
         side: path.name for side, path in file.paths.items()
     }

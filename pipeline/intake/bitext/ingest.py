@@ -82,9 +82,9 @@ def ingest(
     """Read, clean and deduplicate the sources, and publish them as shards.
 
     Shards have the columns ``source line source_text reference rejected first_row``; for an existing
-    paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``. A
-    shard does not mix sources. Rejected rows stay, with their reason. ``line`` counts through all files of a
-    source.
+    paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``. Of
+    references alone ``source_text`` is the reference: what is translated first. A shard does not mix
+    sources. Rejected rows stay, with their reason. ``line`` counts through all files of a source.
 
     A killed run resumes where it was: files that were read are not read again, and only the writing of the
     shards begins anew. The result does not depend on ``resources``.
@@ -188,7 +188,7 @@ def _rank(
     """Find equal pairs, and equal foreign sides, over all parts; ranks by their key."""
     parts = [part for source in read for part in source.parts]
     chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
-    chosen += [SOURCE_KEY] if parameters.kind == "bitext" else []
+    chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]
     directories = {keys: work.path / f"groups-{keys[0]}" for keys in chosen}
     arguments = [(parts, keys, path) for keys, path in directories.items()]
     sizes = [sum(part.rows for part in parts)] * len(arguments)
@@ -299,6 +299,8 @@ def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]
             "rejected": reasons,
             "first_row": pa.array(first, mask=refused),
         }
+        if kind == "references":
+            arrays["source_text"] = arrays["reference"]
         if kind == "paraphrases":
             arrays["source_text"] = pa.nulls(part.rows, pa.string())
             arrays["translation_score"] = pa.nulls(part.rows, pa.float32())

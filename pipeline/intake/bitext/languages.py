@@ -90,18 +90,19 @@ def wrong_language(
 ) -> str | None:
     """Find sides that are exchanged or in another language; what is wrong, with the remedy.
 
-    texts: ``source_text`` and ``reference``, row by row. places: what a reader calls their places.
-    exchanged: how the source has to be written if its sides are in each other's place.
+    texts: ``source_text`` and ``reference``, row by row, or the latter alone. places: what a reader calls
+    their places. exchanged: how the source has to be written if its sides are in each other's place.
     """
-    options = languages.options()
+    options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
     target, found = language_code(languages.target), others["reference"]
-    if found is not None and other_language(texts["source_text"], found) == target:
+    alone = "source_text" not in texts
+    if found is not None and not alone and other_language(texts["source_text"], found) == target:
         seen = (
             f"{places[side]} ({side}) is in {one!r}" for side, one in zip(SIDES, (target, found), strict=True)
         )
         return f"{', '.join(seen)}: swapped? Use {exchanged}, or {languages.go_on}"
-    if languages.source is None:
+    if languages.source is None and not alone:
         return None
     for side, (option, language) in options.items():
         if (other := others[side]) is not None:

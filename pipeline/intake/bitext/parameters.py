@@ -78,17 +78,22 @@ else:
     _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
     Source = Annotated[Union[(*_READERS, SampleSource)], Field(discriminator="format")]
 
-_REQUIRED = {"bitext": {"source_text", "reference"}, "paraphrases": {"reference", "translation"}}
-_OPTIONAL: dict[str, set[str]] = {"bitext": set(), "paraphrases": {"score"}}
+_REQUIRED = {
+    "bitext": {"source_text", "reference"},
+    "references": {"reference"},
+    "paraphrases": {"reference", "translation"},
+}
+_OPTIONAL: dict[str, set[str]] = {"bitext": set(), "references": set(), "paraphrases": {"score"}}
 
 
 class IngestParameters(Section):
     """Section ``ingest``."""
 
-    kind: Literal["bitext", "paraphrases"] = Field(
+    kind: Literal["bitext", "references", "paraphrases"] = Field(
         "bitext",
-        description="bitext (source_text, reference); or paraphrases: an existing corpus (reference, "
-        "translation and perhaps score), which is not translated again",
+        description="bitext (source_text, reference); references alone, which nmt.forward first translates "
+        "to source_text; or paraphrases: an existing corpus (reference, translation and perhaps score), "
+        "which is not translated again",
     )
     sources: list[Source] = Field(min_length=1)
     cleaning: Cleaning = Field(default_factory=lambda: Cleaning())
@@ -114,6 +119,8 @@ class IngestParameters(Section):
         required, optional = _REQUIRED[self.kind], _OPTIONAL[self.kind]
         for source in self.sources:
             has = source.column_names()
+            if self.kind == "references" and isinstance(source, SampleSource):
+                continue  # its references are taken
             if not required <= has or has - required - optional:
                 allowed = ", ".join(sorted(required)) + "".join(
                     f" and perhaps {name}" for name in sorted(optional)

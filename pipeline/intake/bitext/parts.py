@@ -34,7 +34,11 @@ from paraforge.intake.bitext.sources import SourceFile, read_file
 logger = logging.getLogger(__name__)
 
 PART_ROWS = 50_000
-TEXTS = {"bitext": ("source_text", "reference"), "paraphrases": ("reference", "translation")}
+TEXTS: dict[str, tuple[str, ...]] = {
+    "bitext": ("source_text", "reference"),
+    "references": ("reference",),
+    "paraphrases": ("reference", "translation"),
+}
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
 # Parts stay, so they are worth a smaller size: a tenth for a twentieth of the time.
@@ -62,7 +66,7 @@ class FileReport:
 def part_schema(kind: str) -> pa.Schema:
     """Columns of a part."""
     names = ["line", *TEXTS[kind], *(["given_score"] if kind == "paraphrases" else []), "rejected"]
-    keys = PAIR_KEY + (SOURCE_KEY if kind == "bitext" else ())
+    keys = PAIR_KEY + (() if kind == "paraphrases" else SOURCE_KEY)
     return pa.schema([*(COLUMNS[name] for name in names), *(pa.field(name, pa.uint64()) for name in keys)])
 
 
@@ -76,7 +80,7 @@ def read_parts(
 ) -> FileReport:
     """Read, clean and key a file into ``directory``; reuses what an earlier run finished there.
 
-    cleaning: how to clean it. kind: ``bitext`` or ``paraphrases``.
+    cleaning: how to clean it. kind: of section ``ingest``.
     digests: SHA-256 of its files when the run began.
     directory: named after everything that the result depends on.
     threads: that clean and write what this one reads; they change no byte.
@@ -176,17 +180,17 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 def _columns(block: Block, kind: str) -> dict[str, Any]:
     columns: dict[str, Any] = {"line": block.lines, **block.texts, "rejected": reason_names(block.codes)}
-    if kind != "bitext":
+    if kind == "paraphrases":
         scores = block.scores
         columns["given_score"] = pa.nulls(len(block), pa.float32()) if scores is None else scores
     return columns
 
 
 def _keys(block: Block, kind: str) -> dict[str, NDArray[np.uint64]]:
-    first, second = block.texts.values()
-    keyed = [(PAIR_KEY, text_keys(folded(first), folded(second)))]
-    if kind == "bitext":
-        keyed.append((SOURCE_KEY, text_keys(first)))
+    texts = list(block.texts.values())
+    keyed = [(PAIR_KEY, text_keys(*map(folded, texts)))]
+    if kind != "paraphrases":
+        keyed.append((SOURCE_KEY, text_keys(texts[0])))
     return {
         name: np.ascontiguousarray(keys[:, half]) for names, keys in keyed for half, name in enumerate(names)
     }

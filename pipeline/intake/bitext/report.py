@@ -34,7 +34,7 @@ class SourceReport:
     """Counts of one source.
 
     noticed: rows with something that is not repaired. frequent: reasons that reject many rows, each with its
-    share and examples: line and both texts. examples: a text for each thing noticed.
+    share and examples: line and texts. examples: a text for each thing noticed.
     """
 
     rows: int = 0
@@ -51,7 +51,7 @@ class SourceReport:
         found = []
         for reason, one in self.frequent.items():
             shown = "; ".join(
-                f"line {line}: {first!r} | {second!r}" for line, first, second in one["examples"]
+                f"line {line}: {' | '.join(map(repr, texts))}" for line, *texts in one["examples"]
             )
             share = max(1, round(100 * one["share"]))
             found.append(f"{share}% of the rows are rejected as {reason} ({REASONS[reason]}), e.g. {shown}")

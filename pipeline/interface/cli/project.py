@@ -38,6 +38,12 @@ def init(
         metavar="FILE",
         help="use this TSV, CSV, JSON, Parquet or TMX file; its two columns are found",
     ),
+    english: Path = typer.Option(
+        None,
+        metavar="FILE",
+        help="use English text alone, one sentence per line or a column of a table: it is translated to "
+        "another language and back",
+    ),
     upgrade: bool = typer.Option(
         False, "--upgrade", help="update a project from an earlier version; your changes stay"
     ),
@@ -49,29 +55,32 @@ def init(
       paraforge init my                                  the embedded sample, and a file for your bitext
       paraforge init my --bitext a.cs.gz a.en.gz         your bitext; its lines and languages are checked
       paraforge init my --table pairs.tsv                your bitext in one file; its columns are found
+      paraforge init my --english sentences.txt          English alone: a round trip through another language
       paraforge init --upgrade                           after an upgrade of Paraforge
     """
     from paraforge.interface.configuration import PARAMETERS, load_parameters
-    from paraforge.interface.project.bitext import look_at, look_at_table
+    from paraforge.interface.project.bitext import look_at, look_at_english, look_at_table
     from paraforge.interface.project.creation import make_project
     from paraforge.translation.training.parameters import READY_MODEL
 
-    given = sum(map(bool, (sample, bitext, table)))
+    given = sum(map(bool, (sample, bitext, table, english)))
     if upgrade:
         if given:
-            raise InputError("use --upgrade without --sample, --bitext and --table")
+            raise InputError("use --upgrade without --sample, --bitext, --table and --english")
         _upgrade(directory or Path())
         return
     if directory is None:
         raise InputError("DIR is missing: paraforge init DIR")
     if given > 1:
-        raise InputError("use only one of --sample, --bitext and --table")
+        raise InputError("use only one of --sample, --bitext, --table and --english")
     found = look_at(*bitext) if bitext else look_at_table(table) if table else None
+    found = look_at_english(english) if english else found
     make_project(directory, found)
     contents = "the embedded sample" if found is None else f"your {found.kind}"
     typer.echo(f"{directory}: a project with {contents}")
     if found is not None:
-        for (name, place), language in zip(found.places.items(), found.languages, strict=True):
+        languages = found.languages[-len(found.places) :]
+        for (name, place), language in zip(found.places.items(), languages, strict=True):
             typer.echo(
                 f"  {name}: {place}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
             )
@@ -82,6 +91,9 @@ def init(
         typer.echo("  For your own bitext, edit configs/corpus/my.yaml, then run")
         typer.echo("  paraforge configure corpus=my translation=small select=quality")
     typer.echo(f"Next: cd {directory} && dvc repro")
+    if found is not None and found.kind == "references":
+        typer.echo("  Before that, name both models, from the other language and into it:")
+        typer.echo(f"  {READY_MODEL} nmt.forward=NAME")
     nmt = load_parameters(directory / PARAMETERS).nmt
     if nmt.model == "train":
         typer.echo(f"  It first trains a translation model: about {nmt.training_time} on two CPU cores.")

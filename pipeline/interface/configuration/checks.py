@@ -28,7 +28,8 @@ def check_files(parameters: Parameters) -> list[str]:
             found += [
                 f"{above}{key}: {each}" for each in problems(section, languages_of(one.nmt, above + key))
             ]
-        models += [f"{above}nmt.model: {problem}" for problem in _model_problems(one.nmt.model)]
+        for key, name in (("model", one.nmt.model), ("forward", one.nmt.forward or "none")):
+            models += [f"{above}nmt.{key}: {problem}" for problem in _model_problems(name)]
     found += [one for one in unreadable_files(parameters) if not one.startswith(tuple(looked_at))]
     return found or models
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.section import Section
 from paraforge.base.shards.resources import Resources
@@ -22,6 +22,7 @@ from paraforge.interface.report.parameters import ReportParameters
 from paraforge.products.lexicon.parameters import LexiconParameters
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
 from paraforge.products.triplets.parameters import TripletsParameters
+from paraforge.translation.engines import is_model_free
 from paraforge.translation.stage.parameters import Pivot, TranslateParameters
 from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
 
@@ -90,16 +91,51 @@ class Parameters(Section):
         twice = [name for name, count in names.items() if count > 1]
         if twice:
             raise ValueError(f"source name {twice[0]!r} is used twice; ingest and pivots share their names")
-        if self.ingest.kind != "bitext":
-            raise ValueError("ingest.kind: with pivots it must be bitext")
+        kind, nmt = self.ingest.kind, self.nmt
+        if kind == "paraphrases":
+            raise ValueError("ingest.kind: with pivots it must be bitext or references")
+        is_of_one_language = nmt.model not in ("train", "none") or (nmt.bitext or nmt.forward) is not None
         for name, one in self.pivots.items():
             key = f"pivots.{name}."
-            if one.ingest.kind != "bitext":
-                raise ValueError(f"{key}ingest.kind: it must be bitext")
-            if one.nmt is None and (self.nmt.model not in ("train", "none") or self.nmt.bitext is not None):
+            if one.ingest.kind != kind:
+                raise ValueError(f"{key}ingest.kind: it must be {kind}")
+            if one.nmt is None and is_of_one_language:
                 raise ValueError(f"{key}nmt: missing: section nmt names a model or bitext of {language!r}")
             if one.nmt is not None and one.nmt.target_language != self.nmt.target_language:
                 raise ValueError(f"{key}nmt.target_language: it is {self.nmt.target_language!r} elsewhere")
+        return self
+
+    @model_validator(mode="after")
+    def _round_trips(self) -> Parameters:
+        for _, place, one in self.by_pivot():
+            above = "".join(f"{part}." for part in place.parts)
+            nmt, translate = one.nmt, one.translate
+            if one.ingest.kind != "references":
+                for name, given in (("nmt", nmt.forward), ("translate", translate.forward)):
+                    if given:
+                        raise ValueError(f"{above}{name}.forward: it is for ingest.kind references alone")
+                continue
+            try:
+                forward = translate.forward_parameters()
+            except ValidationError as error:
+                first = error.errors()[0]
+                key = ".".join(map(str, ["translate.forward", *first["loc"]]))
+                message = first["msg"].removeprefix("Value error, ")
+                if first["type"] == "extra_forbidden":
+                    message = "there is no such parameter"
+                raise ValueError(f"{above}{key}: {message}") from error
+            if forward.nbest != 1 or forward.forward:
+                raise ValueError(f"{above}translate.forward: nbest must be 1, and forward cannot be in it")
+            if nmt.forward is None and not is_model_free(forward.engine):
+                raise ValueError(
+                    f"{above}nmt.forward: missing: the engine {forward.engine} needs a model from "
+                    f"{nmt.target_language!r} to {nmt.source_language!r}. Set it to a ready one, or to train"
+                )
+            if nmt.bitext is None and "train" in (nmt.model, nmt.forward):
+                raise ValueError(
+                    f"{above}nmt.bitext: missing: references alone are nothing to train a model on. Name a "
+                    "bitext there, or ready models in nmt.model and nmt.forward"
+                )
         return self
 
     def _bitexts(self) -> list[IngestParameters]:

@@ -158,6 +158,10 @@ class Wall:
     cost: float | None
 
 
+class NothingLeft(InputError):
+    """Says that the translation memory has every sentence."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a translation will take.
@@ -233,7 +237,7 @@ def make_plan(
     is translated. sentences: distinct ones, for another size of the same corpus.
     token_prices: of a million input and of a million output tokens at a server.
 
-    Raises InputError if there is nothing to translate.
+    Raises InputError if there is nothing to translate; NothingLeft if all of it is known.
     """
     population = survey(corpus)
     if not population.sentences:
@@ -251,7 +255,8 @@ def make_plan(
             left -= _known_sentences(corpus, choice, resources)
         if not left and sentences is None:
             remedy = "Run 'dvc repro', or plan with --rate, which translates nothing."
-            raise InputError("nothing to translate: the translation memory has every sentence", remedy=remedy)
+            message = "nothing to translate: the translation memory has every sentence"
+            raise NothingLeft(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
         try:
             sample = measure(

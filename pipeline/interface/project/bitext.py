@@ -1,4 +1,4 @@
-"""A user's bitext, or table of paraphrases, looked at before a project is made of it."""
+"""A user's bitext, table of paraphrases or English text, looked at before a project is made of it."""
 
 import csv
 import importlib.util
@@ -58,19 +58,23 @@ _MOST_WORDS = 3
 _NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc"}
 _SIDES = ("source_text", "reference")
 _PARAPHRASES = ("reference", "translation")
-_NMT_SIDES = ("source", "target")
+_REFERENCES = ("reference",)
+_KINDS = {_SIDES: "bitext", _PARAPHRASES: "paraphrases", _REFERENCES: "references"}
+# The language that English text alone is translated to, and the models, until others are named.
+_PIVOT = "cs"
+_MODEL_THERE = "models/opus-mt-en-cs"
 
 
 @dataclass(frozen=True)
 class Bitext:
-    """Two files, line n of one belonging to line n of the other, or two columns of one file.
+    """Two files, line n of one belonging to line n of the other, or two columns of one file; or one text.
 
     source, reference: the files, the second English if one of them is.
     languages: of both in this order; None where it is not known.
     lines: of each file.
-    columns: where one file has both: the places of source and reference in it.
+    columns: where one file has all sides: their places in it.
     reading: what else a source of it says: its format, whether it has a header.
-    sides: what the columns are: of paraphrases, both are English.
+    sides: what the columns are: of paraphrases, both are English; of English text alone there is one.
     """
 
     source: Path
@@ -79,37 +83,39 @@ class Bitext:
     lines: int
     columns: tuple[int | str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=lambda: {"format": "moses"})
-    sides: tuple[str, str] = _SIDES
+    sides: tuple[str, ...] = _SIDES
 
     @property
     def kind(self) -> str:
         """Of ingest's kinds."""
-        return "bitext" if self.sides == _SIDES else "paraphrases"
+        return _KINDS[self.sides]
 
     @property
     def choices(self) -> list[str]:
         """What to configure for it."""
         if self.kind == "paraphrases":
             return ["corpus=my", "translation=none", "select=quality"]
+        if self.kind == "references":
+            return ["corpus=my", "translation=ready", "select=quality"]
         english = self.languages[1] is None or is_english(self.languages[1])
         return ["corpus=my", "translation=small", "select=quality", *([] if english else ["paragram=corpus"])]
 
     @property
     def places(self) -> dict[str, str]:
         """What to call the place of each side."""
-        columns = [f"column {json.dumps(one, ensure_ascii=False)} of " for one in self.columns] or ["", ""]
-        paths = (self.source, self.reference)
-        places = [f"{column}{path}" for column, path in zip(columns, paths, strict=True)]
+        columns = [f"column {json.dumps(one, ensure_ascii=False)} of " for one in self.columns]
+        paths = (self.source, self.reference)[-len(self.sides) :]
+        places = [f"{column}{path}" for column, path in zip(columns or [""] * len(paths), paths, strict=True)]
         return dict(zip(self.sides, places, strict=True))
 
     def entry(self, project: Path | None = None) -> dict[str, Any]:
         """The source that it is. project: the directory that paths inside it are relative to, if any."""
-        paths = [_path_in(path, project) for path in (self.source, self.reference)]
+        paths = [_path_in(path, project) for path in (self.source, self.reference)][-len(self.sides) :]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
         if self.columns:
-            places = {"path": paths[1], "columns": dict(zip(self.sides, self.columns, strict=True))}
+            places = {"path": paths[-1], "columns": dict(zip(self.sides, self.columns, strict=True))}
         else:
-            places = {"paths": dict(zip(_SIDES, paths, strict=True))}
+            places = {"paths": dict(zip(self.sides, paths, strict=True))}
         return {"name": name, **self.reading, **places}
 
     def problems(self) -> list[str]:
@@ -121,19 +127,24 @@ class Bitext:
     def yaml(self, project: Path) -> str:
         """The group file that names it. project: the directory that paths inside it are relative to."""
         source = self.entry(project)
-        languages = dict(zip(_NMT_SIDES, (one or _UNKNOWN for one in self.languages), strict=True))
+        source_language, target_language = (one or _UNKNOWN for one in self.languages)
+        nmt = {"source_language": source_language, "target_language": target_language}
+        text = f"Your bitext: {self.lines:,} pairs"
+        if self.kind == "references":
+            nmt = {"source_language": _PIVOT, "target_language": "en", "forward": _MODEL_THERE}
+            text = f"Your sentences: {self.lines:,}"
         if self.kind == "paraphrases":
-            languages = {}
+            nmt = {}
         first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in source.items())
         lines = [
-            f"# Your bitext: {self.lines:,} pairs when it was looked at. Name more sources below this one.",
+            f"# {text} when it was looked at. Name more sources below this one.",
             "ingest:",
             f"  kind: {self.kind}",
             "  sources:",
             f"    - {first}",
             *(f"      {one}" for one in others),
-            *(["nmt:"] if languages else []),
-            *(f"  {key}_language: {json.dumps(value)}" for key, value in languages.items()),
+            *(["nmt:"] if nmt else []),
+            *(f"  {key}: {json.dumps(value)}" for key, value in nmt.items()),
         ]
         return "\n".join(lines) + "\n"
 
@@ -175,9 +186,86 @@ def look_at_table(path: Path) -> Bitext:
             source of its format cannot have; it does not have two such columns.
         MissingPackageError: py3langid, which tells languages, is not installed.
     """
+    languages, reading = _text_columns(path)
+    english = [place for place, one in languages.items() if one is not None and is_english(one)]
+    foreign = [place for place in languages if place not in english]
+    if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
+        remedy = "Make the project without --table, and name the columns in configs/corpus/my.yaml."
+        if (len(english), len(foreign)) == (1, 0):
+            remedy = (
+                "For English alone use --english. A bitext has the same sentences in another language in a "
+                "second column, and a corpus of paraphrases has a second English column."
+            )
+        raise InputError(
+            "of its columns with text one must be English and one of another language, or two English: "
+            f"{_seen(languages)}",
+            path,
+            remedy=remedy,
+        )
+    sides = _SIDES if foreign else _PARAPHRASES
+    found = (foreign[0], english[0]) if foreign else (english[0], english[1])
+    return _table(path, found, (languages[found[0]], languages[found[1]]), reading, sides)
+
+
+def look_at_english(path: Path) -> Bitext:
+    """Look at English sentences, one per line, or in the one English column of a table; read once, in bounded
+    memory.
+
+    Raises:
+        InputError: as :func:`look_at_table`, the text is in another language, or not one column is English.
+        MissingPackageError: py3langid, which tells the languages of columns, is not installed.
+    """
     _check_name(path)
+    form = _format_of(path) or "tsv"
+    blocks = iter(line_blocks(path, Reading(strict=False))) if form == "tsv" else iter(())
+    first = next(blocks, None)
+    texts = [] if first is None else first.lines.slice(0, _SAMPLE_LINES).to_pylist()
+    if first is not None and not any("\t" in text for text in texts):
+        language = _language(path, texts)
+        if language is not None and not is_english(language):
+            raise InputError(f"its text is in {language!r}, not in English", path)
+        lines = len(first) + sum(map(len, blocks))
+        return Bitext(path, path, (None, "en"), lines, sides=_REFERENCES)
+    languages, reading = _text_columns(path, form)
+    english = [place for place, one in languages.items() if one is not None and is_english(one)]
+    if len(english) != 1:
+        raise InputError(
+            f"one of its columns with text must be English: {_seen(languages)}",
+            path,
+            remedy="Write the sentences alone to a file, one per line.",
+        )
+    return _table(path, (english[0],), (None, "en"), reading, _REFERENCES)
+
+
+def _format_of(path: Path) -> str | None:
     endings = [one.lower() for one in path.suffixes[::-1]]
-    form = next((_FORMATS[one] for one in endings if one in _FORMATS), None)
+    return next((_FORMATS[one] for one in endings if one in _FORMATS), None)
+
+
+def _seen(languages: Mapping[int | str, str | None]) -> str:
+    return ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items()) or "none"
+
+
+def _table(
+    path: Path,
+    found: tuple[int | str, ...],
+    languages: tuple[str | None, str | None],
+    reading: Mapping[str, Any],
+    sides: tuple[str, ...],
+) -> Bitext:
+    """The columns of a file as what a project is made of; all rows are read once."""
+    entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(sides, found, strict=True))}
+    (source,) = IngestParameters.model_validate({"kind": _KINDS[sides], "sources": [entry]}).sources
+    assert isinstance(source, FileSource)
+    lines = sum(len(block) for block in source.read({ONLY: path}, Reading(strict=False)))
+    return Bitext(path, path, languages, lines, found, reading, sides)
+
+
+def _text_columns(path: Path, form: str | None = None) -> tuple[dict[int | str, str | None], dict[str, Any]]:
+    """The columns of sentences in a file's first rows with their languages, and what a source says beside its
+    path and columns. Raises as :func:`look_at_table`. form: of the file, where its name does not say it."""
+    _check_name(path)
+    form = _format_of(path) or form
     if form is None:
         raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
     if importlib.util.find_spec("py3langid") is None:
@@ -191,31 +279,7 @@ def look_at_table(path: Path) -> Bitext:
     }
     columns = {place: texts for place, texts in columns.items() if wordy[place] >= max(wordy.values()) / 5}
     named = _named_languages(list(columns))
-    languages = {place: named.get(place) or identified(texts) for place, texts in columns.items()}
-    english = [place for place, one in languages.items() if one is not None and is_english(one)]
-    foreign = [place for place in languages if place not in english]
-    if (len(english), len(foreign)) not in ((1, 1), (2, 0)):
-        seen = ", ".join(f"{json.dumps(place)} in {one!r}" for place, one in languages.items()) or "none"
-        remedy = "Make the project without --table, and name the columns in configs/corpus/my.yaml."
-        if (len(english), len(foreign)) == (1, 0):
-            remedy = (
-                "English alone is not enough. Back-translation needs the same sentences in another language "
-                "in a second column, and a corpus of paraphrases a second English column."
-            )
-        raise InputError(
-            "of its columns with text one must be English and one of another language, or two English: "
-            f"{seen}",
-            path,
-            remedy=remedy,
-        )
-    sides = _SIDES if foreign else _PARAPHRASES
-    found = (foreign[0], english[0]) if foreign else (english[0], english[1])
-    entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(sides, found, strict=True))}
-    kind = "bitext" if foreign else "paraphrases"
-    (source,) = IngestParameters.model_validate({"kind": kind, "sources": [entry]}).sources
-    assert isinstance(source, FileSource)
-    lines = sum(len(block) for block in source.read({ONLY: path}, Reading(strict=False)))
-    return Bitext(path, path, (languages[found[0]], languages[found[1]]), lines, found, reading, sides)
+    return {place: named.get(place) or identified(texts) for place, texts in columns.items()}, reading
 
 
 def _named_languages(places: Sequence[int | str]) -> dict[int | str, str]:

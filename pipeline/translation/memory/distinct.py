@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,16 +34,19 @@ from paraforge.base.shards.work import replaced_directory
 _VERSION = 2
 _COMPLETE = "complete.json"
 
+# What a row has that does not wait for a translation.
+_DONE = ("rejected", "translation", "failed")
 PLACES = pa.schema([pa.field("sentence", pa.int64())])
 
 
 @dataclass
 class RowCounts:
-    """Rows of a corpus: ``rejected`` before, ``given`` with a translation, and ``waiting`` for one."""
+    """Rows of a corpus: ``rejected`` or ``failed`` before, ``given`` with a translation, or ``waiting``."""
 
     rejected: int = 0
     given: int = 0
     waiting: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,21 @@ def mapped_array(path: Path, kind: str) -> NDArray[Any]:
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
 
 
+def waiting_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a corpus that say which rows wait for a translation, and which sentence is whose."""
+    return ["first_row", *(name for name in _DONE if name in schema.names)]
+
+
+def waiting_rows(table: pa.Table) -> pa.ChunkedArray:
+    """Whether each row waits for a translation: it has none, and was not rejected and has not failed."""
+    return reduce(pc.and_, (pc.is_null(table[name]) for name in _DONE if name in table.column_names))
+
+
 def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
     """Number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
 
-    A row is translated if it is not rejected and has no translation yet. Memory is that of a few shards for
-    each thread, whatever the size of the corpus.
+    A row is translated if it is not rejected, has not failed and has no translation yet. Memory is that of a
+    few shards for each thread, whatever the size of the corpus.
 
     ingested: the corpus, with ``first_row`` (see :mod:`paraforge.base.shards.schema`).
     root: directory under which the files are kept, one directory a corpus.
@@ -154,9 +168,7 @@ def _is_complete(found: DistinctSentences, ingested: ShardDirectory) -> bool:
 def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) -> None:
     target.places.mkdir(parents=True)
     place_records: list[ShardRecord] = []
-    wanted = ["source_text", "first_row", "rejected"]
-    if "translation" in ingested.schema.names:
-        wanted.append("translation")
+    wanted = ["source_text", *waiting_columns(ingested.schema)]
     rows = RowCounts()
 
     def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
@@ -171,9 +183,11 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
             log.flush()
             numbers = _numbers(own, before, first, start, count)
             rejected = table.num_rows - table.column("rejected").null_count
+            failed = table.num_rows - table["failed"].null_count if "failed" in table.column_names else 0
             rows.rejected += rejected
+            rows.failed += failed
             rows.waiting += int((numbers >= 0).sum())
-            rows.given += table.num_rows - rejected - int((numbers >= 0).sum())
+            rows.given += table.num_rows - rejected - failed - int((numbers >= 0).sum())
             yield index, table.column("source_text").take(pa.array(own_rows)), numbers
             count += len(own_rows)
             start += table.num_rows
@@ -209,10 +223,7 @@ def _own_rows(
     in an earlier shard, or -1. first (rows,): row of the corpus in which the sentence begins if that is in
     this shard, or -1.
     """
-    is_open = pc.is_null(table.column("rejected"))
-    if "translation" in table.column_names:
-        is_open = pc.and_(is_open, pc.is_null(table.column("translation")))
-    waits = is_open.combine_chunks().to_numpy(zero_copy_only=False)
+    waits = waiting_rows(table).combine_chunks().to_numpy(zero_copy_only=False)
     rows = np.arange(start, start + table.num_rows)
     first = pc.fill_null(table.column("first_row"), -1).to_numpy().copy()
     first[first < 0] = rows[first < 0]

@@ -182,14 +182,16 @@ def rows_step(
     hypotheses: Hypotheses | None,
     remembered: Remembered | None,
     lineage: Mapping[str, str | None],
+    forward: Mapping[str, Any] | None = None,
 ) -> Step:
     """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
     choice: engine with options and model. hypotheses: of all sentences; None where there is none.
     remembered: what translated the sentences, and how many were known, for the index; None likewise.
     lineage: further columns, with the value that all rows have.
+    forward: what the index of the forward translation says, if there was one; for this index.
     """
-    notes = {}
+    notes: dict[str, Any] = {} if forward is None else {"forward": forward}
     if remembered is not None:
         notes["sentences"] = len(remembered.recalled.places)
         notes["sentences_from_memory"] = remembered.known_before
@@ -244,10 +246,10 @@ def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: ND
     columns: dict[str, Any] = {name: repeated.column(name) for name in repeated.column_names}
     for name in HYPOTHESIS_COLUMNS:
         column = taken.column(name)
-        if name in ("translation", "translation_score"):
-            if name in columns:  # a row that came with a translation keeps it
+        if name in ("translation", "translation_score", "failed"):
+            if name in columns:  # a row that came with a translation, or had failed before, keeps that
                 column = pc.if_else(void, columns[name], column)
-        elif name != "failed":
+        else:
             column = pc.fill_null(column, 0 if name == "rank" else False)
         columns[name] = column.cast(COLUMNS[name].type)
     order = [name for name in COLUMNS if name in columns]

@@ -62,6 +62,27 @@ class _Section(DecodingOptions):
         "about a minute's worth, as measured",
     )
 
+    forward: dict[str, Any] = Field(
+        default_factory=dict,
+        description="for ingest.kind references: keys of this section that differ in the forward "
+        "translation, from reference to source_text; by default beam: 4 and nbest: 1",
+    )
+
+    def forward_parameters(self) -> TranslateParameters:
+        """Return the section of the forward translation.
+
+        Raises ValidationError if a value of ``forward`` is not allowed.
+        """
+        left_out = {"forward"}
+        if self.forward.get("engine", self.engine) != self.engine:
+            left_out |= set(engine_settings())
+        own = {**self.model_dump(exclude=left_out, exclude_unset=True), "beam": 4, "nbest": 1}
+        changed = {
+            name: {**own.get(name, {}), **value} if isinstance(value, dict) else value
+            for name, value in self.forward.items()
+        }
+        return TranslateParameters.model_validate({**own, **changed})
+
     def task_size(self, sentences: int, rate: float = 0.0, workers: int = 1, window: int = WINDOW) -> int:
         """Return how many sentences a task has where ``sentences`` are translated.
 

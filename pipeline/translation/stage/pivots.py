@@ -121,7 +121,7 @@ def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]
     """What the index says: as of the first pivot, with the model and the parameters of each."""
     names = [one["parameters"]["pivot"] for one in described]
     each = {
-        name: {key: one[key] for key in ("parameters", "fingerprints")}
+        name: {key: one[key] for key in ("parameters", "fingerprints", "forward") if key in one}
         for name, one in zip(names, described, strict=True)
     }
     return {

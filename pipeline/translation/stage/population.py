@@ -15,6 +15,7 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory, ShardWriter
 from paraforge.base.shards.work import replaced_directory
+from paraforge.translation.memory.distinct import waiting_columns, waiting_rows
 
 # Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
 _STRATA_A_DOUBLING = 4
@@ -65,9 +66,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
     corpus: shards with the columns that ingest writes. kept: sentences kept of each stratum.
     """
     found = Population(rows=corpus.total_rows)
-    columns = ["source_text", "first_row", "rejected"]
-    if "translation" in corpus.schema.names:
-        columns.append("translation")
+    columns = ["source_text", *waiting_columns(corpus.schema)]
     start = 0
     with progress(total=corpus.total_rows, unit="rows", description="lengths") as bar:
         for index in range(len(corpus)):
@@ -86,9 +85,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
 
 def _distinct(table: pa.Table, start: int, found: Population) -> pa.Array:
     """Sentences that begin in this shard and wait for a translation."""
-    waits = pc.is_null(table.column("rejected"))
-    if "translation" in table.column_names:
-        waits = pc.and_(waits, pc.is_null(table.column("translation")))
+    waits = waiting_rows(table)
     rows = pa.array(np.arange(start, start + table.num_rows))
     first = pc.fill_null(table.column("first_row").combine_chunks(), -1)
     own = pc.or_(pc.less(first, 0), pc.equal(first, rows))

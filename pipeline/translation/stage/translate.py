@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Reasons of failures that the report counts separately.
 _REASONS = 20
-_FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
+# Marks of a hypothesis.
+FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class TranslationReport:
     engine, compute_type, beam, nbest: how. model: SHA-256 of weights and vocabulary.
     rows: rows of the corpus. translated: rows with at least one hypothesis.
     given: rows that came with a translation. rejected: rows that ingest rejected.
-    failed: rows without a hypothesis, by reason. hypotheses: rows written; more than ``rows`` with n-best.
+    failed: rows without a hypothesis, by reason; also those whose forward translation failed, see
+        :func:`~paraforge.translation.stage.round_trip.round_trip`.
+    hypotheses: rows written; more than ``rows`` with n-best.
     sentences: distinct sentences: the sum of the next three.
     sentences_from_memory: known before this run, which a kill does not end.
     sentences_translated, sentences_failed: what became of the others. marks: hypotheses with each flag.
@@ -136,7 +139,7 @@ def translate(
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
-        step = rows_step(choice, hypotheses, found, lineage or {})
+        step = rows_step(choice, hypotheses, found, lineage or {}, corpus.description.get("forward"))
         try:
             run_step(step, [ingested, distinct.places], output, resources)
         except InputError as error:
@@ -211,9 +214,9 @@ def _report(
         rows=rows,
     )
     failed: Counter[str] = Counter()
-    report.marks = dict.fromkeys(_FLAGS, 0)
+    report.marks = dict.fromkeys(FLAGS, 0)
     total, scored, done = 0.0, 0, 0
-    for table in published.tables(["rank", "rejected", "failed", "translation_score", *_FLAGS]):
+    for table in published.tables(["rank", "rejected", "failed", "translation_score", *FLAGS]):
         report.hypotheses += table.num_rows
         best = table.filter(pc.equal(table.column("rank"), 0))
         open_rows = best.filter(pc.is_null(best.column("rejected")))
@@ -221,7 +224,7 @@ def _report(
         reasons = open_rows.column("failed")
         failed.update(reasons.drop_null().to_pylist())
         done += reasons.null_count
-        for name in _FLAGS:
+        for name in FLAGS:
             report.marks[name] += pc.sum(table.column(name)).as_py() or 0
         scores = open_rows.column("translation_score")
         total += pc.sum(scores).as_py() or 0.0
@@ -232,11 +235,13 @@ def _report(
     report.translated = done - expected.given
     waiting = report.translated + failed.total()
     accounted = report.rejected + report.given + waiting
-    if accounted != rows or report.rejected != expected.rejected or waiting != expected.waiting:
+    tried = expected.waiting + expected.failed
+    if accounted != rows or report.rejected != expected.rejected or waiting != tried:
         raise IncompleteError(
             f"translate: {rows} rows came in, {expected.rejected} of them rejected before, "
-            f"{expected.given} with a translation and {expected.waiting} to translate; "
-            f"{report.rejected} are rejected, {report.translated} translated and {failed.total()} failed"
+            f"{expected.failed} failed, {expected.given} with a translation and {expected.waiting} to "
+            f"translate; {report.rejected} are rejected, {report.translated} translated and "
+            f"{failed.total()} failed"
         )
     return report
 
@@ -246,7 +251,7 @@ def _by_reason(failed: Counter[str]) -> dict[str, int]:
     if len(failed) > _REASONS:
         kinds: Counter[str] = Counter()
         for reason, count in failed.items():
-            kinds[reason.partition(":")[0]] += count
+            kinds[":".join(reason.split(":")[: 1 + reason.startswith("forward: ")])] += count
         failed = kinds
     return dict(sorted(failed.items()))
 

@@ -145,15 +145,21 @@ class NmtParameters(Section):
         "a CTranslate2 or Transformers directory, or ORGANIZATION/NAME@REVISION on the Hugging "
         "Face Hub",
     )
+    forward: Annotated[str, _MODEL] | None = Field(
+        None,
+        description="for ingest.kind references: the model from target_language to source_language. train "
+        "(on bitext, with the sides exchanged), or a ready model as in model; null: the engine needs none",
+    )
     bitext: Annotated[Path, UserFile()] | IngestParameters | None = Field(
         None,
         description="train on this instead of the ingested pairs: a directory of shards, or sources as in "
         "section ingest",
     )
-    target: Literal["reference", "translation"] = Field(
+    target: Literal["reference", "translation", "source_text"] = Field(
         "reference",
         description="column to train on; translation: what another model (the teacher) made of the sources, "
-        "in shards that the stage translate wrote (distillation)",
+        "in shards that the stage translate wrote (distillation); source_text: from references, as forward "
+        "is trained",
     )
     source_language: str = Field(
         "cs",
@@ -187,6 +193,8 @@ class NmtParameters(Section):
     def _consistent(self) -> NmtParameters:
         if self.source_language == self.target_language:
             raise ValueError("source_language and target_language must differ")
+        if isinstance(self.bitext, IngestParameters) and self.bitext.kind != "bitext":
+            raise ValueError(f"bitext.kind must be bitext, and is {self.bitext.kind}")
         if self.target == "translation" and not isinstance(self.bitext, Path):
             raise ValueError("target: translation needs bitext: a directory of translated shards")
         if (
@@ -199,6 +207,18 @@ class NmtParameters(Section):
                 "training.batch_tokens must be at least maximum_tokens, or a long pair fits no batch"
             )
         return self
+
+    def reversed(self) -> NmtParameters:
+        """Return the section of the forward model, with the languages and the sides exchanged."""
+        changed = {
+            "model": self.forward,
+            "forward": None,
+            "target": "source_text",
+            "source_language": self.target_language,
+            "target_language": self.source_language,
+            "affixes": NmtAffixParameters(),
+        }
+        return self.model_copy(update=changed)
 
     @property
     def training_time(self) -> str:
@@ -219,5 +239,7 @@ class NmtParameters(Section):
 
 def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:
     """What the bitext of a section should be in: where no model is used, only the target is meant."""
-    source = None if parameters.model == "none" else parameters.source_language
-    return Languages(source, parameters.target_language, section)
+    source, target = parameters.source_language, parameters.target_language
+    if parameters.target == "source_text":
+        source, target = target, source
+    return Languages(None if parameters.model == "none" else source, target, section)

@@ -104,7 +104,7 @@ def training_key(
     """
     # References, transformers and the default number of pairs are in no key, so that trainings from before
     # there were others are found again.
-    values = parameters.model_dump(mode="json", exclude={"model", "bitext", "affixes"})
+    values = parameters.model_dump(mode="json", exclude={"model", "forward", "bitext", "affixes"})
     if parameters.target == "reference":
         del values["target"]
     if parameters.architecture.kind == "transformer":

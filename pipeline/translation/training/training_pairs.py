@@ -19,14 +19,14 @@ _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite",
 def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
     """The columns that :func:`accepted_pairs` reads. Raises InputError: the shards have no such target."""
     available = set(bitext.schema.names)
-    distilled = parameters.target == "translation"
     if parameters.target not in available:
         raise InputError(
             f"these shards have no column '{parameters.target}' to train on",
             bitext.path,
             remedy="Set nmt.bitext to the data/translated that the teacher made.",
         )
-    optional = ("rejected", "held_out", *(("failed", "rank", *_FAULTS) if distilled else ()))
+    of_translations = () if parameters.target == "reference" else ("failed", "rank", *_FAULTS)
+    optional = ("rejected", "held_out", *of_translations)
     texts = dict.fromkeys(("source_text", "reference", parameters.target))
     return [*texts, *(name for name in optional if name in available)]
 
@@ -37,6 +37,7 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
     ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
     of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those
     that were cut, are empty or run away. Whoever measures quality compares with ``reference`` in either case.
+    With ``nmt.target: source_text`` the two sides are exchanged.
 
     table: the columns that :func:`pair_columns` names.
     """
@@ -50,9 +51,11 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
         elif name == "rank":
             kept.append(pc.equal(table[name], 0))
     rows = table.filter(reduce(pc.and_, kept))
-    columns = {
-        name: rows[name] for name in ("source_text", "reference", "held_out") if name in rows.column_names
-    }
+    columns = {"source_text": rows["source_text"], "reference": rows["reference"]}
+    if parameters.target == "source_text":
+        columns = dict(zip(columns, [rows["reference"], rows["source_text"]], strict=True))
+    if "held_out" in rows.column_names:
+        columns["held_out"] = rows["held_out"]
     return pa.table({**columns, "target": rows[parameters.target]})
 
 
@@ -72,7 +75,7 @@ def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
 
 def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:
     """Fingerprint of the model that made the targets; None where they are references."""
-    if parameters.target == "reference":
+    if parameters.target != "translation":
         return None
     return str(bitext.description.get("fingerprints", {}).get("model", "unknown"))
 

@@ -32,6 +32,24 @@ def test_the_example_of_the_design() -> None:
     )
 
 
+def test_the_forward_translation_is_named_with_its_model_and_all_options() -> None:
+    def signed(model: str = "ab" * 32, **options: Any) -> str:
+        forward = {
+            "parameters": {"engine": "ctranslate2", "beam": 4, "hypotheses": "of a corpus", **options},
+            "fingerprints": {"model": model},
+        }
+        return signature(
+            ["a"], {**STEPS, "translate": {**STEPS["translate"], "forward": forward}}, parameters()
+        )
+
+    found = signed()
+    assert found.startswith("src:a|mt:3fa9c1d2|fwd:abababab:beam4:")
+    assert signed(hypotheses="of another") == found
+    changes = [signed("cd" * 32), signed(beam=5), signed(length_penalty=0.5), signed(engine="torch")]
+    assert len({found, *changes}) == 5
+    assert "fwd" not in signature(["a"], STEPS, parameters())
+
+
 @pytest.mark.parametrize(
     ("fingerprint", "kind"), [("scorer", "general"), ("vectors", "paragram"), ("model", "model")]
 )

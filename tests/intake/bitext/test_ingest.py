@@ -164,6 +164,29 @@ def test_a_paraphrase_corpus_keeps_its_score_and_has_no_foreign_side(tmp_path: P
     assert rows[3]["given_score"] is None
 
 
+@pytest.mark.parametrize("duplicates", [True, False])
+def test_references_alone_are_what_is_translated_first(tmp_path: Path, duplicates: bool) -> None:
+    path = write(
+        tmp_path / "a.txt", "Hello there\n\nHELLO there\nHello there\nBye &amp; so on\n" + "x" * 3000
+    )
+    source = {"name": "a", "format": "moses", "paths": {"reference": str(path)}}
+    report, rows = run(tmp_path, source, kind="references", cleaning={"duplicates": duplicates})
+    again = "duplicate" if duplicates else None
+    expected = [
+        ("Hello there", None, 0),
+        ("", "blank_reference", None),
+        ("HELLO there", again, None if duplicates else 2),
+        ("Hello there", again, None if duplicates else 0),
+        ("Bye & so on", None, 4),
+        ("x" * 3000, "too_long", None),
+    ]
+    assert rows == [
+        row_of(line, text, text, reason, first) for line, (text, reason, first) in enumerate(expected, 1)
+    ]
+    assert report.sources["a"].frequent["blank_reference"]["examples"] == [[2, ""]]
+    assert "line 2: ''" in " ".join(report.sources["a"].warnings())
+
+
 def test_a_line_of_a_megabyte_is_counted(tmp_path: Path) -> None:
     text = f"a\tb\n{'x' * 1_000_000}\tc\n{'y' * 1_200_000}\td\ne\tf\n"
     _, rows = run(tmp_path, tsv(write(tmp_path / "a.tsv", text)))

@@ -85,6 +85,15 @@ def test_where_the_source_language_is_not_known_only_a_swap_is_found() -> None:
     assert "swapped?" in str(_problem(ENGLISH, GERMAN, Languages(None, "en")))
 
 
+@pytest.mark.parametrize("source", ["cs", None])
+def test_of_references_alone_the_language_is_checked(source: str | None) -> None:
+    def problem(texts: Sequence[str]) -> str | None:
+        return wrong_language({"reference": texts}, Languages(source, "en"), {"reference": "a.txt"}, "")
+
+    assert problem(ENGLISH) is None
+    assert str(problem(GERMAN)).startswith("a.txt (reference) is in 'de', and nmt.target_language is 'en'")
+
+
 def test_another_language_than_configured_is_named_with_the_option() -> None:
     said = str(_problem(GERMAN, ENGLISH, CZECH_ENGLISH))
     assert "column 0 (source_text) is in 'de', and nmt.source_language is 'cs'" in said

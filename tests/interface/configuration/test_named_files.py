@@ -114,6 +114,7 @@ def test_every_parameter_of_text_is_a_file_or_said_to_be_none() -> None:
 
 
 COLUMNS = {"source_text": 0, "reference": 1}
+ALONE = {"format": "moses", "paths": {"reference": "%"}}
 SOURCES = [
     {"name": "a", "format": "moses", "paths": {"source_text": "%", "reference": "%"}, "drop_rows": "%"},
     {"name": "b", "format": "tsv", "path": "%", "columns": COLUMNS},
@@ -167,6 +168,16 @@ OTHERS = [
         "pivots": {"de": {"ingest": {"sources": SOURCES[:1]}, "nmt": {"bitext": "%"}}},
     },
     {"paragram": {"model": "%"}, "embeddings": {"models": {"word": {"start": "%"}}}},
+    {
+        "ingest": {"kind": "references", "sources": [{"name": "d", **ALONE}]},
+        "nmt": {"model": "./%", "forward": "./%"},
+        "pivots": {
+            "de": {
+                "ingest": {"kind": "references", "sources": [{"name": "d-de", **ALONE}]},
+                "nmt": {"model": "./%", "forward": "./%"},
+            }
+        },
+    },
 ]
 
 

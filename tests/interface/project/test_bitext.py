@@ -280,7 +280,7 @@ def test_english_alone_is_told_what_it_needs(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"{n}\t{english}\n" for n, (_, english) in enumerate(_rows(tmp_path))))
-    with pytest.raises(InputError, match=r"English alone is not enough.* in another language"):
+    with pytest.raises(InputError, match=r"For English alone use --english.* in another language"):
         look_at_table(path)
 
 

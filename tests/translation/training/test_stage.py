@@ -170,6 +170,52 @@ def test_a_bitext_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [50]
 
 
+def test_the_forward_model_is_trained_with_the_sides_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = parameters(model="models/back", forward="train", affixes={"source_prefix": ["x"]})
+    there = section.reversed()
+    assert (there.model, there.forward, there.source_language, there.target_language) == (
+        "train", None, "en", "cs",
+    )  # fmt: skip
+    assert there.affixes.source_prefix is None
+    pairs = [("pes", "dog", None), ("kočka", "cat", "too_long"), ("", "house", None)]
+    shards = write_shards(tmp_path / "ingested", pairs)
+    table = accepted_pairs(shards.read(0, pair_columns(shards, there)), there)
+    assert table.to_pylist() == [{"source_text": "dog", "reference": "pes", "target": "pes"}]
+    # Another training than that of a model whose source is the foreign side, whatever its languages are.
+    swapped = section.model_copy(update={"source_language": "en", "target_language": "cs"})
+    keys = {training_key(one, shards) for one in (section, swapped, there)}
+    assert len(keys) == 3
+    assert training_key(section, shards) == training_key(section.model_copy(update={"forward": None}), shards)
+    # Of a teacher's shards the best and faultless rows, one for each pair.
+    names = ["source_text", "reference", "rejected", "translation", "failed", "rank", *FAULTS]
+    rows = [["pes", "dog", None, "a dog", None, rank, *[False] * len(FAULTS)] for rank in (0, 1)]
+    teacher = pa.table([pa.array(list(column)) for column in zip(*rows, strict=True)], names)
+    assert accepted_pairs(teacher, there).num_rows == 1
+
+
+def test_the_bitext_of_both_models_is_in_the_languages_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.tsv").write_text("".join(f"{cs}\t{en}\n" for cs, en in bitext(50)), encoding="utf-8")
+    columns = {"source_text": 0, "reference": 1}
+    source = {"name": "own", "format": "tsv", "path": str(tmp_path / "own.tsv"), "columns": columns}
+    seen = []
+
+    def stop(*arguments: Any) -> None:
+        seen.append(arguments[-1])
+        raise InputError("seen")
+
+    monkeypatch.setattr(nmt, "ingest", stop)
+    section = parameters(forward="train", bitext={"sources": [source]})
+    resources = Resources(threads=1, work=tmp_path / "work")
+    for one in (section, section.reversed()):
+        with pytest.raises(InputError, match="seen"):
+            build_nmt(one, tmp_path / "no", tmp_path / "nmt", tmp_path / "c.csv", resources)
+    assert seen[0] == seen[1] and (seen[0].source, seen[0].target) == ("cs", "en")
+
+
 def test_no_model(tmp_path: Path) -> None:
     report = build_nmt(
         NmtParameters(model="none"), tmp_path / "no", tmp_path / "nmt", tmp_path / "nmt.csv", Resources()

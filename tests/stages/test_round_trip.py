@@ -1,0 +1,311 @@
+"""English alone, from 'init --english' to the corpus; what is refused before any work; both models."""
+
+import csv
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paraforge.base.errors import ConfigurationError, InputError
+from paraforge.base.files import read_json
+from paraforge.interface.configuration import check_parameters, load_parameters
+from paraforge.interface.project.bitext import look_at_english
+from tests.here import inside, run_command, run_stage
+from tests.interface.project.bitexts import bitext
+from tests.project import TRAINED, digests, make_project, read_parameters, write_parameters
+from tests.translation.training.test_training import parameters as tiny_model
+
+STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
+FAKE = ("translation=fake", "translate.fake.defects=0.2", "translate.fake.fail_pattern=market")
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 English sentences of the sample, a blank line and one sentence again."""
+    directory = tmp_path_factory.mktemp("english")
+    text = gzip.decompress(bitext(directory)[1].read_bytes()).decode()
+    (directory / "sentences.txt").write_text(f"{text}\n{text.splitlines()[0].upper()}\n", encoding="utf-8")
+    return directory / "sentences.txt"
+
+
+@pytest.fixture(scope="module")
+def project(english: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of these sentences, run to the corpus."""
+    project = tmp_path_factory.mktemp("english") / "my"
+    said = run_command("init", project, "--english", english).output
+    assert f"reference: {english}, 202 lines, en" in said and "nmt.model=NAME nmt.forward=NAME" in said
+    with inside(project):
+        quality = "select.filters.paraphrase_score.minimum=0"
+        run_command("configure", *FAKE, "ingest.rows_per_shard=100", quality, "resources.workers=1")
+        assert load_parameters().nmt.forward is None
+        for stage in STAGES:
+            assert run_stage(stage), stage
+    return project
+
+
+def rows(directory: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for path in sorted(directory.glob("*.parquet"))
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+    ]
+
+
+def test_every_sentence_is_kept_or_rejected_or_failed(project: Path, english: Path) -> None:
+    lines = english.read_text(encoding="utf-8").splitlines()
+    kept, others = rows(project / "data/corpus"), rows(project / "data/rejected")
+    assert sorted(row["line"] for row in (*kept, *others)) == list(range(1, len(lines) + 1))
+    assert all(row["reference"] == lines[row["line"] - 1] for row in kept)
+    assert all(row["source_text"] and row["source_text"] != row["reference"] for row in kept)
+    refused = {row["line"]: row["rejected"] for row in others if row["line"] > 200}
+    assert refused == {201: "blank_reference", 202: "duplicate"}
+    report = read_json(project / "metrics/translate.json")
+    there = report["forward"]
+    for one in (report, there):
+        assert (one["rows"], one["rejected"], one["given"]) == (202, 3, 0)
+        assert one["translated"] + one["rejected"] + sum(one["failed"].values()) == 202
+    assert (there["beam"], report["beam"]) == (4, 12)
+    failed = [row["failed"] for row in others if row["failed"]]
+    assert {"forward: empty_output", "forward: output_truncated", "forward: non_finite"} <= set(failed)
+    assert report["sentences"] <= there["translated"] - sum("forward" in one for one in failed) + sum(
+        there["failed"].values()
+    )
+    told = "forward: InjectedFailure: told to fail on 'market'"
+    assert report["failed"][told] == there["failed"][told.removeprefix("forward: ")] > 0
+
+
+def test_the_corpus_says_that_its_foreign_side_is_made(project: Path) -> None:
+    manifest = read_json(project / "data/corpus/_manifest.json")
+    meanings = {column["name"]: column["description"] for column in manifest["columns"]}
+    assert meanings["source_text"] == "machine translation of the reference into another language"
+    assert manifest["steps"]["translate"]["forward"]["parameters"]["beam"] == 4
+    assert re.search(r"\|mt:fake:(\w+)\|fwd:fake:\1:beam4:\w{8}\|beam:12", manifest["signature"])
+    card = (project / "data/corpus/_README.md").read_text(encoding="utf-8")
+    assert "its machine translation into another language (`source_text`)" in card
+    assert "parallel text" not in card
+    run_command("verify", project / "data/corpus", project / "data/rejected")
+
+
+def test_a_second_run_translates_nothing_and_both_ways_are_planned(project: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
+    before = digests(copied / "data/translated")
+    with inside(copied):
+        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
+        assert list(plans) == ["cs forward", "cs back"]
+        assert plans["cs forward"]["sentences"] == plans["cs back"]["sentences"] == 199
+        assert plans["cs forward"]["left"] < 199 == plans["cs back"]["left"]
+        assert list(json.loads(run_command("plan", "--rate", 9, "--json").output)) == list(plans)
+        assert run_stage("translate")
+        report = read_json(Path("metrics/translate.json"))
+        assert report["sentences_translated"] == report["forward"]["sentences_translated"] == 0
+        assert digests(Path("data/translated")) == before
+        # Where nothing fails there is nothing to try again: the way back is planned as it is.
+        run_command("configure", "translate.fake.fail_pattern=null", "translate.fake.defects=0")
+        assert run_stage("translate")
+        with pytest.raises(InputError, match="the translation memory has every sentence"):
+            run_command("plan", "--seconds", 1)
+        run_command("configure", "translate.beam=11")
+        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
+        assert [(name, plan["left"]) for name, plan in plans.items()] == [("cs back", 199)]
+
+
+def table(path: Path, columns: dict[str, list[str]]) -> Path:
+    lines = list(zip(*columns.values(), strict=True))
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path)
+    elif path.suffix == ".jsonl":
+        objects = (dict(zip(columns, line, strict=True)) for line in lines)
+        path.write_text("".join(f"{json.dumps(one)}\n" for one in objects), encoding="utf-8")
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            separated = csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t")
+            separated.writerows([tuple(columns), *lines])
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.txt"])
+def test_the_english_column_of_a_table_is_found(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    czech, english = bitext(tmp_path, "a.cs", "a.en")
+    texts = [one.read_text(encoding="utf-8").splitlines() for one in (czech, english)]
+    numbers = [str(number) for number in range(len(texts[0]))]
+    path = table(tmp_path / name, {"id": numbers, "text": texts[1], "cs": texts[0]})
+    found = look_at_english(path)
+    assert (found.kind, found.lines, found.languages) == ("references", 200, (None, "en"))
+    project = tmp_path / "my"
+    run_command("init", project, "--english", path)
+    with inside(project):
+        run_command("configure", *FAKE)
+        assert run_stage("ingest")
+    ingested = rows(project / "data/ingested")
+    assert {row["reference"] for row in ingested if not row["rejected"]} == set(texts[1])
+    assert all(row["source_text"] == row["reference"] for row in ingested)
+
+
+@pytest.mark.parametrize("name", ["a.en", "a.txt.gz"])
+def test_a_file_without_columns_has_a_sentence_a_line(name: str, tmp_path: Path) -> None:
+    _, english = bitext(tmp_path, "a.cs", name)
+    found = look_at_english(english)
+    assert found.entry()["paths"] == {"reference": str(english)} and found.lines == 200
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": "cs"}, "its text is in 'cs', not in English"),
+        ({"a": "cs", "b": "cs"}, "one of its columns with text must be English"),
+        ({"a": "en", "b": "en"}, "one of its columns with text must be English"),
+    ],
+)
+def test_what_is_not_one_english_text_is_refused(
+    columns: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("py3langid")
+    czech, english = bitext(tmp_path, "a.cs", "a.en")
+    texts = {"cs": czech, "en": english}
+    chosen = [texts[one].read_text(encoding="utf-8").splitlines() for one in columns.values()]
+    lines = ["\t".join(line) for line in zip(*chosen, strict=True)]
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        look_at_english(tmp_path / "a.txt")
+    with pytest.raises(InputError, match="use only one of"):
+        run_command("init", tmp_path / "my", "--english", english, "--sample")
+    assert not (tmp_path / "my").exists()
+
+
+SOURCE = {"name": "mine", "format": "tsv", "path": "a.tsv", "columns": {"reference": 0}}
+ALONE = {"kind": "references", "sources": [SOURCE]}
+SAMPLE = {"sources": [{"name": "sample", "format": "sample"}]}
+READY = {"model": "models/a", "forward": "models/b"}
+NONE = {"model": "none"}
+
+
+def fake(**forward: Any) -> dict[str, Any]:
+    return {"nmt": NONE, "translate": {"engine": "fake", "forward": forward}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"nmt": {}}, "nmt.bitext: missing"),
+        ({"nmt": {"bitext": SAMPLE}}, None),
+        ({"nmt": READY, "translate": {}}, None),
+        ({"nmt": {**READY, "forward": "train"}, "translate": {}}, "nmt.bitext: missing"),
+        (
+            {"nmt": {"model": "a"}, "translate": {}},
+            "nmt.forward: missing: the engine ctranslate2",
+        ),
+        ({"nmt": {"bitext": {"kind": "references", **SAMPLE}}}, "bitext.kind must be bitext"),
+        (fake(beam=3), None),
+        (fake(beam=0), "translate.forward.beam"),
+        (fake(baem=4), "params.yaml: translate.forward.baem: there is no such parameter"),
+        (fake(nbest=2), "nbest must be 1"),
+        (fake(forward={"beam": 3}), "forward cannot be in it"),
+        ({"ingest": {"kind": "references", **SAMPLE}}, None),
+        ({"ingest": SAMPLE, "nmt": READY}, "nmt.forward: it is for ingest.kind references"),
+        ({"ingest": SAMPLE, **fake(beam=4)}, "translate.forward: it is for ingest.kind references"),
+        (
+            {"ingest": {**ALONE, "sources": [{**SOURCE, "columns": {"reference": 0, "source_text": 1}}]}},
+            "source 'mine' has the columns reference, source_text; kind references has reference",
+        ),
+        ({"ingest": {**ALONE, "sources": [{**SOURCE, "columns": {}}]}}, "kind references has reference"),
+        ({"pivots": {"de": {"ingest": SAMPLE}}}, "pivots.de.ingest.kind: it must be references"),
+        (
+            {"pivots": {"de": {"ingest": {"kind": "references", **SAMPLE}}}, "nmt": {**NONE, "forward": "a"}},
+            "pivots.de.nmt: missing",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_runs(
+    changed: dict[str, Any], problem: str | None, tmp_path: Path
+) -> None:
+    content = read_parameters(make_project(tmp_path / "project"))
+    content |= {"ingest": ALONE, "nmt": NONE, "translate": {"engine": "fake"}, **changed}
+    if problem is None:
+        check_parameters(content, "params.yaml")
+        return
+    with pytest.raises(ConfigurationError, match=re.escape(problem)):
+        check_parameters(content, "params.yaml")
+
+
+def test_references_in_another_language_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    czech, english = bitext(tmp_path, "a.cs", "a.en")
+    run_command("init", tmp_path / "my", "--english", english)
+    with inside(tmp_path / "my"):
+        run_command("configure", *FAKE)
+        shutil.copy(czech, english)
+        with pytest.raises(ConfigurationError, match=r"\(reference\) is in 'cs', and nmt.target_language is"):
+            run_command("configure")
+        with pytest.raises(ConfigurationError, match=r"\(reference\) is in 'cs'"):
+            run_stage("ingest")
+
+
+def test_several_pivots_make_a_round_trip_each(english: Path, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", "resources.workers=1")
+    content = read_parameters(project)
+    source = {"format": "moses", "paths": {"reference": str(english)}}
+
+    def references(name: str) -> dict[str, Any]:
+        return {"kind": "references", "rows_per_shard": 100, "sources": [{"name": name, **source}]}
+
+    seeds = [{"engine": "fake", "fake": {"seed": seed, "defects": 0.2}} for seed in (1, 2)]
+    content |= {
+        "ingest": references("mine"),
+        "nmt": {"model": "none"},
+        "translate": seeds[0],
+        "pivots": {"de": {"ingest": references("mine-de"), "translate": seeds[1]}},
+    }
+    write_parameters(project, content)
+    with inside(project):
+        for stage in STAGES:
+            assert run_stage(stage), stage
+    report = read_json(project / "metrics/translate.json")
+    there = report["forward"]
+    assert there["rows"] == report["rows"] == 2 * 202
+    assert there["translated"] == sum(one["forward"]["translated"] for one in report["pivots"].values())
+    found = rows(project / "data/translated")
+    texts = {pivot: [row["source_text"] for row in found if row["pivot"] == pivot] for pivot in ("cs", "de")}
+    assert len(texts["cs"]) == len(texts["de"]) == 202 and texts["cs"] != texts["de"]
+    signature = read_json(project / "data/corpus/_manifest.json")["signature"]
+    assert re.search(r"\|fwd:cs-fake:\w{8}:beam4:\w{8}\+de-fake:\w{8}:beam4:\w{8}\|", signature)
+
+
+@pytest.mark.full
+def test_both_models_are_trained_on_one_bitext(tmp_path: Path) -> None:
+    """As the sample shows it: the references of the sample, and two tiny models of its pairs."""
+    project = make_project(tmp_path / "project", TRAINED, pairs=300)
+    content = read_parameters(project)
+    content["ingest"] |= {"kind": "references"}
+    model = tiny_model(vocabulary={"size": 120}).model_dump(mode="json", exclude_unset=True)
+    sources = {"kind": "bitext", "sources": content["ingest"]["sources"]}
+    content["nmt"] = {**model, "model": "train", "forward": "train", "bitext": sources}
+    content["translate"] = {"engine": "ctranslate2", "beam": 2, "forward": {"beam": 1}}
+    content["translate"]["maximum_target_tokens"] = 20
+    content["resources"] |= {"threads": 1, "devices": ["cpu"]}
+    write_parameters(project, content)
+    with inside(project):
+        for stage in STAGES[:3]:
+            assert run_stage(stage), stage
+    models = [read_json(project / "models/nmt" / name / "model.json") for name in ("", "forward")]
+    languages = [(one["source_language"], one["target_language"]) for one in models]
+    assert languages == [("cs", "en"), ("en", "cs")]
+    assert [one["origin"] for one in models] == ["trained", "trained"]
+    metrics = read_json(project / "metrics/nmt.json")
+    assert metrics["forward"]["fingerprint"] == models[1]["fingerprint"] != metrics["fingerprint"]
+    report = read_json(project / "metrics/translate.json")
+    assert (report["beam"], report["forward"]["beam"]) == (2, 1)
+    assert report["forward"]["model"] == models[1]["fingerprint"]
+    assert report["forward"]["translated"] > 0
+    run_command("model", "check", project / "models/nmt/forward")
+    before = digests(project / "models/nmt"), digests(project / "data/translated")
+    with inside(project):
+        for stage in STAGES[1:3]:
+            assert run_stage(stage), stage
+    assert (digests(project / "models/nmt"), digests(project / "data/translated")) == before

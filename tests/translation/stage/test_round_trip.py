@@ -1,0 +1,289 @@
+"""The round trip: what each reference alone would give there and back, counts, and kills."""
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.bitext import write_ingested
+from paraforge.base.errors import Interrupted, WorkLockedError
+from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.work import WorkDirectory
+from paraforge.translation.decoding.batching import SourceTokens
+from paraforge.translation.decoding.translator import Hypothesis
+from paraforge.translation.engines import open_translator
+from paraforge.translation.engines.fake import FakeTranslator
+from paraforge.translation.stage.parameters import TranslateParameters
+from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
+from paraforge.translation.stage.translate import FLAGS, TranslationReport
+from tests.here import Countdown
+from tests.project import digests
+
+# A reference, and why ingest refused it.
+Row = tuple[str, str | None]
+ROWS: list[Row] = [
+    (f"Number {row * 7919 % 61} is here today", "too_long" if row % 13 == 5 else None) for row in range(200)
+]
+
+
+def write_corpus(path: Path, rows: list[Row], rows_per_shard: int = 17) -> Path:
+    """Shards as ingest writes them of references alone."""
+    texts, reasons = zip(*rows, strict=True)
+    return write_ingested(path, texts, texts, reasons, rows_per_shard)
+
+
+def parameters(**changes: Any) -> TranslateParameters:
+    values: dict[str, Any] = {
+        "engine": "fake",
+        "beam": 5,
+        "sentences_per_task": 10,
+        "fake": {"defects": 0.3, "fail_pattern": "7|you"},
+        "forward": {"fake": {"seed": 2}},
+    }
+    return TranslateParameters.model_validate({**values, **changes})
+
+
+def run(
+    root: Path, corpus: Path, chosen: TranslateParameters, **resources: Any
+) -> tuple[TranslationReport, TranslationReport, ShardDirectory]:
+    where = Resources(**{"workers": 1, "work": root / "work", "devices": ["cpu"], **resources})
+    there, back = round_trip(chosen, corpus, root / "no-model", root / "out", where)
+    return there, back, ShardDirectory(root / "out")
+
+
+@pytest.fixture
+def paid(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, str]]:
+    """How often the engine translated each sentence, by the seed of the way."""
+    counts: Counter[tuple[int, str]] = Counter()
+    translated = FakeTranslator._hypotheses
+
+    def counted(self: FakeTranslator, source: SourceTokens) -> tuple[Hypothesis, ...]:
+        if source.sentence != "1":  # what the engine is asked where a sentence fails: whether it still works
+            counts[self._settings.seed, source.sentence] += 1
+        return translated(self, source)
+
+    monkeypatch.setattr(FakeTranslator, "_hypotheses", counted)
+    return counts
+
+
+def oracle(rows: list[Row], chosen: TranslateParameters) -> list[dict[str, Any]]:
+    """What the stage has to give, a row at a time, every sentence by itself."""
+    there = chosen.forward_parameters()
+    outward, homeward = (
+        open_translator("fake", None, one.options(), settings=one.settings()) for one in (there, chosen)
+    )
+    expected = []
+    for line, (reference, rejected) in enumerate(rows, start=1):
+        row = {"line": line, "reference": reference, "rejected": rejected}
+        void = {"source_text": None, "failed": None, "rank": 0, "translation": None}
+        if rejected:
+            expected.append({**row, **void})
+            continue
+        (result,) = outward.translate([reference])
+        if result.failed:
+            expected.append({**row, **void, "failed": f"forward: {result.failed}"})
+            continue
+        (come,) = result.hypotheses
+        marks = {
+            "source_truncated": result.source_truncated,
+            "output_truncated": come.output_truncated,
+            "empty_output": come.empty,
+            "non_finite": come.non_finite,
+            "runaway": come.runaway,
+        }
+        row["source_text"] = come.text
+        if faults := [name for name in FLAGS if marks[name]]:
+            expected.append({**void, **row, "failed": f"forward: {faults[0]}"})
+            continue
+        (result,) = homeward.translate([come.text])
+        if result.failed:
+            expected.append({**void, **row, "failed": result.failed})
+        expected += [
+            {**row, "failed": None, "rank": rank, "translation": one.text}
+            for rank, one in enumerate(result.hypotheses)
+        ]
+    return expected
+
+
+def found(directory: ShardDirectory) -> list[dict[str, Any]]:
+    names = ["line", "reference", "rejected", "source_text", "failed", "rank", "translation"]
+    return [row for table in directory.tables(names) for row in table.to_pylist()]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([f"The number {number} is here" for number in range(12)] + ["Bad 7", "x"]),
+            st.sampled_from([None, None, None, "too_long"]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.integers(1, 9),
+    st.integers(1, 3),
+)
+@settings(max_examples=15)
+def test_every_row_gets_what_its_reference_alone_would(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], rows_per_shard: int, nbest: int
+) -> None:
+    root = tmp_path_factory.mktemp("oracle")
+    chosen = parameters(nbest=nbest, sentences_per_task=3)
+    corpus = write_corpus(root / "ingested", rows, rows_per_shard)
+    there, back, published = run(root, corpus, chosen)
+    expected = oracle(rows, chosen)
+    assert found(published) == expected
+    best = [row for row in expected if row["rank"] == 0]
+    counts = Counter(row["failed"] for row in best if row["failed"])
+    assert back.failed == dict(sorted(counts.items()))
+    for report in (there, back):
+        assert report.rows == len(rows)
+        assert len(rows) == report.translated + report.given + report.rejected + sum(report.failed.values())
+    assert back.sentences == len(
+        {row["source_text"] for row in best if not (row["rejected"] or "forward" in (row["failed"] or ""))}
+    )
+    assert (there.beam, there.nbest, back.beam, back.nbest) == (4, 1, 5, nbest)
+
+
+def test_the_corpus_of_the_way_back_names_first_rows(tmp_path: Path) -> None:
+    """Two references that come as one text are one sentence to translate back."""
+    rows: list[Row] = [("The dog runs.", None), ("A dog runs.", None), ("THE dog runs.", "too_long")]
+    (tmp_path / "translated").mkdir()
+    columns = {
+        "translation": ["Pes běží.", "Pes běží.", None],
+        "failed": [None, None, None],
+        **{name: [False] * 3 for name in FLAGS},
+    }
+    texts, reasons = zip(*rows, strict=True)
+    write_ingested(tmp_path / "translated", texts, texts, reasons, 2, **columns)
+    write_back_corpus(tmp_path / "translated", tmp_path / "turned")
+    turned = ShardDirectory(tmp_path / "turned")
+    assert turned.rows == [2, 1]
+    first = [row for table in turned.tables(["first_row"]) for row in table["first_row"].to_pylist()]
+    assert first == [0, 0, None]
+    assert "translation" not in turned.schema.names
+    assert not (tmp_path / "groups").exists()
+
+
+def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
+    tmp_path: Path, paid: Counter[tuple[int, str]]
+) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS)
+    there, back, first = run(tmp_path, corpus, parameters())
+    assert there.sentences_translated > 40 and back.sentences_translated > 10
+    assert set(paid.values()) == {1}
+    before = dict(paid)
+    again = run(tmp_path, corpus, parameters())
+    assert [one.sentences_translated for one in again[:2]] == [0, 0]
+    assert dict(paid) == before and again[2].records == first.records
+    # The fake engine gives the same there with another beam: what comes is known.
+    forward = {"beam": 3, "fake": {"seed": 2}}
+    other = run(tmp_path, corpus, parameters(forward=forward))
+    assert other[0].sentences_translated == there.sentences_translated
+    assert other[1].sentences_translated == 0 and other[2].records == first.records
+    other = run(tmp_path, corpus, parameters(forward={"fake": {"seed": 3}}))
+    assert min(one.sentences_translated for one in other[:2]) > 10 and other[2].records != first.records
+    other = run(tmp_path, corpus, parameters(beam=6))
+    assert other[0].sentences_translated == 0 < other[1].sentences_translated
+    forward_index = first.description["forward"]
+    assert forward_index["parameters"]["beam"] == 4 and forward_index["fingerprints"]["model"]
+
+
+@pytest.mark.parametrize("part", [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
+def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paid: Counter[tuple[int, str]], part: float
+) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS)
+    clock = Countdown(10**9)
+    with monkeypatch.context() as patch:
+        patch.setattr("paraforge.base.interrupts._stop", clock)
+        _, _, whole = run(tmp_path / "whole", corpus, parameters())
+    once = paid.total()
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr("paraforge.base.interrupts._stop", Countdown(int(part * (10**9 - clock.looks))))
+        run(tmp_path, corpus, parameters())
+    assert not (tmp_path / "out").exists()
+    _, _, published = run(tmp_path, corpus, parameters())
+    assert digests(published.path) == digests(whole.path)
+    assert paid.total() <= 2 * once + 10
+    if part > 0.9:  # on the way back
+        assert all(count == 2 for (seed, _), count in paid.items() if seed == 2)
+    assert not (tmp_path / "work/forward/turned").exists()
+
+
+@pytest.mark.parametrize("moment", ["round_trip.write_back_corpus", "round_trip.GroupRanks"])
+def test_killed_between_the_ways_the_report_is_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def killed(*arguments: object) -> None:
+        raise Interrupted()
+
+    def figures(report: TranslationReport) -> dict[str, Any]:
+        own = {"seconds", "sentences_per_second", "reused_tasks", "tasks", "run"}
+        return {name: value for name, value in asdict(report).items() if name not in own}
+
+    corpus = write_corpus(tmp_path / "ingested", ROWS)
+    _, back, _ = run(tmp_path / "whole", corpus, parameters())
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(f"paraforge.translation.stage.{moment}", killed)
+        run(tmp_path, corpus, parameters())
+    assert not (tmp_path / "out").exists()
+    again, resumed, _ = run(tmp_path, corpus, parameters())
+    assert figures(resumed) == figures(back)
+    assert again.sentences_translated == 0
+
+
+def test_one_and_three_workers_give_the_same_bytes(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS)
+    run(tmp_path / "one", corpus, parameters())
+    run(tmp_path / "three", corpus, parameters(), workers=3, in_process_rows=0)
+    assert digests(tmp_path / "one/out") == digests(tmp_path / "three/out")
+
+
+def test_nothing_comes_back_where_nothing_came_there(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS[:30], 7)
+    chosen = parameters(forward={"fake": {"fail_pattern": "here"}})
+    there, back, published = run(tmp_path, corpus, chosen)
+    assert (there.translated, back.translated, back.sentences) == (0, 0, 0)
+    waiting = sum(rejected is None for _, rejected in ROWS[:30])
+    assert back.failed == {"forward: InjectedFailure: told to fail on 'here'": waiting}
+    assert len(published) == 5
+
+
+def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paraforge.translation.stage.translate._REASONS", 1)
+    _, back, _ = run(tmp_path, write_corpus(tmp_path / "ingested", ROWS), parameters())
+    assert {"InjectedFailure", "forward: InjectedFailure", "forward: runaway"} >= set(back.failed) - {
+        f"forward: {name}" for name in FLAGS
+    }
+    assert "forward: InjectedFailure" in back.failed
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "ingested", ROWS)
+    with WorkDirectory("forward", tmp_path / "work").lock(), pytest.raises(WorkLockedError):
+        run(tmp_path, corpus, parameters())
+
+
+def test_the_forward_parameters_are_those_of_the_section_but_for_what_differs() -> None:
+    chosen = TranslateParameters.model_validate(
+        {
+            "engine": "torch", "beam": 12, "nbest": 3, "length_penalty": 0.8, "torch": {"groups": 3},
+            "forward": {"torch": {"groups": 2}, "beam": 8},
+        }
+    )  # fmt: skip
+    there = chosen.forward_parameters()
+    assert (there.engine, there.beam, there.nbest, there.length_penalty) == ("torch", 8, 1, 0.8)
+    assert there.settings() == {"groups": 2} and not there.forward
+    # Settings of an engine are not another's.
+    values = {**chosen.model_dump(exclude_unset=True), "forward": {"engine": "fake"}}
+    other = TranslateParameters.model_validate(values)
+    assert (other.forward_parameters().engine, other.forward_parameters().beam) == ("fake", 4)
+    with pytest.raises(ValueError, match="a beam of 4 cannot be shared by 3 groups"):
+        TranslateParameters.model_validate({"engine": "torch", "torch": {"groups": 3}}).forward_parameters()
