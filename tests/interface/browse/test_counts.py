@@ -163,6 +163,17 @@ def counted(browser: Browser, parameters: SelectParameters) -> tuple[int, Multis
     return found.kept, Multiset(found.reasons)
 
 
+def test_a_filter_that_is_split_gives_each_part_a_name_of_its_own() -> None:
+    named = {"kind": "length", "minimum": 2, "maximum": 10, "name": "size"}
+    published = SelectParameters.model_validate({"filters": [named]})
+    view = View(bounds={"reference_tokens": (2, 10), "translation_tokens": (2, 8)}, flags={})
+    filters = parameters_of(view, published).filters
+    assert [(one.reason, one.columns()) for one in filters] == [
+        ("size", ("reference_tokens",)),
+        ("size_2", ("translation_tokens",)),
+    ]
+
+
 def test_the_published_corpus(browser: Browser) -> None:
     manifest = browser.manifest
     published = selection_of(manifest.steps)
