@@ -25,7 +25,7 @@ class DrawnPair:
     """One pair to grade.
 
     band: 0 .. 4, see :data:`paraforge.corpus.publication.statistics.BANDS`.
-    rejected: the filter that rejected the pair, None of a kept one.
+    rejected: the filter that rejected the pair; None for a kept pair.
     """
 
     band: int
@@ -41,7 +41,7 @@ class DrawnPair:
 
 @dataclass(frozen=True)
 class BandFigures:
-    """What a band has: the number of its pairs, and their trigram overlap in [0, 1]."""
+    """The number of pairs in a band, and their trigram overlap in [0, 1]."""
 
     pairs: int = 0
     overlap_3_mean: float | None = None
@@ -84,7 +84,7 @@ def manifests_of(datasets: Sequence[Dataset]) -> dict[str, str]:
 
 
 def draw_pairs(datasets: Sequence[Dataset], per_band: int, seed: int) -> Draw:
-    """Draw ``per_band`` pairs of each band uniformly without replacement; all where a band has no more.
+    """Draw ``per_band`` pairs from each band uniformly without replacement, or all if a band has fewer.
 
     The pairs with the smallest hashes of lineage and seed are drawn: the same corpus and seed give the same
     pairs, however the corpus is cut into files.

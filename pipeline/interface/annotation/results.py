@@ -38,8 +38,8 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
     linear: weigh a disagreement by its distance: between 1 and 3 people disagree twice as much as between 2
         and 3.
 
-    At most 1; 0 is what chance gives. None where it is not defined: without items, or where both give one and
-    the same grade throughout. Raises MissingPackageError if scikit-learn is not installed.
+    At most 1; 0 is what chance gives. None if it is not defined: without items, or if both annotators always
+    give the same grade. Raises MissingPackageError if scikit-learn is not installed.
     """
     if not first and not second:
         return None
@@ -73,7 +73,7 @@ class BandRow:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two annotators agree on one question over the pairs that both graded."""
+    """How well two annotators agree on one question over the pairs that both graded."""
 
     first: str
     second: str
@@ -88,9 +88,9 @@ class Agreement:
 class Estimate:
     """A number of pairs of the whole corpus.
 
-    standard_error: of sampling; None where only one pair of a band is graded.
+    standard_error: of sampling; None if only one pair of a band is graded.
     fewest_answers: graded pairs of the band that has the fewest, not counting bands that are graded whole;
-        None where all are.
+        None if all are.
     """
 
     pairs: float
@@ -156,7 +156,8 @@ def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
 
 
 def agreements(judgements: Judgements, names: Sequence[str]) -> list[Agreement]:
-    """Return how each two annotators agree on each question; those without a common pair are left out."""
+    """Return the agreement for every two annotators and each question; those without a common pair are left
+    out."""
     result = []
     for (first, second), question in itertools.product(itertools.combinations(names, 2), QUESTIONS):
         given = [dict(one) for one in judgements.values()]

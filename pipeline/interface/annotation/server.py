@@ -139,8 +139,8 @@ def _answer_of_form() -> Answer:
 def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[int]:
     """Return indices of the pairs in the order in which an annotator grades them.
 
-    Depends on the seed and the name alone, so that it is the same after a restart and another one for
-    everybody. Who stops after a share of the pairs has graded that share of every band, to within one pair.
+    Depends only on the seed and the name, so it survives a restart and differs between annotators. Whoever
+    stops after a share of the pairs has graded that share of every band, to within one pair.
 
     bands: band of each pair. annotator: name.
     """
@@ -160,7 +160,7 @@ def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a pair.
+    """One question about a pair.
 
     name: of the field. title: as people read it. asked: the question in full.
     grades: the three answers, each with its short name and what it means.

@@ -1,8 +1,7 @@
-"""The SQLite database of an evaluation: drawn pairs, annotators, and every answer that was ever given;
-and how one is drawn, or opened again.
+"""The SQLite database of an evaluation, with the drawn pairs, the annotators, and every answer ever given.
 
-Answers are only ever added: a changed answer is a new row and the newest one counts, so nothing that a person
-did can be overwritten. Each is a transaction of its own, synced before the page shows that it is saved.
+Answers are only added. A changed answer is a new row, and the newest row counts, so nothing that a person did
+is overwritten. Each answer is a transaction of its own, synced before the page shows that it is saved.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FORMAT = 1
 LONGEST_NAME = 60
 LONGEST_COMMENT = 2_000
 _WAIT_SECONDS = 3.0
-"""For another program that writes; others wait meanwhile, and a page that fails can be sent again."""
+"""How long to wait for another program that writes. A page that fails can be sent again."""
 _DRAW = TypeAdapter(Draw)
 _TABLES = """
 BEGIN;
@@ -54,7 +53,7 @@ COMMIT;
 
 @dataclass(frozen=True)
 class Answer:
-    """An annotator's answer about a pair: grades 1-3, None where there is none yet, and a remark."""
+    """An annotator's answer about a pair: two grades from 1 to 3, None if not given yet, and a comment."""
 
     paraphrase: int | None = None
     fluency: int | None = None
@@ -172,8 +171,7 @@ class AnnotationStore:
         return {pair: Answer(*rest) for pair, *rest in rows}
 
     def record(self, annotator: int, pair: int, answer: Answer) -> bool:
-        """Save an answer; returns False where it equals the newest one. When this returns, the answer is on
-        the disk."""
+        """Save an answer, which is on disk when this returns. Returns False if it equals the newest one."""
         with self._transaction() as connection:
             newest = connection.execute(
                 "SELECT paraphrase, fluency, comment FROM current_answers WHERE annotator = ? AND pair = ?",
@@ -188,7 +186,7 @@ class AnnotationStore:
         return True
 
     def undo(self, annotator: int) -> int | None:
-        """Withdraw the annotator's latest answer; gives its pair, None where nothing is left to withdraw."""
+        """Withdraw the annotator's latest answer; returns its pair, or None if there is nothing left."""
         with self._transaction() as connection:
             latest = connection.execute(
                 "SELECT pair FROM current_answers WHERE annotator = ?"
@@ -213,7 +211,7 @@ class AnnotationStore:
 def open_evaluation(
     corpus: Path | None, database: Path, per_band: int | None, seed: int | None, with_rejected: bool | None
 ) -> tuple[AnnotationStore, bool]:
-    """Open the evaluation in ``database``, drawn from ``corpus`` where there is none yet.
+    """Open the evaluation in ``database``, or draw one from ``corpus`` if there is none yet.
 
     corpus: directory of a published corpus; None to continue with a database.
     per_band, seed, with_rejected: of a new draw; None for the default.

@@ -1,9 +1,9 @@
-"""Local pages: who is answered, the application that every page begins as, an address, and an orderly end.
+"""Serves local pages: checks who is answered, makes the application, gives the address, and ends in order.
 
-A page on the internet can make a browser send requests to this server. The Host header has such a page's
-own name when it was rebound to this address; Origin and Sec-Fetch-Site show where a form was; and the token
-is in a cookie that such a page can neither read nor send from another site. Jinja escapes all text, and no
-page has code of its own, so text of a corpus that got through as markup could not run.
+A page on the internet can make a browser send requests to this server. If that page's name was rebound to
+this address, the Host header has its name. Origin and Sec-Fetch-Site show where a form was sent from. The
+token is in a cookie, which another site can neither read nor send. Jinja escapes all text, and no page has
+inline code, so markup in a corpus cannot run.
 """
 
 from __future__ import annotations
