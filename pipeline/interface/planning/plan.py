@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import remove_directory, size
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.markdown import text_table
 from paraforge.base.progress import progress
+from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.intake.bitext.ingest import ingest
@@ -258,10 +260,11 @@ def make_plan(
             message = "nothing to translate: the translation memory has every sentence"
             raise NothingLeft(message, remedy=remedy)
         answers: dict[str, Hypotheses] | None = {} if is_remote(section.engine) else None
+        paid_once = answers is not None and section.memory
         try:
             sample = measure(
                 lambda: choice.open(workplace.placement(workplace.devices[0])),
-                population,
+                _unknown(population, choice, resources) if paid_once else population,
                 seconds=seconds,
                 sentences_per_task=section.sentences_per_task or 4000,
                 answers=answers,
@@ -336,6 +339,28 @@ def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Re
     known = sum(int(np.count_nonzero(block >= 0)) for block in recalled.blocks())
     remove_directory(work / "plan" / "recall")
     return known
+
+
+def _unknown(population: Population, choice: EngineChoice, resources: Resources) -> Population:
+    """Leave known sentences out of the samples, so that none is paid for twice. Raises InputError if the
+    memory knows all of them."""
+    place = resources.work.resolve() / "plan"
+    place.mkdir(parents=True, exist_ok=True)
+    texts = list(dict.fromkeys(text for one in population.strata.values() for text in one.kept))
+    keys = place / "keys.bin"
+    text_keys(pa.array(texts, pa.string())).astype("<u8").tofile(keys)
+    recalled = recall(keys, known_segments(choice, resources), [], place / "recall")
+    unknown = {texts[number] for number in recalled.unknown.tolist()}
+    remove_directory(place / "recall")
+    keys.unlink()
+    if not unknown:
+        remedy = "Run 'dvc repro', or plan with --rate, which asks the server nothing."
+        raise InputError("nothing to pay for: the translation memory knows the sentences", remedy=remedy)
+    strata = {
+        number: replace(stratum, kept=[text for text in stratum.kept if text in unknown])
+        for number, stratum in population.strata.items()
+    }
+    return replace(population, strata=strata)
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The plan of a translation by a server: tokens, prices, and what the run then does not pay again."""
+"""The plan of a translation by a server: tokens, prices, and nothing paid twice."""
 
 from pathlib import Path
 
@@ -52,40 +52,34 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
 
 
 @pytest.mark.parametrize("memory", [True, False])
-def test_a_run_does_not_pay_again_for_what_a_plan_has_paid_for(
+def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     tmp_path: Path, server: FakeServer, memory: bool
 ) -> None:
     content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
     content["resources"] |= {"work": str(tmp_path / "work")}
     content["translate"]["memory"] = memory
     parameters = check_parameters(content, where="test")
+    content["translate"]["server"]["max_retries"] = 0
+    impatient = check_parameters(content, where="test")
     corpus = write_corpus(tmp_path / "in", SENTENCES, rows=300)
     none, output = tmp_path / "none", tmp_path / "out"
     make_plan(parameters, corpus, none, devices=[1])
+    if memory:  # another plan asks for others, and what it got before the server died is kept
+        server.at[481] = server.die
+        with pytest.raises(EngineError):
+            make_plan(impatient, corpus, none, devices=[1])
+        server.start()
     translate(parameters.translate, tmp_path / "in", none, output, parameters.resources)
     assert set(server.asked) == set(SENTENCES)
     repeated = sum(server.asked.values()) - len(SENTENCES)
-    assert repeated == 0 if memory else repeated > 375, repeated
+    # The block that was under way is lost; what was being asked when the server died was asked again.
+    most = 64 + Server().concurrency
+    assert repeated <= most if memory else repeated > 375, repeated
     if memory:
         with pytest.raises(InputError, match=r"nothing to translate.*--rate"):
             make_plan(parameters, corpus, none, devices=[1])
-
-
-def test_what_was_paid_for_before_the_server_died_is_kept(tmp_path: Path, server: FakeServer) -> None:
-    content = yaml.safe_load(compose(ROOT / "configs", ["translation=server", "translate.server.model=m"]))
-    content["resources"] |= {"work": str(tmp_path / "work")}
-    parameters = check_parameters(content, where="test")
-    content["translate"]["server"]["max_retries"] = 0
-    impatient = check_parameters(content, where="test")
-    corpus, none = write_corpus(tmp_path / "in", SENTENCES, rows=300), tmp_path / "none"
-    server.at[161] = server.die
-    with pytest.raises(EngineError):
-        make_plan(impatient, corpus, none, devices=[1])
-    server.start()
-    translate(parameters.translate, tmp_path / "in", none, tmp_path / "out", parameters.resources)
-    assert set(server.asked) == set(SENTENCES)
-    # The block that was under way is lost; what was being asked when the server died was asked again.
-    assert sum(server.asked.values()) - len(SENTENCES) <= 64 + Server().concurrency
+        with pytest.raises(InputError, match=r"nothing to pay for.*--rate"):
+            make_plan(parameters, corpus, none, devices=[1], sentences=10_000)
 
 
 def test_a_plan_of_a_few_sentences_asks_for_each_once(tmp_path: Path, server: FakeServer) -> None:
