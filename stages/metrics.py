@@ -22,7 +22,8 @@ def _mean_pearson(content: Mapping[str, Any]) -> float | None:
 
 
 def _separation(content: Mapping[str, Any]) -> float | None:
-    """How well the paraphrase score separates right from mismatched pairs; None where there are no scores."""
+    """Return how well the paraphrase score separates right from mismatched pairs; None where there are no
+    scores."""
     verdict = content.get("verdicts", {}).get("paraphrase_score") or {}
     return None if not verdict.get("separation") else verdict["separation"]["value"]
 
@@ -100,7 +101,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a stage that 'dvc metrics show' shows; what there is none of is left out.
+    """Return the figures of a stage that 'dvc metrics show' shows; what there is none of is left out.
 
     Args:
         stage: its name in dvc.yaml.

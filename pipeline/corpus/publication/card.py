@@ -36,7 +36,7 @@ _TYPES = {"float": "float32", "double": "float64"}
 
 
 def size_category(rows: int) -> str:
-    """The Hub's size category, e.g. ``10K<n<100K``."""
+    """Return the Hub's size category, e.g. ``10K<n<100K``."""
     passed = min(max(0, len(str(rows)) - 3), len(_SIZES))
     least = f"{_SIZES[passed - 1]}<" if passed else ""
     return f"{least}n<{_SIZES[passed]}" if passed < len(_SIZES) else f"n>{_SIZES[-1]}"
@@ -77,7 +77,7 @@ def read_card(corpus: Path) -> tuple[str, str]:
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
-    """The card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
+    """Return the card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
     pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
     languages = list(dict.fromkeys([*(parameters.languages or _LANGUAGES), *pivots]))
     tags, creators, given = list(parameters.tags), ["found"], is_given(manifest.steps)
@@ -103,26 +103,26 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
-    """Which files are which split, and their columns, as the Hub and ``datasets`` read it."""
+    """Return which files are which split, and their columns, as the Hub and ``datasets`` read it."""
     return configs({"default": (_splits(manifest), manifest.columns)})
 
 
 def _splits(manifest: Manifest) -> dict[str, str]:
-    """The pattern of the files of each split."""
+    """Return the pattern of the files of each split."""
     kept = manifest.content == KEPT
     return {name if kept else "rejected": _pattern(name) for name in manifest.splits or [TRAIN]}
 
 
 def _pattern(split: str) -> str:
-    """The pattern of a split's files."""
+    """Return the pattern of a split's files."""
     return f"{'shard' if split == TRAIN else split}-*.parquet"
 
 
 def configs(
     named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
 ) -> dict[str, Any]:
-    """Configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each split,
-    and its columns (``name`` and Arrow's ``type``)."""
+    """Return configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each
+    split, and its columns (``name`` and Arrow's ``type``)."""
     return {
         "configs": [
             {
@@ -142,14 +142,14 @@ def configs(
 
 
 def _feature(kind: str) -> dict[str, str]:
-    """An Arrow type as `datasets` names it: ``{"dtype": "float32"}``, ``{"list": "string"}``."""
+    """Return an Arrow type as `datasets` names it: ``{"dtype": "float32"}``, ``{"list": "string"}``."""
     if listed := re.fullmatch(r"list<\w+: (\w+)>", kind):
         return {"list": _TYPES.get(listed[1], listed[1])}
     return {"dtype": _TYPES.get(kind, kind)}
 
 
 def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishParameters) -> str:
-    """The text of the card. Everything that a user can name or that comes from a corpus is escaped."""
+    """Return the text of the card. Everything that a user can name or that comes from a corpus is escaped."""
     metadata = front_matter(manifest, parameters)
     kept = manifest.content == KEPT
     words = verdict_words(manifest) if kept else None
@@ -205,7 +205,7 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
 
 
 def lineage_words(manifest: Manifest) -> list[str]:
-    """Sentences on the pivots and the splits of a corpus that has such."""
+    """Return sentences on the pivots and the splits of a corpus that has such."""
     sentences = []
     if manifest.pivots:
         sentences.append("The column pivot names the language of the foreign side.")

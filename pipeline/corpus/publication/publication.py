@@ -57,7 +57,7 @@ class PublishReport:
     seconds: float
 
     def result(self) -> str:
-        """What came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
+        """Return what came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
         files = len(self.corpus.files)
         size = sum(file.bytes for file in self.corpus.files) / 1e6
         parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size:,.1f} MB"]
@@ -68,7 +68,7 @@ class PublishReport:
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
-        """What ``metrics/publish.json`` holds."""
+        """Return what ``metrics/publish.json`` holds."""
         counts = self.corpus.counts
         size = sum(file.bytes for file in self.corpus.files)
         pivots = {name: one.as_dict() for name, one in sorted(self.corpus.pivots.items())}
@@ -206,7 +206,8 @@ class _Publication:
         )
 
     def _meanings(self) -> dict[str, str]:
-        """What columns of texts have where they are not English sides with translations into English."""
+        """Return what columns of texts have where they are not English sides with translations into
+        English."""
         steps = {str(one.description.get("step")): one.description for one in self.view.directories}
         if is_given(steps):
             return {"reference": "a sentence", "translation": "paraphrase of the reference, as it was given"}

@@ -60,7 +60,7 @@ def short_fingerprint(description: Description, name: str) -> str:
 
 
 def is_given(steps: Mapping[str, Description]) -> bool:
-    """Whether the pairs came with their translations, so that nothing was translated."""
+    """Return whether the pairs came with their translations, so that nothing was translated."""
     translate = steps.get("translate") or {}
     parameters = translate.get("parameters") or {}
     if parameters.get("pivots"):
@@ -69,7 +69,7 @@ def is_given(steps: Mapping[str, Description]) -> bool:
 
 
 def _translator(description: Description) -> str:
-    """The model's fingerprint, and of several pivots that of each; what is no model says so."""
+    """Return the model's fingerprint, and of several pivots that of each; what is no model says so."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
         return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
     if is_given({"translate": description}):
@@ -91,13 +91,13 @@ def _forward(description: Description) -> str:
 
 
 def is_round_trip(steps: Mapping[str, Description]) -> bool:
-    """Whether the foreign side is a machine translation of the references."""
+    """Return whether the foreign side is a machine translation of the references."""
     return bool(_forward(steps.get("translate") or {}))
 
 
 def _scorer(score: Description) -> str:
-    """What the paraphrase score was computed with: the built-in scorer, word vectors, or a trained model,
-    whose scores are a step of their own."""
+    """Return what the paraphrase score was computed with: the built-in scorer, word vectors, or a trained
+    model, whose scores are a step of their own."""
     for kind, name in (("general", "scorer"), ("paragram", "vectors"), ("model", "model")):
         if fingerprint := short_fingerprint(score, name):
             return f"{kind}:{fingerprint}"

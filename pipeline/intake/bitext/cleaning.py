@@ -221,8 +221,8 @@ def _refuse(block: Block, settings: Cleaning) -> None:
 
 
 def _density(texts: pa.Array) -> NDArray[np.int64]:
-    """What to add to the characters of each text so that lengths of different scripts compare: a Chinese
-    character counts 3, a kana or a Hangul syllable 2."""
+    """Return what to add to the characters of each text so that lengths of different scripts compare: a
+    Chinese character counts 3, a kana or a Hangul syllable 2."""
     data, offsets = text_bytes(texts)
     if not data.size or data.max() < _DENSE[0][0] >> 8:
         return np.zeros(len(texts), np.int64)
@@ -235,7 +235,7 @@ def _density(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def _words(texts: pa.Array) -> NDArray[np.int64]:
-    """Words of each text: runs of characters other than the space."""
+    """Return words of each text: runs of characters other than the space."""
     data, offsets = text_bytes(texts)
     if not data.size:
         return np.zeros(len(texts), dtype=np.int64)
@@ -260,6 +260,6 @@ def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
 
 
 def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
-    """Names of reasons; null for code 0."""
+    """Return names of reasons; null for code 0."""
     names = pa.array([None, *NAMES], pa.string())
     return names.take(pa.array(codes))

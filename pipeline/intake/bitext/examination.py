@@ -107,7 +107,7 @@ def _has_languages(parameters: IngestParameters) -> bool:
 
 
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
-    """A few of them, in their order."""
+    """Return a few of them, in their order."""
     return [items[place] for place in np.linspace(0, len(items) - 1, min(len(items), most)).astype(int)]
 
 
@@ -136,7 +136,7 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
 
 
 def _places(file: SourceFile) -> tuple[dict[str, str], str]:
-    """What to call each side's place, and how to write the source with its sides exchanged."""
+    """Return what to call each side's place, and how to write the source with its sides exchanged."""
     columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
     exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}

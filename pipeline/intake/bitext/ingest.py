@@ -277,7 +277,7 @@ def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, l
 
 
 def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]) -> Iterator[pa.Table]:
-    """The rows of a source as they are published."""
+    """Yield the rows of a source as they are published."""
     texts = TEXTS[kind]
     columns = ["line", *texts, "rejected", *(["given_score"] if kind == "paraphrases" else [])]
     for part in source.parts:

@@ -29,19 +29,20 @@ SIDES = ("source_text", "reference")
 
 
 def language_code(language: str) -> str:
-    """How the identifier names a language: ``ces_Latn`` and ``cs-CZ`` are ``cs``, and ``nb`` is ``no``."""
+    """Return how the identifier names a language: ``ces_Latn`` and ``cs-CZ`` are ``cs``, and ``nb`` is
+    ``no``."""
     code = two_letters(language) or language.strip().lower()
     return "no" if code == "nb" else code
 
 
 def is_identifiable(language: str) -> bool:
-    """Whether texts in this language can be told from others: py3langid is installed and knows it."""
+    """Return whether texts in this language can be told from others: py3langid is installed and knows it."""
     return importlib.util.find_spec("py3langid") is not None and language_code(language) in _scores("")
 
 
 def identified(texts: Sequence[str]) -> str | None:
-    """The language that nearly all of the texts are in; None if there is no such one, or py3langid is not
-    installed."""
+    """Return the language that nearly all of the texts are in; None if there is no such one, or py3langid is
+    not installed."""
     if importlib.util.find_spec("py3langid") is None:
         return None
     judged = _judged(texts) or [" ".join(texts)]
@@ -51,7 +52,8 @@ def identified(texts: Sequence[str]) -> str | None:
 
 
 def other_language(texts: Sequence[str], language: str) -> str | None:
-    """The language that texts are in instead of ``language``; None if they may be in it, or nobody knows."""
+    """Return the language that texts are in instead of ``language``; None if they may be in it, or nobody
+    knows."""
     code = language_code(language)
     judged = _judged(texts) if is_identifiable(language) else []
     if len(judged) < _TEXTS:
@@ -80,7 +82,7 @@ class Languages:
         return f"set {self.section}.check_languages=false"
 
     def options(self) -> dict[str, tuple[str, str]]:
-        """The language of each side, and the parameter that has it."""
+        """Return the language of each side, and the parameter that has it."""
         known = {"source_text": ("source", self.source), "reference": ("target", self.target)}
         return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
 
@@ -116,7 +118,8 @@ def wrong_language(
 
 
 def _judged(texts: Sequence[str]) -> list[str]:
-    """What is judged: the distinct texts without what has no language, short ones joined with the next."""
+    """Return what is judged: the distinct texts without what has no language, short ones joined with the
+    next."""
     judged, begun = [], ""
     for text in dict.fromkeys(texts):
         begun = f"{begun} {NO_WORD.sub(' ', text)}".strip()

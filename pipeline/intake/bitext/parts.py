@@ -164,7 +164,7 @@ def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
 
 
 def _finished(directory: Path) -> FileReport | None:
-    """The report of parts that an earlier run finished, or None. The index is written last."""
+    """Return the report of parts that an earlier run finished, or None. The index is written last."""
     try:
         parts = ShardDirectory(directory)
         rows = [pq.read_metadata(path).num_rows for path in parts.paths]

@@ -47,7 +47,7 @@ class SourceReport:
     files: list[dict[str, Any]] = field(default_factory=list)
 
     def warnings(self) -> list[str]:
-        """What a person should look at, a sentence each."""
+        """Return what a person should look at, a sentence each."""
         found = []
         for reason, one in self.frequent.items():
             shown = "; ".join(
@@ -81,7 +81,8 @@ class IngestReport:
     pairs_per_second: int = 0
 
     def metrics(self) -> dict[str, Any]:
-        """The numbers alone, for ``dvc metrics show``; the files and their SHA-256 are in _shards.json."""
+        """Return the numbers alone, for ``dvc metrics show``; the files and their SHA-256 are in
+        _shards.json."""
         numbers = asdict(self)
         for source in numbers["sources"].values():
             del source["files"], source["examples"]
@@ -146,8 +147,8 @@ def report_source(
 
 
 def add_up(sources: dict[str, SourceReport], shards: int, written: int) -> IngestReport:
-    """The report of the whole. written: rows in the shards. Raises IncompleteError if counts do not add up,
-    or every row was rejected."""
+    """Return the report of the whole. written: rows in the shards. Raises IncompleteError if counts do not
+    add up, or every row was rejected."""
     rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
     rows = sum(source.rows for source in sources.values())

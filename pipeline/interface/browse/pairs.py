@@ -73,7 +73,7 @@ class Pairs:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
-        """Raises InputError if a file is damaged, or a corpus has no pairs."""
+        """Open a corpus. Raises InputError if a file is damaged, or a corpus has no pairs."""
         self.connection = connection
         types = {field.name: str(field.type) for one in datasets for field in one.schema}
         self.texts = [name for name in _TEXTS if name in types]

@@ -152,11 +152,11 @@ class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is used or its own help is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of :data:`COMMANDS`."""
+        """Return names in the order of :data:`COMMANDS`."""
         return COMMANDS
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, imported now."""
+        """Return the command, imported now."""
         if cmd_name in REMOVED:
             instead = REMOVED[cmd_name]
             remedy = f"{instead[0].upper()}{instead[1:]}."
@@ -177,7 +177,8 @@ class LazyGroup(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments begin with; for a misspelt one, the error suggests the nearest."""
+        """Return the command that the arguments begin with; for a misspelt one, the error suggests the
+        nearest."""
         name = args[0]
         if name not in COMMANDS and name not in REMOVED and not name.startswith("-"):
             close = difflib.get_close_matches(name, COMMANDS, n=1)
@@ -186,7 +187,7 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The overview, without importing any command."""
+        """Write the overview without importing any command."""
         width = max(map(len, COMMANDS))
         for title, commands in SECTIONS.items():
             with formatter.section(title):
@@ -216,7 +217,8 @@ def _paraforge(version: bool = typer.Option(False, "--version", help="Print the 
 
 
 def _write_utf8() -> None:
-    """Text in pipes is UTF-8 as in files, whatever the locale; a terminal that cannot show it gets ``?``."""
+    """Write UTF-8: text in pipes is UTF-8 as in files, whatever the locale; a terminal that cannot show it
+    gets ``?``."""
     for stream in (sys.stdin, sys.stdout):
         if not isinstance(stream, TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":
             continue

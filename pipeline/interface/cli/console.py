@@ -24,7 +24,7 @@ ALLOW_HOST = typer.Option([], metavar="NAME", help="another name under which bro
 
 
 def on_terminal(output: Path | None = None) -> bool:
-    """Whether a person reads it: it goes to standard output, and that is a terminal."""
+    """Return whether a person reads it: it goes to standard output, and that is a terminal."""
     return output is None and sys.stdout.isatty()
 
 
@@ -34,7 +34,7 @@ def text_width(terminal: bool, plain: int = PLAIN_WIDTH) -> int:
 
 
 def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN_WIDTH) -> str:
-    """What ``show`` prints, without the spaces that tables end their lines with."""
+    """Return what ``show`` prints, without the spaces that tables end their lines with."""
     from rich.console import Console
 
     buffer = io.StringIO()

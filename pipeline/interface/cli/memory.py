@@ -57,7 +57,7 @@ def import_command(
 
 
 def memory_directory(memory: Path | None, project: Path = Path()) -> Path:
-    """The memory that is named, or that of a project."""
+    """Return the memory that is named, or that of a project."""
     from paraforge.base.shards.resources import Resources
     from paraforge.interface.configuration import load_parameters
 

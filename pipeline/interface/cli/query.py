@@ -163,7 +163,8 @@ def sample(
 
 
 def render_pairs(drawn: Sample, score: str, terminal: bool) -> str:
-    """Reference and translation side by side; words that the other side lacks are marked on a terminal."""
+    """Show reference and translation side by side; words that the other side lacks are marked on a
+    terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

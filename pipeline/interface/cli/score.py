@@ -170,7 +170,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
-    """A column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
+    """Return a column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
 
     if value.isdecimal() and value.isascii():
         return int(value)

@@ -159,7 +159,8 @@ def _step(target: Any, name: str, setting: str) -> Any:
 
 
 def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for the development score, where there is one, and one for each year's Pearson and Spearman."""
+    """Return a line for the development score, where there is one, and one for each year's Pearson and
+    Spearman."""
     lines = [] if best_score is None else [f"development score {best_score:.2f}"]
     return lines + [
         f"{name:20} Pearson {score['pearson'] or 0:6.2f}  Spearman {score['spearman'] or 0:6.2f}"

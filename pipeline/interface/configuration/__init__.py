@@ -38,7 +38,7 @@ def load_parameters(path: Path = PARAMETERS) -> Parameters:
 
 
 def read_yaml(path: Path) -> tuple[str, Any]:
-    """The text of a YAML file and its content.
+    """Return the text of a YAML file and its content.
 
     Raises:
         InputError: it is not UTF-8, or what :func:`read_yaml_text` refuses; with the line.
@@ -56,7 +56,7 @@ def read_yaml(path: Path) -> tuple[str, Any]:
 
 
 def not_yaml(error: yaml.YAMLError, path: Path) -> InputError:
-    """What is wrong with a YAML file, and in which line."""
+    """Return what is wrong with a YAML file, and in which line."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return InputError(f"not YAML: {problem}", path, None if mark is None else mark.line + 1)

@@ -35,7 +35,7 @@ def check_files(parameters: Parameters) -> list[str]:
 
 
 def _model_problems(name: str) -> list[str]:
-    """What is wrong with a ready model that exists here: no format fits."""
+    """Return what is wrong with a ready model that exists here: no format fits."""
     path = Path(expand(name))
     if name in ("train", "none") or not path.exists() or (path / MODEL_FILE).is_file():
         return []

@@ -110,7 +110,7 @@ def _edits(
 
 
 def _check_removals(text: str, removals: Sequence[str]) -> None:
-    """Raises InputError if something is to be removed that is not in the composed text."""
+    """Check removals. Raises InputError if something is to be removed that is not in the composed text."""
     keys = [
         ".".join(key[:depth]) for key, _ in _leaves(yaml.safe_load(text)) for depth in range(1, len(key) + 1)
     ]
@@ -136,7 +136,8 @@ def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
-    """Text and content of the file that is there; None where there is none, or one that is only replaced."""
+    """Return text and content of the file that is there; None where there is none, or one that is only
+    replaced."""
     try:
         text, content = read_yaml(path)
     except FileNotFoundError:
@@ -183,7 +184,7 @@ def _as_written(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:
 
 
 def _header(text: str) -> dict[str, list[str]]:
-    """What the first lines of a file say it was composed from."""
+    """Return what the first lines of a file say it was composed from."""
     found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
     for line in text.replace(_LINE, "\0").splitlines():
         if not line.startswith("#"):
@@ -222,7 +223,8 @@ def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[
 
 
 def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
-    """The keys that these choices say something of: those of the groups' files, and those that are named."""
+    """Return the keys that these choices say something of: those of the groups' files, and those that are
+    named."""
     groups = choices(configs)
     keys = {tuple(key_of(one).split(".")) for one in overrides if key_of(one) not in groups}
     for one in overrides:

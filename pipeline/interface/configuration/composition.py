@@ -25,7 +25,7 @@ _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint
 
 
 def configs_directory(given: Path | None) -> Path:
-    """The directory of the groups: the one that is named, the project's own, or the package's."""
+    """Return the directory of the groups: the one that is named, the project's own, or the package's."""
     package = Path(__file__).resolve().parents[2]
     # An installed package has it inside, a clone beside itself.
     places = [Path("configs"), package / "configs", package.parent / "configs"]
@@ -33,7 +33,7 @@ def configs_directory(given: Path | None) -> Path:
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
-    """The groups of a configuration directory, each with its choices, both sorted."""
+    """Return the groups of a configuration directory, each with its choices, both sorted."""
     if not configs.is_dir():
         raise InputError("no such directory of configurations", configs)
     return {
@@ -44,7 +44,7 @@ def choices(configs: Path) -> dict[str, list[str]]:
 
 
 def compose(configs: Path, overrides: Sequence[str]) -> str:
-    """The text of params.yaml for these choices.
+    """Return the text of params.yaml for these choices.
 
     Raises:
         InputError: a group, choice or key does not exist, or a group's file cannot be read.
@@ -162,7 +162,8 @@ def value_text(value: Any) -> str:
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
-    """The files of all groups that these choices read, each after those of its group that it builds on."""
+    """Return the files of all groups that these choices read, each after those of its group that it builds
+    on."""
     content = read_yaml(configs / f"{ROOT}.yaml")[1]
     defaults = content.get("defaults", []) if isinstance(content, dict) else []
     named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
@@ -177,7 +178,8 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
 
 
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
-    """The file of a choice, after those of its group that it builds on. above: choices that build on it."""
+    """Return the file of a choice, after those of its group that it builds on. above: choices that build on
+    it."""
     file = configs / group / f"{name}.yaml"
     content = read_yaml(file)[1] if file.is_file() else None
     below = content.get("defaults", []) if isinstance(content, dict) else []

@@ -153,7 +153,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _multiplies(engine: str, index: int, detail: str) -> Callable[[], str]:
-    """The check that an engine multiplies on a GPU."""
+    """Return the check that an engine multiplies on a GPU."""
 
     def check() -> str:
         from paraforge.translation.decoding.cublas import multiply
@@ -165,7 +165,8 @@ def _multiplies(engine: str, index: int, detail: str) -> Callable[[], str]:
 
 
 def has_cut_rwlock(project: Path = Path()) -> bool:
-    """Whether DVC, killed while it noted which processes read what, left a file that it cannot read."""
+    """Return whether DVC, killed while it noted which processes read what, left a file that it cannot
+    read."""
     try:
         json.loads((project / RWLOCK).read_bytes())
     except FileNotFoundError:

@@ -42,8 +42,8 @@ class NamedFile:
     marker: UserFile
 
     def files(self) -> list[Path]:
-        """The files that are read, sorted by name within a directory or pattern. Raises InputError: there is
-        none, a variable is not set, or it is no file (a pipe, a device)."""
+        """Return the files that are read, sorted by name within a directory or pattern. Raises InputError:
+        there is none, a variable is not set, or it is no file (a pipe, a device)."""
         path = Path(expand(self.text))
         if path.is_dir():
             index = path / INDEX_NAME
@@ -75,7 +75,7 @@ def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, roo
 
 
 def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
-    """The paths that a stage's parameters name, in the order of the fields."""
+    """Yield the paths that a stage's parameters name, in the order of the fields."""
     section = getattr(parameters, stage)
     if stage == "embeddings":
         # Models that are described, but not trained, read nothing.
@@ -89,7 +89,8 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
 
 
 def unreadable_files(parameters: Parameters) -> list[str]:
-    """What is wrong with the files that the parameters name: a line for each parameter, with its key."""
+    """Return what is wrong with the files that the parameters name: a line for each parameter, with its
+    key."""
     problems = []
     for stage in LINKED:
         for named in named_files(parameters, stage):
@@ -127,7 +128,7 @@ def _marker(metadata: Iterable[Any]) -> UserFile | None:
 
 
 def _of_hub(text: str) -> bool:
-    """Whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
+    """Return whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
     from paraforge.translation.models.importing import is_hub_name
 
     return is_hub_name(text) and not Path(text).parent.is_dir()

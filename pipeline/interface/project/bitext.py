@@ -109,7 +109,8 @@ class Bitext:
         return dict(zip(self.sides, places, strict=True))
 
     def entry(self, project: Path | None = None) -> dict[str, Any]:
-        """The source that it is. project: the directory that paths inside it are relative to, if any."""
+        """Return the source that it is. project: the directory that paths inside it are relative to, if
+        any."""
         paths = [_path_in(path, project) for path in (self.source, self.reference)][-len(self.sides) :]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(self.reference)).strip(".-_") or "my-bitext"
         if self.columns:
@@ -119,13 +120,14 @@ class Bitext:
         return {"name": name, **self.reading, **places}
 
     def problems(self) -> list[str]:
-        """What configure will say of its first rows; what looks odd in them is logged."""
+        """Return what configure will say of its first rows; what looks odd in them is logged."""
         source, target = self.languages
         parameters = IngestParameters.model_validate({"kind": self.kind, "sources": [self.entry()]})
         return problems(parameters, Languages(source, target or "en"))
 
     def yaml(self, project: Path) -> str:
-        """The group file that names it. project: the directory that paths inside it are relative to."""
+        """Return the group file that names it. project: the directory that paths inside it are relative
+        to."""
         source = self.entry(project)
         source_language, target_language = (one or _UNKNOWN for one in self.languages)
         nmt = {"source_language": source_language, "target_language": target_language}
@@ -253,7 +255,7 @@ def _table(
     reading: Mapping[str, Any],
     sides: tuple[str, ...],
 ) -> Bitext:
-    """The columns of a file as what a project is made of; all rows are read once."""
+    """Return the columns of a file as what a project is made of; all rows are read once."""
     entry = {"name": "table", **reading, "path": str(path), "columns": dict(zip(sides, found, strict=True))}
     (source,) = IngestParameters.model_validate({"kind": _KINDS[sides], "sources": [entry]}).sources
     assert isinstance(source, FileSource)
@@ -262,8 +264,9 @@ def _table(
 
 
 def _text_columns(path: Path, form: str | None = None) -> tuple[dict[int | str, str | None], dict[str, Any]]:
-    """The columns of sentences in a file's first rows with their languages, and what a source says beside its
-    path and columns. Raises as :func:`look_at_table`. form: of the file, where its name does not say it."""
+    """Return the columns of sentences in a file's first rows with their languages, and what a source says
+    beside its path and columns. Raises as :func:`look_at_table`. form: of the file, where its name does not
+    say it."""
     _check_name(path)
     form = _format_of(path) or form
     if form is None:
@@ -283,7 +286,8 @@ def _text_columns(path: Path, form: str | None = None) -> tuple[dict[int | str, 
 
 
 def _named_languages(places: Sequence[int | str]) -> dict[int | str, str]:
-    """The languages that the names of columns say: codes that are known, and others where all are codes."""
+    """Return the languages that the names of columns say: codes that are known, and others where all are
+    codes."""
     codes = {}
     for place in places:
         code = LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
@@ -298,7 +302,8 @@ def _named_languages(places: Sequence[int | str]) -> dict[int | str, str]:
 
 
 def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict[str, Any]]:
-    """The columns of text in the first rows, and what a source of them says beside its path and columns."""
+    """Return the columns of text in the first rows, and what a source of them says beside its path and
+    columns."""
     reading: dict[str, Any] = {"format": form}
     if form == "parquet":
         refuse_lfs_pointer(path)
@@ -333,7 +338,7 @@ def _first_rows(path: Path, form: str) -> tuple[dict[int | str, list[str]], dict
 
 
 def _first_units(path: Path) -> dict[int | str, list[str]]:
-    """The texts of the first units of a TMX file by language, of the two languages that most have."""
+    """Return the texts of the first units of a TMX file by language, of the two languages that most have."""
     tags = Counter(tag for tag, _ in tmx_languages(path, _SAMPLE_LINES).most_common(2))
     if len(tags) < 2:
         return {}
@@ -348,7 +353,7 @@ def _first_units(path: Path) -> dict[int | str, list[str]]:
 
 
 def _first_objects(path: Path) -> dict[int | str, list[str]]:
-    """The fields of text in the first objects of a JSON file, nested ones by a name with dots."""
+    """Return the fields of text in the first objects of a JSON file, nested ones by a name with dots."""
     block = next(json_blocks(path, Reading(strict=False)))
     columns: dict[str, list[Any]] = {}
     for number, line in enumerate(block.lines.slice(0, _SAMPLE_LINES).to_pylist(), block.first):
@@ -375,13 +380,13 @@ def _leaves(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _even(rows: list[list[str]]) -> list[list[str]]:
-    """The rows that have as many columns as the first one, if it has several."""
+    """Return the rows that have as many columns as the first one, if it has several."""
     return [row for row in rows if len(row) == len(rows[0]) > 1]
 
 
 def _has_header(rows: list[list[str]], form: str) -> bool:
-    """Whether the first row names the columns: it has known names, or a name above numbers; in a CSV file,
-    where that is usual, short texts. The first name may be blank: pandas writes an index so."""
+    """Return whether the first row names the columns: it has known names, or a name above numbers; in a CSV
+    file, where that is usual, short texts. The first name may be blank: pandas writes an index so."""
     first, *others = rows
     names = first[1:] if first[0] == "" else first
     if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in names):
@@ -392,7 +397,7 @@ def _has_header(rows: list[list[str]], form: str) -> bool:
 
 
 def _texts(table: pa.Table) -> dict[int | str, list[str]]:
-    """The columns of text, nested ones by a name with dots."""
+    """Return the columns of text, nested ones by a name with dots."""
     while any(pa.types.is_struct(one.type) for one in table.schema):
         table = table.flatten()
     return {
@@ -410,8 +415,8 @@ def _check_name(path: Path) -> None:
 
 
 def _language(path: Path, text: list[str]) -> str | None:
-    """What the text is in, if that can be identified, otherwise what the name says. Raises InputError: the
-    text is in another language than the name says."""
+    """Return what the text is in, if that can be identified, otherwise what the name says. Raises InputError:
+    the text is in another language than the name says."""
     ends = [one[1:] for one in reversed(path.suffixes) if one not in _COMPRESSED]
     codes = [one for one in ends if LANGUAGE.fullmatch(one.lower()) and one.lower() not in _NO_LANGUAGES]
     named = next(filter(is_identifiable, codes), codes[0] if codes[:1] == ends[:1] else None)

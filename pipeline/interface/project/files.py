@@ -22,18 +22,19 @@ _KEEP_LINKS = "# Links to files of yours, made by the stage.\n*\n!.gitignore\n"
 
 
 def shipped(name: str) -> Path:
-    """A file or directory of the repository: inside an installed package, beside the package of a clone."""
+    """Return a file or directory of the repository: inside an installed package, beside the package of a
+    clone."""
     inside = _PACKAGE / name
     return inside if inside.exists() else _PACKAGE.parent / name
 
 
 def is_clone(project: Path) -> bool:
-    """Whether a project is the clone that this program runs from."""
+    """Return whether a project is the clone that this program runs from."""
     return shipped("dvc.yaml").resolve() == (project / "dvc.yaml").resolve()
 
 
 def project_files(name: str) -> dict[str, str]:
-    """The text of every file of a new project but `params.yaml` and `versions.yaml`, by its path.
+    """Return the text of every file of a new project but `params.yaml` and `versions.yaml`, by its path.
 
     name: of the project, for its README.
     """
@@ -51,7 +52,7 @@ def project_files(name: str) -> dict[str, str]:
 
 
 def installed_versions() -> dict[str, int]:
-    """The number of each step of the program that runs."""
+    """Return the number of each step of the program that runs."""
     return {name: number for name, number in vars(versions).items() if isinstance(number, int)}
 
 
@@ -64,9 +65,9 @@ def write_versions(project: Path, written: dict[str, str]) -> None:
 
 
 def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] | None:
-    """The version of the program that a project was last brought up to, the steps' numbers, and the checksums
-    of the files written for it; None where there is no `versions.yaml`: in a clone. Raises InputError: the
-    file is damaged."""
+    """Return the version of the program that a project was last brought up to, the steps' numbers, and the
+    checksums of the files written for it; None where there is no `versions.yaml`: in a clone. Raises
+    InputError: the file is damaged."""
     path = project / VERSIONS
     if not path.is_file():
         return None

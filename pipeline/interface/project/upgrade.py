@@ -81,14 +81,15 @@ def change_words(keys: Sequence[str]) -> str:
 
 
 def value_at(content: Any, key: str) -> Any:
-    """The value of a dotted key, None where there is none."""
+    """Return the value of a dotted key, None where there is none."""
     for name in key.split("."):
         content = content.get(name) if isinstance(content, dict) else None
     return content
 
 
 def project_findings(project: Path) -> Iterator[Finding]:
-    """What the version of a project means for it, for ``paraforge doctor``; nothing where there is none."""
+    """Yield what the version of a project means for it, for ``paraforge doctor``; nothing where there is
+    none."""
     if not all((project / name).is_file() for name in ("dvc.yaml", PARAMETERS)):
         return
     try:

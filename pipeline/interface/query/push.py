@@ -77,7 +77,7 @@ def push(corpus: Path, manifest: Manifest, repository: str, private: bool = Fals
 
 @contextmanager
 def _explained(repository: str) -> Iterator[None]:
-    """What the Hub's library raises, as an error for the user."""
+    """Provide what the Hub's library raises, as an error for the user."""
     try:
         yield
     except Exception as error:

@@ -82,7 +82,7 @@ class DistinctSentences:
         return f"Delete {self.path} and run the same command again."
 
     def row_counts(self) -> RowCounts:
-        """Rows of the corpus by what becomes of them."""
+        """Return rows of the corpus by what becomes of them."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
 
     def texts(
@@ -106,23 +106,25 @@ class DistinctSentences:
 
 
 def mapped_array(path: Path, kind: str) -> NDArray[Any]:
-    """A file of numbers of one kind, mapped to be read."""
+    """Return a file of numbers of one kind, mapped to be read."""
     # A file without a byte cannot be mapped.
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
 
 
 def waiting_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a corpus that say which rows wait for a translation, and which sentence is whose."""
+    """Return the columns of a corpus that say which rows wait for a translation, and which sentence is
+    whose."""
     return ["first_row", *(name for name in _DONE if name in schema.names)]
 
 
 def waiting_rows(table: pa.Table) -> pa.ChunkedArray:
-    """Whether each row waits for a translation: it has none, and was not rejected and has not failed."""
+    """Return whether each row waits for a translation: it has none, and was not rejected and has not
+    failed."""
     return reduce(pc.and_, (pc.is_null(table[name]) for name in _DONE if name in table.column_names))
 
 
 def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
-    """Number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
+    """Return number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
 
     A row is translated if it is not rejected, has not failed and has no translation yet. Memory is that of a
     few shards for each thread, whatever the size of the corpus.
@@ -143,7 +145,7 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
 
 
 def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
-    """What :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
+    """Return what :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
     found = _distinct_of(ingested, root)
     return found if _is_complete(found, ingested) else None
 
@@ -172,7 +174,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
     rows = RowCounts()
 
     def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
-        """Each shard's new sentences, and the number of each row's."""
+        """Yield each shard's new sentences, and the number of each row's."""
         count, start = 0, 0
         for index, table in enumerate(
             in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
@@ -217,7 +219,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
 def _own_rows(
     table: pa.Table, start: int, log: Path, count: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Which rows bring a new sentence, and where the others have theirs from.
+    """Return which rows bring a new sentence, and where the others have theirs from.
 
     Returns own (rows,): whether the row's sentence is new. earlier (rows,): number of a sentence that began
     in an earlier shard, or -1. first (rows,): row of the corpus in which the sentence begins if that is in

@@ -52,8 +52,8 @@ class Hypotheses:
     digest: str
 
     def fetch(self, sentences: NDArray[np.int64]) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Rows of the given sentences, which rise, and how many each of them has. Only the pages that hold
-        them are read."""
+        """Return rows of the given sentences, which rise, and how many each of them has. Only the pages that
+        hold them are read."""
         starts = mapped_array(self.path.with_suffix(".starts"), "<i8")
         left = np.asarray(starts[sentences])
         counts = np.asarray(starts[sentences + 1]) - left
@@ -112,7 +112,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
 
 
 def _is_scattered(recalled: Recalled, size: int) -> bool:
-    """Whether blocks of so many sentences would have segments read more than twice, on average."""
+    """Return whether blocks of so many sentences would have segments read more than twice, on average."""
     blocks = read = 0
     for places in recalled.blocks(size):
         blocks += 1
@@ -184,7 +184,7 @@ def rows_step(
     lineage: Mapping[str, str | None],
     forward: Mapping[str, Any] | None = None,
 ) -> Step:
-    """The step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
+    """Return the step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
     choice: engine with options and model. hypotheses: of all sentences; None where there is none.
     remembered: what translated the sentences, and how many were known, for the index; None likewise.
@@ -215,7 +215,7 @@ def rows_step(
 def build_rows(
     hypotheses: Hypotheses | None, lineage: Mapping[str, str | None]
 ) -> Callable[[pa.Table], pa.Table]:
-    """Gives the function from rows with ``sentence`` to complete rows."""
+    """Return the function from rows with ``sentence`` to complete rows."""
 
     def complete(table: pa.Table) -> pa.Table:
         number = table.column("sentence")

@@ -109,11 +109,11 @@ class _Section(DecodingOptions):
         return self
 
     def options(self) -> DecodingOptions:
-        """What a translation depends on."""
+        """Return what a translation depends on."""
         return DecodingOptions(**{name: getattr(self, name) for name in DecodingOptions.model_fields})
 
     def settings(self) -> dict[str, Any]:
-        """The engine's own settings."""
+        """Return the engine's own settings."""
         settings: EngineSettings | None = getattr(self, self.engine, None)
         if settings is None:
             return {}

@@ -38,7 +38,8 @@ _FIRST = """
 
 
 def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[str, int]:
-    """How many distinct references each set of pivots has that no other pivot has: ``{"cs": 4, "cs+de": 2}``.
+    """Return how many distinct references each set of pivots has that no other pivot has: ``{"cs": 4,
+    "cs+de": 2}``.
 
     Memory does not grow with the corpus. A pivot that shares none with another is a warning.
 
@@ -77,12 +78,13 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
 
 
 def translated_of(pivot: str, resources: Resources) -> Path:
-    """Where the translated rows of a pivot are until they are joined. resources: of the first pivot."""
+    """Return where the translated rows of a pivot are until they are joined. resources: of the first
+    pivot."""
     return resources.work / STEP / _TRANSLATED / pivot
 
 
 def lineage_of(pivot: str, pairs: str) -> dict[str, str | None]:
-    """The columns that rows of a pivot have beside others, where there are several pivots."""
+    """Return the columns that rows of a pivot have beside others, where there are several pivots."""
     return {"pivot": pivot, **(dict.fromkeys(_OF_PAIRS) if pairs == "all" else {})}
 
 
@@ -118,7 +120,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
 
 
 def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]) -> dict[str, Any]:
-    """What the index says: as of the first pivot, with the model and the parameters of each."""
+    """Return what the index says: as of the first pivot, with the model and the parameters of each."""
     names = [one["parameters"]["pivot"] for one in described]
     each = {
         name: {key: one[key] for key in ("parameters", "fingerprints", "forward") if key in one}
@@ -137,7 +139,7 @@ def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]
 def _write_pairs(
     directories: Mapping[str, ShardDirectory], output: Path, scratch: Path
 ) -> tuple[dict[str, int], list[ShardRecord]]:
-    """Pairs of two translations, in order of their lineage: rows by pivots, and the shards."""
+    """Return pairs of two translations, in order of their lineage: rows by pivots, and the shards."""
     schema = next(iter(directories.values())).schema.remove_metadata()
     tables = {f"pivot{place}": _dataset(one.path) for place, one in enumerate(directories.values())}
     firsts = ", ".join(f"first_{name} AS MATERIALIZED ({_FIRST.format(table=name)})" for name in tables)

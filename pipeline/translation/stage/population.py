@@ -84,7 +84,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
 
 
 def _distinct(table: pa.Table, start: int, found: Population) -> pa.Array:
-    """Sentences that begin in this shard and wait for a translation."""
+    """Return sentences that begin in this shard and wait for a translation."""
     waits = waiting_rows(table)
     rows = pa.array(np.arange(start, start + table.num_rows))
     first = pc.fill_null(table.column("first_row").combine_chunks(), -1)
@@ -111,7 +111,8 @@ def _keep(
 
 
 def blocks(population: Population, size: int, seed: int = 1) -> Iterator[list[str]]:
-    """Samples of ``size`` sentences each, in random order, with the lengths of the population, without end.
+    """Yield samples of ``size`` sentences each, in random order, with the lengths of the population, without
+    end.
 
     A stratum with a share of p of all sentences has ``size * p`` of a block's, rounded up or down at random.
     No sentence comes twice before every kept one of its stratum has come.
@@ -137,7 +138,7 @@ def blocks(population: Population, size: int, seed: int = 1) -> Iterator[list[st
 
 
 def draw_sample(corpus: ShardDirectory, wanted: int) -> pa.Table:
-    """Sentences of a corpus that wait for a translation, each with the reference of its first row.
+    """Return sentences of a corpus that wait for a translation, each with the reference of its first row.
 
     The same corpus gives the same sample. Lengths are spread as in the corpus: each stratum of the survey has
     its share. Memory does not grow with the corpus.
@@ -182,8 +183,8 @@ def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
 
 
 def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:
-    """A uniform sample without replacement of a stream, seeded, in bounded memory (Vitter's algorithm R).
-    Returns the sample, in no particular order, and the number of items."""
+    """Return a uniform sample without replacement of a stream, seeded, in bounded memory (Vitter's algorithm
+    R). Returns the sample, in no particular order, and the number of items."""
     dice = np.random.default_rng(_SEED)
     kept: list[Item] = []
     count = 0

@@ -247,7 +247,7 @@ def _report(
 
 
 def _by_reason(failed: Counter[str]) -> dict[str, int]:
-    """Counts by reason; where reasons are many, because they quote the sentence, by kind of error."""
+    """Return counts by reason; where reasons are many, because they quote the sentence, by kind of error."""
     if len(failed) > _REASONS:
         kinds: Counter[str] = Counter()
         for reason, count in failed.items():

@@ -238,7 +238,7 @@ class NmtParameters(Section):
 
 
 def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:
-    """What the bitext of a section should be in: where no model is used, only the target is meant."""
+    """Return what the bitext of a section should be in: where no model is used, only the target is meant."""
     source, target = parameters.source_language, parameters.target_language
     if parameters.target == "source_text":
         source, target = target, source

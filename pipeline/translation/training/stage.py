@@ -189,7 +189,7 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
 
 
 def _is_whole(model: Path) -> bool:
-    """Whether a finished model is there with every byte that it was finished with."""
+    """Return whether a finished model is there with every byte that it was finished with."""
     try:
         check_files(model, read_json(model / MODEL_FILE)["files"])
     except (InputError, KeyError, TypeError, AttributeError):

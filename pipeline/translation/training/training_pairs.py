@@ -17,7 +17,8 @@ _FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite",
 
 
 def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
-    """The columns that :func:`accepted_pairs` reads. Raises InputError: the shards have no such target."""
+    """Return the columns that :func:`accepted_pairs` reads. Raises InputError: the shards have no such
+    target."""
     available = set(bitext.schema.names)
     if parameters.target not in available:
         raise InputError(
@@ -60,16 +61,16 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
 
 
 def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
-    """What decides whether a pair is held out, see :func:`held_out_values`; where the shards have a column
-    ``held_out``, it is 0 for the pairs that it says and 1 for the others."""
+    """Return what decides whether a pair is held out, see :func:`held_out_values`; where the shards have a
+    column ``held_out``, it is 0 for the pairs that it says and 1 for the others."""
     if "held_out" in rows.column_names:
         return np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
     return held_out_values(rows["source_text"])
 
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A number in [0, 1) for each source, the same wherever and however often it occurs. A pair is held out
-    where it is below a threshold, so equal sentences never fall on both sides."""
+    """Return a number in [0, 1) for each source, the same wherever and however often it occurs. A pair is
+    held out where it is below a threshold, so equal sentences never fall on both sides."""
     return text_keys(source)[:, 0].astype(np.float64) / 2.0**64
 
 
