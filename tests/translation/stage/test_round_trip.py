@@ -169,6 +169,19 @@ def test_the_corpus_of_the_way_back_names_first_rows(tmp_path: Path) -> None:
     assert not (tmp_path / "groups").exists()
 
 
+@pytest.mark.parametrize("flag", FLAGS)
+def test_no_faulty_forward_translation_is_translated_back(flag: str, tmp_path: Path) -> None:
+    marks = {name: [name == flag, False] for name in FLAGS}
+    texts = ["The dog runs.", "A cat sleeps."]
+    columns = {"translation": ["Pes běží.", "Kočka spí."], "failed": [None, None], **marks}
+    write_ingested(tmp_path / "translated", texts, texts, [None, None], 2, **columns)
+    write_back_corpus(tmp_path / "translated", tmp_path / "turned")
+    (table,) = ShardDirectory(tmp_path / "turned").tables(["failed", "first_row", "source_text"])
+    assert table["failed"].to_pylist() == [f"forward: {flag}", None]
+    assert table["first_row"].to_pylist() == [None, 1]
+    assert table["source_text"].to_pylist() == columns["translation"]
+
+
 def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
     tmp_path: Path, paid: Counter[tuple[int, str]]
 ) -> None:
