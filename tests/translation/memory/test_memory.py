@@ -292,7 +292,7 @@ def test_what_another_version_of_a_library_translated_is_used_with_a_warning(
     report, published = run(tmp_path, second, CHOSEN)
     assert report.sentences_from_memory == 50
     assert len(published.description["libraries"]["numpy"]) == 2
-    assert "(0.1 is installed); the manifest names all versions" in caplog.text
+    assert "(0.1 is installed); the manifest lists all versions" in caplog.text
 
 
 def test_the_index_says_how_the_corpus_came_about(tmp_path: Path) -> None:
