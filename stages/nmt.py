@@ -23,7 +23,7 @@ def main() -> None:
         if one.nmt.forward is not None:
             directory = output / FORWARD
             report = build_nmt(one.nmt.reversed(), ingested, directory, directory / "nmt.csv", one.resources)
-            reports[name]["forward"] = plain(report)
+            reports[name][FORWARD] = plain(report)
     write_metrics("nmt", of_pivots("nmt", reports))
 
 

@@ -73,6 +73,8 @@ COLUMNS: dict[str, pa.Field] = {field.name: field for field in _DECLARED}
 
 TEXT_COLUMNS = ("reference", "translation")
 FATE_COLUMNS = ("rejected", "failed")
+# Marks of a translation.
+FLAG_COLUMNS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
 def alive_rows(table: pa.Table) -> Any:

@@ -16,6 +16,7 @@ from paraforge.base.files import remove_directory
 from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.libraries import merged
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardRecord,
@@ -29,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 STEP, _TRANSLATED = "pivots", "translated"
 _OF_PAIRS = ("translation_line", "original", "translation_source_text")
-_FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 # The first row of each reference that has a translation with text.
 _FIRST = """
     SELECT * FROM {table} WHERE rank = 0 AND rejected IS NULL AND failed IS NULL AND translation <> ''
@@ -154,7 +154,7 @@ def _write_pairs(
         "translation_score": "b.translation_score",
         "rejected": "CASE WHEN a.translation = b.translation THEN 'identical' END",
         "first_row": "NULL",
-        **{flag: f"a.{flag} OR b.{flag}" for flag in _FLAGS},
+        **{flag: f"a.{flag} OR b.{flag}" for flag in FLAG_COLUMNS},
     }
     columns = ", ".join(f'{special.get(name, f"a.{name}")} AS "{name}"' for name in schema.names)
     joined = " UNION ALL ".join(

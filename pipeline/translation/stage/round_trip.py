@@ -15,12 +15,12 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.schema import schema_of
+from paraforge.base.shards.schema import FLAG_COLUMNS, schema_of
 from paraforge.base.shards.store import ShardDirectory, shard_name, write_index, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.translation.memory.distinct import waiting_rows
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.translate import FLAGS, TranslationReport, translate
+from paraforge.translation.stage.translate import TranslationReport, translate
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ def write_back_corpus(translated: Path, output: Path) -> None:
 
 def _turned(table: pa.Table) -> pa.Table:
     reason = table["failed"]
-    for name in FLAGS:
+    for name in FLAG_COLUMNS:
         reason = pc.coalesce(reason, pc.if_else(table[name], name, pa.scalar(None, pa.string())))
     columns = {name: table[name] for name in ("source", "line", "reference", "rejected")}
     failed = pc.binary_join_element_wise(FORWARD, reason, ": ")  # null where there is no reason

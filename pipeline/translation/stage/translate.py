@@ -13,6 +13,7 @@ from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.files import hash_json
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
@@ -27,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 # Reasons of failures that the report counts separately.
 _REASONS = 20
-# Marks of a hypothesis.
-FLAGS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
 @dataclass(frozen=True)
@@ -214,9 +213,9 @@ def _report(
         rows=rows,
     )
     failed: Counter[str] = Counter()
-    report.marks = dict.fromkeys(FLAGS, 0)
+    report.marks = dict.fromkeys(FLAG_COLUMNS, 0)
     total, scored, done = 0.0, 0, 0
-    for table in published.tables(["rank", "rejected", "failed", "translation_score", *FLAGS]):
+    for table in published.tables(["rank", "rejected", "failed", "translation_score", *FLAG_COLUMNS]):
         report.hypotheses += table.num_rows
         best = table.filter(pc.equal(table.column("rank"), 0))
         open_rows = best.filter(pc.is_null(best.column("rejected")))
@@ -224,7 +223,7 @@ def _report(
         reasons = open_rows.column("failed")
         failed.update(reasons.drop_null().to_pylist())
         done += reasons.null_count
-        for name in FLAGS:
+        for name in FLAG_COLUMNS:
             report.marks[name] += pc.sum(table.column(name)).as_py() or 0
         scores = open_rows.column("translation_score")
         total += pc.sum(scores).as_py() or 0.0

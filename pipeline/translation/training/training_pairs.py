@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.training.parameters import NmtParameters
-
-# A translation with one of these marks, or of a source with the first, teaches nothing but a fault.
-_FAULTS = ("source_truncated", "output_truncated", "empty_output", "non_finite", "runaway")
 
 
 def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
@@ -26,7 +24,7 @@ def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]
             bitext.path,
             remedy="Set nmt.bitext to the data/translated that the teacher made.",
         )
-    of_translations = () if parameters.target == "reference" else ("failed", "rank", *_FAULTS)
+    of_translations = () if parameters.target == "reference" else ("failed", "rank", *FLAG_COLUMNS)
     optional = ("rejected", "held_out", *of_translations)
     texts = dict.fromkeys(("source_text", "reference", parameters.target))
     return [*texts, *(name for name in optional if name in available)]
@@ -47,7 +45,7 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
     for name in table.column_names:
         if name in ("rejected", "failed"):
             kept.append(pc.is_null(table[name]))
-        elif name in _FAULTS:
+        elif name in FLAG_COLUMNS:  # a marked translation teaches nothing but a fault
             kept.append(pc.invert(pc.fill_null(table[name], False)))
         elif name == "rank":
             kept.append(pc.equal(table[name], 0))

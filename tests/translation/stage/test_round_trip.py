@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.bitext import write_ingested
 from paraforge.base.errors import Interrupted, WorkLockedError
 from paraforge.base.shards.resources import Resources
+from paraforge.base.shards.schema import FLAG_COLUMNS
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.decoding.batching import SourceTokens
@@ -20,7 +21,7 @@ from paraforge.translation.engines import open_translator
 from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
-from paraforge.translation.stage.translate import FLAGS, TranslationReport
+from paraforge.translation.stage.translate import TranslationReport
 from tests.here import Countdown
 from tests.project import digests
 
@@ -97,7 +98,7 @@ def oracle(rows: list[Row], chosen: TranslateParameters) -> list[dict[str, Any]]
             "runaway": come.runaway,
         }
         row["source_text"] = come.text
-        if faults := [name for name in FLAGS if marks[name]]:
+        if faults := [name for name in FLAG_COLUMNS if marks[name]]:
             expected.append({**void, **row, "failed": f"forward: {faults[0]}"})
             continue
         (result,) = homeward.translate([come.text])
@@ -156,7 +157,7 @@ def test_the_corpus_of_the_way_back_names_first_rows(tmp_path: Path) -> None:
     columns = {
         "translation": ["Pes běží.", "Pes běží.", None],
         "failed": [None, None, None],
-        **{name: [False] * 3 for name in FLAGS},
+        **{name: [False] * 3 for name in FLAG_COLUMNS},
     }
     texts, reasons = zip(*rows, strict=True)
     write_ingested(tmp_path / "translated", texts, texts, reasons, 2, **columns)
@@ -169,9 +170,9 @@ def test_the_corpus_of_the_way_back_names_first_rows(tmp_path: Path) -> None:
     assert not (tmp_path / "groups").exists()
 
 
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("flag", FLAG_COLUMNS)
 def test_no_faulty_forward_translation_is_translated_back(flag: str, tmp_path: Path) -> None:
-    marks = {name: [name == flag, False] for name in FLAGS}
+    marks = {name: [name == flag, False] for name in FLAG_COLUMNS}
     texts = ["The dog runs.", "A cat sleeps."]
     columns = {"translation": ["Pes běží.", "Kočka spí."], "failed": [None, None], **marks}
     write_ingested(tmp_path / "translated", texts, texts, [None, None], 2, **columns)
@@ -273,7 +274,7 @@ def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
     monkeypatch.setattr("paraforge.translation.stage.translate._REASONS", 1)
     _, back, _ = run(tmp_path, write_corpus(tmp_path / "ingested", ROWS), parameters())
     assert {"InjectedFailure", "forward: InjectedFailure", "forward: runaway"} >= set(back.failed) - {
-        f"forward: {name}" for name in FLAGS
+        f"forward: {name}" for name in FLAG_COLUMNS
     }
     assert "forward: InjectedFailure" in back.failed
 
