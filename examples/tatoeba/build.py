@@ -7,7 +7,6 @@ See README.md in this directory.
 
 import argparse
 import bz2
-import json
 import os
 import platform
 import shutil
@@ -22,7 +21,8 @@ from typing import Any
 import yaml
 
 from paraforge import __version__
-from paraforge.base.files import atomic_path, read_json, sha256_file, write_json
+from paraforge.base.files import atomic_path, files_below, read_json, sha256_file, write_json
+from paraforge.base.text.language_codes import two_letters
 
 EXPORTS = "https://downloads.tatoeba.org/exports/per_language"
 CHOICES = ("translation=small", "select=quality", "embeddings=small", "lexicon=default", "triplets=default")
@@ -47,7 +47,7 @@ def download(language: str, exports: Path) -> None:
             address = f"{EXPORTS}/{name.partition('_')[0].partition('-')[0]}/{name}"
             print(f"downloading {address}", flush=True)
             with (
-                urllib.request.urlopen(address, timeout=60) as reply,  # noqa: S310 - a constant address
+                urllib.request.urlopen(address, timeout=60) as reply,  # noqa: S310 - below EXPORTS, which is https
                 atomic_path(exports / name) as temporary,
                 temporary.open("wb") as file,
             ):
@@ -119,7 +119,7 @@ def configure(language: str, project: Path, choices: list[str]) -> None:
     }
     path = project / "configs" / "corpus" / "tatoeba.yaml"
     path.write_text(yaml.safe_dump({"ingest": {"sources": [source]}}, sort_keys=False), encoding="utf-8")
-    code = {"ces": "cs", "deu": "de", "fra": "fr", "spa": "es", "rus": "ru"}.get(language, language)
+    code = two_letters(language) or language
     named = (
         f"nmt.source_language={code}",
         "publish.name=Paraphrases from Tatoeba",
@@ -143,7 +143,7 @@ def record(project: Path, exports: Path, language: str, pairs: int, seconds: dic
     """Write ``record.json``: inputs, counts, scores and times of the run, and the SHA-256 of each output."""
     path = project / RECORD
     before = read_json(path)["seconds"] if path.is_file() else {}
-    files = [file for name in OUTPUTS for file in sorted((project / name).rglob("*")) if file.is_file()]
+    files = [file for name in OUTPUTS for file in sorted(files_below(project / name))]
     content: dict[str, Any] = {
         "paraforge": __version__,
         "python": platform.python_version(),
@@ -151,10 +151,7 @@ def record(project: Path, exports: Path, language: str, pairs: int, seconds: dic
         "pairs": pairs,
         "inputs": {name: sha256_file(exports / name) for name in export_names(language)},
         "seconds": {**before, **seconds},
-        "metrics": {
-            one.stem: json.loads(one.read_text(encoding="utf-8"))
-            for one in sorted((project / "metrics").glob("*.json"))
-        },
+        "metrics": {one.stem: read_json(one) for one in sorted((project / "metrics").glob("*.json"))},
         "outputs": {file.relative_to(project).as_posix(): sha256_file(file) for file in files},
     }
     write_json(path, content)
