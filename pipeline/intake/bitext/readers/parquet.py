@@ -53,7 +53,8 @@ class ParquetSource(NamedColumnSource):
                     row += batch.num_rows
                 if row != file.metadata.num_rows:
                     raise InputError(
-                        f"incomplete Parquet file: {row:,} rows, its footer says {file.metadata.num_rows}",
+                        f"not a complete Parquet file: {row:,} rows, "
+                        f"its footer says {file.metadata.num_rows:,}",
                         path,
                     )
         except pa.ArrowNotImplementedError as error:
