@@ -1,5 +1,6 @@
 """The round trip: what each reference alone would give there and back, counts, and kills."""
 
+import shutil
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +25,8 @@ from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import Countdown
 from tests.project import digests
+from tests.translation.engines.fake_server import FakeServer
+from tests.translation.models.tiny import bitext
 
 # A reference, and why ingest refused it.
 Row = tuple[str, str | None]
@@ -277,6 +280,55 @@ def test_reasons_that_quote_sentences_are_counted_by_way_and_kind(
         f"forward: {name}" for name in FLAG_COLUMNS
     }
     assert "forward: InjectedFailure" in back.failed
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [("ctranslate2", "ctranslate2"), ("torch", "torch"), ("fairseq", "fairseq"), ("server", "server"),
+     ("server", "ctranslate2"), ("ctranslate2", "server")],
+)  # fmt: skip
+def test_every_engine_makes_the_round_trip(
+    there: str,
+    back: str,
+    tiny_fairseq: Path,
+    tiny_ctranslate2: Path,
+    server: FakeServer,
+    tmp_path: Path,
+) -> None:
+    """The texts are those that each engine gives by itself; the tiny model stands for both directions."""
+    if "server" in (there, back):
+        pytest.importorskip("openai")
+    texts = [source for source, _ in bitext(40, seed=9, longest=9)]
+    corpus = write_corpus(tmp_path / "ingested", [(text, None) for text in texts])
+    models = {"fairseq": tiny_fairseq, "ctranslate2": tiny_ctranslate2, "torch": tiny_ctranslate2}
+    root = tmp_path / "models"
+    for engine, folder in ((back, root), (there, root / "forward")):
+        if engine in models:
+            shutil.copytree(models[engine], folder, dirs_exist_ok=True)
+    settings = {"server": {"model": "m", "logprobs": False}}
+    chosen = TranslateParameters.model_validate(
+        {
+            "engine": back,
+            "beam": 5,
+            "forward": {"engine": there, **(settings if there == "server" else {})},
+            **(settings if back == "server" else {}),
+        }
+    )
+    resources = Resources(workers=1, work=tmp_path / "work", devices=["cpu"])
+    forward, _ = round_trip(chosen, corpus, root, tmp_path / "out", resources)
+    rows = found(ShardDirectory(tmp_path / "out"))
+    assert not any(row["failed"] for row in rows)
+    sections = (chosen.forward_parameters(), chosen)
+    outward, homeward = (
+        open_translator(one.engine, models.get(one.engine), one.options(), settings=one.settings())
+        for one in sections
+    )
+    foreign = [one.hypotheses[0].text for one in outward.translate(texts)]
+    assert [row["source_text"] for row in rows] == foreign
+    returned = [one.hypotheses[0].text for one in homeward.translate(foreign)]
+    assert [row["translation"] for row in rows] == returned
+    assert forward.engine == there
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
