@@ -123,7 +123,7 @@ def train_decoders(
     with graceful_interrupts():
         report = train(
             checked(DecodersParameters, content),
-            [SentenceFile(sentences, columns)],
+            SentenceFile(sentences, columns),
             output,
             Resources(threads=threads, work=work),
             judges=TrainingData(

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from paraforge.base.devices import torch_threads
 from paraforge.base.errors import describing
 from paraforge.base.files import hash_json
 from paraforge.base.interrupts import check_interrupt, stop_requested
@@ -32,7 +33,7 @@ from paraforge.embeddings.learning.optimisers import Optimiser
 logger = logging.getLogger(__name__)
 
 Batch = TypeVar("Batch")
-Module = TypeVar("Module", bound=nn.Module, covariant=True)
+Module = TypeVar("Module", bound=nn.Module)
 Evaluate = Callable[[Any], float]
 """Development score of a module, higher is better."""
 
@@ -44,7 +45,7 @@ class Record(ChoiceState):
     position: examples of the epoch that were seen; seen: in all epochs. loss_sum: of `loss_terms` terms since
     the last entry of the history. averaged: parameters that entered the mean. counts: what the task counts.
     history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
-    before, None where nothing was trained on), score or None, and what `watch` found.
+    before, None where nothing was trained on), score or None.
     """
 
     epoch: int = 0
@@ -80,9 +81,10 @@ class TrainingStep:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-class Task(Protocol[Batch, Module]):
+class Task(Generic[Batch, Module]):
     """What the loop trains.
 
+    module: whose parameters are trained, on the device.
     counted: what an example is called in a history, e.g. `pairs`.
     size: examples of an epoch. total: of the whole run, where no patience ends it.
     evaluate_every: examples or updates, as `clock` counts, between evaluations; 0: at each epoch's end.
@@ -91,35 +93,38 @@ class Task(Protocol[Batch, Module]):
     prefetch: batches that are made before they are asked for.
     """
 
+    module: Module
     counted: str
     size: int
     total: int
-    evaluate_every: int
-    patience: int | None
-    average_after: float | None
-    prefetch: int
+    evaluate_every = 0
+    patience: int | None = None
+    average_after: float | None = None
+    prefetch = 1
     optimiser: Optimiser
-
-    @property
-    def module(self) -> Module:
-        """Whose parameters are trained, on the device."""
 
     def identity(self) -> dict[str, Any]:
         """Return all that the result depends on, fit for JSON: a checkpoint of another identity is
         refused."""
+        raise NotImplementedError
 
     def running(self) -> AbstractContextManager[object]:
-        """Return what has to be open while it is trained: threads."""
+        """Return what must be open during the training: one thread inside torch's operations, where another
+        is not worth its cost."""
+        return torch_threads(1)
 
     def batches(self, record: Record) -> Iterator[Batch]:
         """Return what is left to do, in order; computed in another thread, so the record is read at the
         start."""
+        raise NotImplementedError
 
     def step(self, batch: Batch, updates: int) -> TrainingStep:
         """Train on a batch after this many updates."""
+        raise NotImplementedError
 
     def clock(self, record: Record) -> int:
-        """Return how far the run is, in what `evaluate_every` counts."""
+        """Return how far the run is, in what `evaluate_every` counts: updates."""
+        return record.updates
 
     def finish(self, record: Record) -> None:
         """Look back at the whole run, where something is to be said about it."""
@@ -141,16 +146,11 @@ class Trainer(Generic[Batch, Module]):
         checkpoints: Path | None = None,
         checkpoint_seconds: float = 300.0,
         description: str = "train",
-        observe: Callable[[Record], None] | None = None,
-        watch: Callable[[Module], dict[str, Any]] | None = None,
     ) -> None:
         """Prepare a run.
 
         evaluate: gives the development score; the module ends as it was where that was highest.
-        watch: called with each evaluation; what it gives, fit for JSON, is kept in the history and chooses
-            nothing.
         checkpoints: directory to resume from and to save to.
-        observe: called after every step, e.g. to measure; what it raises ends the run.
         """
         self.task = task
         self.module = task.module
@@ -159,8 +159,6 @@ class Trainer(Generic[Batch, Module]):
         self._evaluate = evaluate
         self._checkpoint_seconds = checkpoint_seconds
         self._description = description
-        self._observe = observe
-        self._watch = watch
         self._named = {name: value.detach() for name, value in task.module.named_parameters()}
         self._average = None if task.average_after is None else ParameterAverage(self._named)
         self._best = BestParameters(task.module, task.patience)
@@ -205,8 +203,6 @@ class Trainer(Generic[Batch, Module]):
                     self._save()
                     saved = time.perf_counter()
                 outside += time.perf_counter() - pause
-                if self._observe is not None:
-                    self._observe(record)
                 check_interrupt()
         task.finish(record)
         record.finished = True
@@ -256,7 +252,7 @@ class Trainer(Generic[Batch, Module]):
         if not (crossed or last or (end_of_epoch and not every)):
             return
         check_parameters(self.module, record.updates)
-        score, watched = self._judged()
+        score = self._judged()
         loss = record.loss_sum / record.loss_terms if record.loss_terms else None
         record.loss_sum, record.loss_terms = 0.0, 0
         record.history.append(
@@ -266,7 +262,6 @@ class Trainer(Generic[Batch, Module]):
                 "updates": record.updates,
                 "loss": loss,
                 "score": score,
-                **watched,
             }
         )
         # A run without checkpoints is a small one of many.
@@ -280,21 +275,18 @@ class Trainer(Generic[Batch, Module]):
             "" if score is None else f", development score {score:.4f}",
         )
 
-    def _judged(self) -> tuple[float | None, dict[str, Any]]:
-        """Return the development score, and what is watched."""
-        if self._evaluate is None and self._watch is None:
-            return None, {}
+    def _judged(self) -> float | None:
+        """Return the development score."""
+        if self._evaluate is None:
+            return None
         self.task.optimiser.synchronise()
         self.module.eval()
         averaged = nullcontext() if self._average is None else self._average.in_place_of_the_last()
-        score = None
         with torch.no_grad(), averaged:
-            watched = {} if self._watch is None else self._watch(self.module)
-            if self._evaluate is not None:
-                found = float(self._evaluate(self.module))
-                score = self._best.judge(found, self.record.updates, self.record)
+            found = float(self._evaluate(self.module))
+            score = self._best.judge(found, self.record.updates, self.record)
         self.module.train()
-        return score, watched
+        return score
 
     def _status(self) -> str:
         loss, best = self.record.loss, self.record.best_score

@@ -6,7 +6,7 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,8 @@ from paraforge.embeddings.trainer.mega_batches import encoded_parts
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-_DESCRIPTION = "encoder.json"
 _TENSORS = "model.safetensors"
 _SENTENCEPIECE = "sentencepiece.model"
-_PARAMETERS: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 UNKNOWN_LENGTH = 1.2
 """Length of what an unknown word's own vector has from its letters, in mean lengths of the `RARE` rarest
 words'."""
@@ -53,6 +51,9 @@ class SentenceModel(CosineModel):
     `save` was given about training), `model.safetensors`, `UNIT.vocabulary.json` for each unit, and
     `sentencepiece.model` where pieces are read.
     """
+
+    description: ClassVar[str] = "encoder.json"
+    architecture: ClassVar[TypeAdapter[Any]] = TypeAdapter(EncoderParameters)
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class SentenceModel(CosineModel):
     def write(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
         """Write the model's files into a directory."""
         write_json(
-            directory / _DESCRIPTION,
+            directory / self.description,
             {
                 "format": FORMAT,
                 "architecture": self.parameters.model_dump(mode="json"),
@@ -199,7 +200,7 @@ class SentenceModel(CosineModel):
         write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
-    def open(cls, directory: str | Path, device: str = "cpu") -> SentenceModel:
+    def open(cls, directory: str | Path, device: str = "cpu") -> Self:
         """Open what `save` wrote, on a device.
 
         Raises:
@@ -208,7 +209,7 @@ class SentenceModel(CosineModel):
         """
         check_device(device)
         directory = Path(directory)
-        path = directory / _DESCRIPTION
+        path = directory / cls.description
         if not path.is_file():
             remedy = "Use a directory such as models/embeddings/NAME; pickles (.pt, .bin) are never loaded."
             raise InputError("not a directory of a trained model", directory, remedy=remedy)
@@ -216,7 +217,7 @@ class SentenceModel(CosineModel):
         with describing(path):
             check_format(content["format"], FORMAT, path)
             sizes = {str(unit): int(size) for unit, size in content["vocabularies"].items()}
-            parameters = _PARAMETERS.validate_python(content["architecture"])
+            parameters = cls.architecture.validate_python(content["architecture"])
             about = dict(content["about"])
             unknown_words = content["unknown_words"]
             if unknown_words not in ("own", "shared"):
@@ -226,7 +227,7 @@ class SentenceModel(CosineModel):
             vocabularies[unit] = Vocabulary.load(directory / f"{unit}.vocabulary.json")
             if len(vocabularies[unit]) != size:
                 raise InputError(
-                    f"{len(vocabularies[unit])} units, {_DESCRIPTION} says {size}",
+                    f"{len(vocabularies[unit])} units, {cls.description} says {size}",
                     directory / f"{unit}.vocabulary.json",
                 )
         pieces = directory / _SENTENCEPIECE

@@ -13,7 +13,7 @@ from torch import Tensor
 from paraforge.base.devices import torch_threads
 from paraforge.base.errors import InputError
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
+from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.model_choice import diverged
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, clip_, separate
 from paraforge.embeddings.losses import Batch, loss_named
@@ -86,7 +86,7 @@ def encoder_trainer(
     return Trainer(PairObjective(encoder, store, parameters, threads, device, shuffle), **options)
 
 
-class PairObjective:
+class PairObjective(Task[PackedMegaBatch, Encoder]):
     """The task of the training loop. A batch is a mega-batch, which takes as many updates as it has
     mini-batches.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -27,7 +26,7 @@ from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import pearson, spearman
 from paraforge.embeddings.learning.batches import TokenBatch
-from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
+from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import AdaGrad, Adam, Optimiser, separate
 from paraforge.embeddings.trainer.initial import initial_table
 from paraforge.embeddings.trainer.mega_batches import encode
@@ -261,7 +260,7 @@ class TaskNetwork(nn.Module):
             return self(encode(self.encoder, sentences, self.mean.device))
 
 
-class ClassifierTraining:
+class ClassifierTraining(Task[Tensor, nn.Module]):
     """The task of the training loop: minimise the mean KL divergence from a target distribution over the
     classes plus L2 penalties:
 
@@ -272,9 +271,6 @@ class ClassifierTraining:
     """
 
     counted = "examples"
-    evaluate_every = 0
-    average_after: float | None = None
-    prefetch = 1
 
     def __init__(
         self,
@@ -313,22 +309,11 @@ class ClassifierTraining:
         """Return the settings and the seed."""
         return {"parameters": self._parameters.model_dump(mode="json"), "seed": self._seed}
 
-    def running(self) -> AbstractContextManager[None]:
-        """Use one thread: mini-batches are small, and figures do not depend on the machine's cores."""
-        return torch_threads(1)
-
     def batches(self, record: Record) -> Iterator[Tensor]:
         """Yield the examples of each epoch in random order."""
         for epoch in range(record.epoch, self._parameters.epochs):
             order = torch.from_numpy(generator_for(self._seed, ORDER, epoch).permutation(self.size))
             yield from order.split(self._parameters.batch_size)
-
-    def clock(self, record: Record) -> int:
-        """Count updates."""
-        return record.updates
-
-    def finish(self, record: Record) -> None:
-        """Do nothing: every example is trained on."""
 
     def step(self, batch: Tensor, updates: int) -> TrainingStep:
         """Make one update by these examples."""

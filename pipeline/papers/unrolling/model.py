@@ -1,131 +1,114 @@
-"""A trained network with its vocabulary: text in, vectors or similarities out; one directory on disk; vectors
+"""Trained decoders as a sentence model: text in, vectors or similarities out; one directory on disk; vectors
 of further words by a linear map (Kiros et al. 2015)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import torch
+from pydantic import TypeAdapter
 
-from paraforge.base.devices import check_device
-from paraforge.base.errors import InputError, check_format, describing
-from paraforge.base.files import read_json, write_json
-from paraforge.base.shards.work import replaced_directory
-from paraforge.base.text.units import Words
-from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.base.errors import InputError
+from paraforge.base.text.vocabulary import WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.embeddings.learning.batches import Bags
-from paraforge.embeddings.learning.checkpoint import load_parameters, write_tensors
-from paraforge.papers.unrolling.network import (
-    SentencePredictor,
-    compare,
-    dimension_of,
-    represent,
-    unrolled,
-)
+from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.papers.unrolling.network import Reader, SentencePredictor, compare
 from paraforge.papers.unrolling.parameters import (
     DESCRIPTION,
-    DecodersParameters,
+    NetworkParameters,
+    ReaderParameters,
     RepresentationParameters,
     check_representation,
     split_name,
 )
-from paraforge.papers.unrolling.triples import END, VOCABULARY, with_ends
-
-FORMAT = 2
-_TENSORS = "model.safetensors"
-_CUT_TEXTS = 1 << 14
-"""Texts that are cut into words at once."""
-BATCH_SENTENCES = 256
-"""Sentences that go through the network at once."""
+from paraforge.papers.unrolling.triples import END
 
 
-class DecoderModel:
+class DecoderModel(SentenceModel):
     """Sentence embeddings out of a network that predicts neighbouring sentences.
 
-    On disk a directory: `decoders.json` (format, all parameters, size of the vocabulary, how many of its
-    words are predicted, and what `save` was given about training), `model.safetensors` and
-    `word.vocabulary.json`.
+    On disk the directory of a `SentenceModel` whose description is `decoders.json`.
     """
+
+    description: ClassVar[str] = DESCRIPTION
+    architecture: ClassVar[TypeAdapter[Any]] = TypeAdapter(ReaderParameters)
+
+    encoder: Reader
+    parameters: ReaderParameters
 
     def __init__(
         self,
-        network: SentencePredictor,
-        parameters: DecodersParameters,
-        vocabulary: Vocabulary,
-        about: Mapping[str, Any] | None = None,
+        encoder: Reader,
+        parameters: ReaderParameters,
+        vocabularies: Mapping[str, Vocabulary],
+        *others: Any,
+        **options: Any,
     ) -> None:
-        """Make a model in memory; `about` is what else is kept with it. Raises InputError where vectors and
-        vocabulary differ in size, or the vocabulary has no end of a sentence."""
-        if len(network.words) != len(vocabulary):
-            raise InputError(f"{len(network.words)} word vectors, the vocabulary has {len(vocabulary)} words")
-        if END not in vocabulary:
+        """Make a model in memory, see `SentenceModel`; InputError where the vocabulary has no end of a
+        sentence."""
+        super().__init__(encoder, parameters, vocabularies, *others, **options)
+        if END not in self.vocabulary:
             raise InputError("the vocabulary has no end of a sentence")
-        self.network = network.eval()
-        self.parameters = parameters
-        self.vocabulary = vocabulary
-        self.about = dict(about or {})
-        self._words = Words()
+        encoder.end = self.vocabulary.id_of(END)
+
+    @classmethod
+    def of_network(
+        cls,
+        network: SentencePredictor,
+        vocabulary: Vocabulary,
+        representation: RepresentationParameters,
+        maximum_length: int,
+        about: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the model that reads a network by a representation; it shares the network's parameters."""
+        parameters = ReaderParameters(
+            dimension=network.architecture.word_dimension,
+            layers=network.architecture,
+            predicted=network.predicted,
+            maximum_length=maximum_length,
+            representation=representation,
+        )
+        return cls(Reader(network, parameters), parameters, {WORD: vocabulary}, about=about)
+
+    @property
+    def network(self) -> SentencePredictor:
+        """The trained network."""
+        return self.encoder.network
+
+    @property
+    def layers(self) -> NetworkParameters:
+        """The network's architecture."""
+        return self.parameters.layers
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words, and the end of a sentence."""
+        return self.vocabularies[WORD]
 
     @property
     def representation(self) -> RepresentationParameters:
         """What represents a sentence, and how two are compared."""
-        return self.parameters.reading
-
-    @property
-    def dimension(self) -> int:
-        """Elements of a sentence's vector."""
-        return dimension_of(self.parameters.network, self.representation)
+        return self.parameters.representation
 
     @property
     def words(self) -> list[str]:
         """Those that its encoder knows."""
-        return [word for word in self.vocabulary.units if word not in (self.vocabulary.unknown, END)]
+        return [word for word in super().words if word != END]
 
-    @property
-    def uses_threads(self) -> bool:
-        """Whether a second thread is worth its cost inside torch's operations."""
-        return True
-
-    def read_by(self, representation: RepresentationParameters) -> DecoderModel:
+    def read_by(self, representation: RepresentationParameters) -> Self:
         """Return the same network, read by another representation; InputError where it has no states to
         unroll."""
         try:
-            check_representation(self.parameters.network, representation)
+            check_representation(self.layers, representation)
         except ValueError as error:
             raise InputError(str(error), remedy="Use context.") from error
-        parameters = self.parameters.model_copy(update={"representation": representation})
-        return DecoderModel(self.network, parameters, self.vocabulary, self.about)
-
-    def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
-        order, or of a single text, (dimension,); zeros for a text without a word. Other texts change a vector
-        by rounding at most.
-        """
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for rows, bags in self._batches(texts):
-            with torch.no_grad():
-                part = represent(self.network, bags, self.representation)
-            vectors[rows] = part.float().cpu().numpy()
-        return vectors
-
-    def states(self, texts: Sequence[str] | Any, steps: int) -> npt.NDArray[np.float32]:
-        """Return the decoders' first states, (texts, 2, steps, state dimension) float32; zeros for a text
-        without words."""
-        self.read_by(RepresentationParameters(kind="unrolled", steps=steps))
-        dimension = self.network.context_dimension
-        result = np.zeros((len(texts), 2, steps, dimension), dtype=np.float32)
-        for rows, bags in self._batches(texts):
-            with torch.no_grad():
-                result[rows] = unrolled(self.network, self.network.encode(bags), steps).float().cpu().numpy()
-        return result
+        return self.of_network(
+            self.network, self.vocabulary, representation, self.parameters.maximum_length, self.about
+        )
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Return each text of `first` with the one at the same place of `second`: dot products, or cosines
@@ -138,76 +121,14 @@ class DecoderModel:
         """Return the same of vectors, (rows, dimension) each; float64 (rows,)."""
         return compare(left, right, self.representation)
 
-    def _batches(self, texts: Sequence[str] | Any) -> Iterator[tuple[npt.NDArray[np.int64], Bags]]:
-        """Yield the texts that have words, some at a time: their rows, and their ids with ends."""
-        column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
-        end = self.vocabulary.id_of(END)
-        device = self.network.words.device
-        for first in range(0, len(column), _CUT_TEXTS):
-            (cut,) = self._words.cut(column.slice(first, _CUT_TEXTS))
-            rows = np.flatnonzero(cut.lengths > 0)
-            lookup = self.vocabulary.ids_of(cut.vocabulary).astype(np.int32)
-            # Texts without words have no ids, so leaving them out is leaving out their offsets.
-            offsets = np.append(cut.offsets[rows], cut.offsets[-1])
-            ids, offsets = with_ends(lookup[cut.ids], offsets, end, self.parameters.maximum_length)
-            for start in range(0, len(rows), BATCH_SENTENCES):
-                part = offsets[start : start + BATCH_SENTENCES + 1]
-                taken = ids[part[0] : part[-1]].astype(np.int64)
-                bags = Bags(torch.from_numpy(taken), torch.from_numpy(part - part[0])).to(device)
-                yield first + rows[start : start + BATCH_SENTENCES], bags
-
-    def save(self, directory: Path) -> None:
-        """Write the model; what `directory` had is replaced as a whole."""
-        with replaced_directory(directory) as temporary:
-            write_json(
-                temporary / DESCRIPTION,
-                {
-                    "format": FORMAT,
-                    "parameters": self.parameters.model_dump(mode="json"),
-                    "vocabulary": len(self.vocabulary),
-                    "predicted": self.network.predicted,
-                    "about": self.about,
-                },
-            )
-            self.vocabulary.save(temporary / VOCABULARY)
-            write_tensors(temporary / _TENSORS, dict(self.network.named_parameters()))
-
     @classmethod
-    def open(cls, name: str | Path, device: str = "cpu") -> DecoderModel:
-        """Open what `save` wrote, on a device.
+    def open(cls, directory: str | Path, device: str = "cpu") -> Self:
+        """Open what `save` wrote, on a device, and raise as `SentenceModel.open`.
 
-        name: its directory, and behind `@` what to read it by if that is not what it was trained for.
-
-        Raises:
-            ConfigurationError: no such device.
-            InputError: not such a directory (a pickle is never opened), or damaged.
+        directory: behind `@` what to read it by if that is not what it was trained for.
         """
-        check_device(device)
-        directory, representation = split_name(name)
-        if not (directory / DESCRIPTION).is_file():
-            remedy = (
-                "Train one with 'python -m experiments.programs train-decoders'; pickles (.pt, .bin) are "
-                "never loaded."
-            )
-            raise InputError("not a directory of trained decoders", directory, remedy=remedy)
-        path = directory / DESCRIPTION
-        content = read_json(path)
-        with describing(path):
-            check_format(content["format"], FORMAT, path)
-            parameters = DecodersParameters.model_validate(content["parameters"])
-            size, about = int(content["vocabulary"]), dict(content["about"])
-            predicted = int(content["predicted"])
-            if not 0 < predicted <= size:
-                raise ValueError(f"{predicted} of {size} words predicted")
-        vocabulary = Vocabulary.load(directory / VOCABULARY)
-        if len(vocabulary) != size:
-            raise InputError(f"{len(vocabulary)} words, {DESCRIPTION} says {size}", directory / VOCABULARY)
-        try:
-            network = SentencePredictor(parameters.network, size, 0, predicted)
-        except (RuntimeError, MemoryError) as error:
-            raise InputError("damaged: its dimensions need more memory than there is", path) from error
-        load_parameters(network, directory / _TENSORS)
-        model = cls(network.to(device), parameters, vocabulary, about)
+        place, representation = split_name(directory)
+        model = super().open(place, device)
         return model if representation is None else model.read_by(representation)
 
 
@@ -246,4 +167,6 @@ def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     parameters["words"] = torch.cat([parameters["words"].cpu(), torch.from_numpy(new)])
     larger.load_state_dict(parameters)
     about = {**model.about, "expanded": {"words": len(added), "shared": len(shared)}}
-    return DecoderModel(larger, model.parameters, words, about)
+    return DecoderModel.of_network(
+        larger, words, model.representation, model.parameters.maximum_length, about
+    )

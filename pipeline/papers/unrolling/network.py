@@ -2,7 +2,7 @@
 3 and 4; Eq. 4, 6, 9, 10), and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3,
 Figure 1, Appendix C)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from paraforge.base.text.vocabulary import WORD
 from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
+from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.encoders.recurrent import PackedSentences, pack
-from paraforge.embeddings.learning.batches import Bags, bag_mean, take_rows
-from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters
-from paraforge.papers.unrolling.triples import TripleBatch
+from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, take_rows
+from paraforge.papers.unrolling.parameters import (
+    NetworkParameters,
+    ReaderParameters,
+    RepresentationParameters,
+)
+from paraforge.papers.unrolling.triples import TripleBatch, with_ends
 
 
 def negative_log_likelihood(
@@ -233,19 +239,41 @@ def represent(
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
-    return of_states(unrolled(network, context, representation.steps), representation)
-
-
-def of_states(states: Tensor, representation: RepresentationParameters) -> Tensor:
-    """Return vectors out of states that may be of more steps than are wanted, (sentences, dimension)."""
-    first = states[:, :, : representation.steps]
-    return first.mean((1, 2)) if representation.kind == "mean" else first.flatten(1)
+    states = unrolled(network, context, representation.steps)
+    return states.mean((1, 2)) if representation.kind == "mean" else states.flatten(1)
 
 
 def dimension_of(network: NetworkParameters, representation: RepresentationParameters) -> int:
     """Elements of a vector."""
     states = DECODERS * representation.steps if representation.kind == "unrolled" else 1
     return states * network.context_dimension
+
+
+class Reader(Encoder):
+    """Gives each sentence the vector that a representation reads out of a network.
+
+    end: the word that ends every sentence, which texts do not have.
+    """
+
+    end = 0
+
+    def __init__(self, network: SentencePredictor, parameters: ReaderParameters) -> None:
+        super().__init__()
+        self.network = network
+        self.parameters_read = parameters
+        self.dimension = dimension_of(parameters.layers, parameters.representation)
+
+    def table_units(self) -> dict[str, str]:
+        """Return the word vectors."""
+        return {"network.words": WORD}
+
+    def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Return zeros for a sentence without tokens; the vectors are always the network's own."""
+        bags, read = batch[WORD], self.parameters_read
+        ended = with_ends(bags.ids.cpu().numpy(), bags.offsets.cpu().numpy(), self.end, read.maximum_length)
+        sentences = Bags(*map(torch.from_numpy, ended)).to(bags.ids.device)
+        vectors = represent(self.network, sentences, read.representation)
+        return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
 
 
 def compare(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.errors import InputError
 from paraforge.base.section import Section
+from paraforge.embeddings.encoders.parameters import VectorParameters
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paraforge.embeddings.encoders.protocol import Encoder
 
 LARGEST_STEPS = 30
 """Hidden states of a decoder that can be read at most."""
@@ -136,6 +142,24 @@ def check_representation(network: NetworkParameters, representation: Representat
             f"representation {representation.kind}: a decoder bow has no states to unroll; its space is that "
             "of the context"
         )
+
+
+class ReaderParameters(VectorParameters):
+    """Trained decoders as an encoder of sentences: `predicted` words have an output vector."""
+
+    kind: Literal["decoders"] = "decoders"
+    layers: NetworkParameters
+    predicted: int = Field(ge=1)
+    maximum_length: int
+    representation: RepresentationParameters
+
+    def network(self, table: Tensor) -> Encoder:
+        """Return a network of this architecture with these word vectors."""
+        from paraforge.papers.unrolling.network import Reader, SentencePredictor
+
+        network = SentencePredictor(self.layers, len(table), 0, self.predicted)
+        network.words.data.copy_(table)
+        return Reader(network, self)
 
 
 DESCRIPTION = "decoders.json"

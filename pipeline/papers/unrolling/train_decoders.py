@@ -1,27 +1,22 @@
 """Train a network to predict the neighbours of sentences, as a task of the training loop: triples,
-vocabulary, scores by every way of reading it (DD Tables 1 and 2, Appendix C), the model's directory."""
+vocabulary, scores, the model's directory."""
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from paraforge.base.devices import check_device, check_precision, torch_threads
 from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.logs import counted
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.sts import Compared, score
-from paraforge.embeddings.learning.loop import Record, Trainer, TrainingStep
+from paraforge.embeddings.learning.loop import Record, Task, Trainer, TrainingStep
 from paraforge.embeddings.learning.optimisers import Adam, Optimiser, clip_, separate
 from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.trainer.data import TrainingData
@@ -29,16 +24,8 @@ from paraforge.embeddings.trainer.initial import check_finite
 from paraforge.embeddings.trainer.schedule import Schedule
 from paraforge.embeddings.trainer.train_model import found_by, reproducible
 from paraforge.papers.unrolling.model import DecoderModel
-from paraforge.papers.unrolling.network import (
-    SentencePredictor,
-    compare,
-    of_states,
-)
-from paraforge.papers.unrolling.parameters import (
-    DecodersParameters,
-    PredictionParameters,
-    RepresentationParameters,
-)
+from paraforge.papers.unrolling.network import SentencePredictor
+from paraforge.papers.unrolling.parameters import DecodersParameters, PredictionParameters
 from paraforge.papers.unrolling.triples import (
     SentenceFile,
     TripleBatch,
@@ -67,11 +54,10 @@ def decoder_trainer(
     return Trainer(PredictionObjective(network, store, parameters, threads, device), **options)
 
 
-class PredictionObjective:
-    """The task of the training loop. A batch is one update; it counts the predicted `words`."""
+class PredictionObjective(Task[TripleBatch, SentencePredictor]):
+    """The task of the training loop. A batch is one update; its loss is a sum over predicted words."""
 
     counted = "triples"
-    average_after: float | None = None
     prefetch = 4
 
     def __init__(
@@ -130,13 +116,6 @@ class PredictionObjective:
                 left -= 1
             epoch, position = epoch + 1, 0
 
-    def clock(self, record: Record) -> int:
-        """Return the number of updates."""
-        return record.updates
-
-    def finish(self, record: Record) -> None:
-        """Nothing is passed over."""
-
     def step(self, batch: TripleBatch, updates: int) -> TrainingStep:
         """One update by the mean over the words that a batch predicts."""
         words = len(batch.previous.ids) + len(batch.following.ids)
@@ -148,54 +127,10 @@ class PredictionObjective:
         with torch.no_grad():
             for name, gradient in zip(self._named, gradients, strict=True):
                 self.optimiser.update(name, gradient)
-        return TrainingStep(len(batch), 1, float(total.detach()), words, {"words": words})
+        return TrainingStep(len(batch), 1, float(total.detach()), words)
 
 
 logger = logging.getLogger(__name__)
-
-
-def readings_of(parameters: DecodersParameters) -> list[RepresentationParameters]:
-    """Context, states side by side and their mean, each by dot product and by cosine, with the steps that the
-    model is read by; of a bag-of-words decoder the context alone."""
-    steps = parameters.reading.steps
-    bow = parameters.network.decoder == "bow"
-    return [
-        RepresentationParameters.model_validate({"kind": kind, "steps": steps, "similarity": similarity})
-        for kind in (("context",) if bow else ("context", "unrolled", "mean"))
-        for similarity in ("dot", "cosine")
-    ]
-
-
-def scores_by_reading(
-    model: DecoderModel, sets: Sequence[SentencePairs]
-) -> dict[str, dict[str, float | None]]:
-    """Pearson x 100 of each year by reading, e.g. `{"unrolled:3:cosine": {"2014": 41.3}}`; empty without
-    sets.
-
-    A sentence goes through the decoders once for all readings; memory holds the states of one set.
-    """
-    readings = readings_of(model.parameters)
-    compared: dict[str, list[Compared]] = defaultdict(list)
-    by_context = model.read_by(readings[0])
-    for pairs in sets:
-        check_interrupt()
-        scored = pairs.scored
-        texts = [*scored.first, *scored.second]
-        vectors = {"context": by_context.encode(texts)}
-        if any(reading.kind != "context" for reading in readings):
-            states = torch.from_numpy(model.states(texts, readings[0].steps))
-            vectors |= {
-                reading.kind: of_states(states, reading).numpy()
-                for reading in readings
-                if reading.kind != "context"
-            }
-        for reading in readings:
-            left, right = np.split(vectors[reading.kind], 2)
-            values = compare(left, right, reading)
-            compared[str(reading)].append(Compared(scored, values, pairs.unscored))
-    return {
-        name: {group.name: group.pearson for group in score(found).groups} for name, found in compared.items()
-    }
 
 
 _DIGITS = 8
@@ -209,9 +144,8 @@ class DecodersReport:
     triples: in the files. seen: in all epochs. sentences: with words; skipped: without; held_out: left out.
     sentences_per_second: triples a second of the last process that trained.
     best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
-        test sets, by name. readings: Pearson of the years by reading, see `scores_by_reading`.
-    history: one entry an evaluation or epoch, with the loss in nats a predicted word and `readings` of all
-        sets.
+        test sets, by name.
+    history: one entry an evaluation or epoch, with the loss in nats a predicted word.
     """
 
     signature: str
@@ -230,13 +164,12 @@ class DecodersReport:
     history: list[dict[str, Any]]
     sets: dict[str, dict[str, Any]]
     years: dict[str, dict[str, Any]]
-    readings: dict[str, dict[str, float | None]] = field(default_factory=dict)
     held_out: int = 0
 
 
 def train_decoders(
     parameters: DecodersParameters,
-    files: Sequence[SentenceFile],
+    file: SentenceFile,
     output: Path,
     resources: Resources,
     *,
@@ -249,12 +182,11 @@ def train_decoders(
     Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
     result depends on: the same call resumes where a killed one stopped.
 
-    judges: its development sets choose the model; with each evaluation the history has scores on both kinds
-        of sets by every reading, and the test sets are evaluated on at the end. With `drop_leaked` none of
-        their sentences is trained on: a document ends at each.
+    judges: its development sets choose the model, and its test sets are evaluated on at the end. With
+        `drop_leaked` none of their sentences is trained on: a document ends at each.
 
     Raises:
-        InputError: a file is missing or wrong, or has no three sentences in a row.
+        InputError: the file is missing or wrong, or has no three sentences in a row.
         ConfigurationError: no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process runs the same training.
@@ -263,9 +195,7 @@ def train_decoders(
     check_device(device)
     leakage = sets.leakage_filter()
     held_out = leakage if sets.drop_leaked and leakage.looks else None
-    data = hash_json(
-        [[file.identity() for file in files], None if held_out is None else held_out.sentences.digest]
-    )
+    data = hash_json([file.identity(), None if held_out is None else held_out.sentences.digest])
     _ = sets.development_pairs  # warns before work is spent
     key = hash_json(
         {
@@ -284,7 +214,7 @@ def train_decoders(
             triples,
             lambda: TripleStore(triples),
             lambda: build_triple_store(
-                triples, read_sentences(files, held_out), parameters.vocabulary, parameters.maximum_length
+                triples, read_sentences(file, held_out), parameters.vocabulary, parameters.maximum_length
             ),
         )
         logger.info(
@@ -296,8 +226,9 @@ def train_decoders(
             f"; {counted(store.held_out, 'sentence')} held out" if store.held_out else "",
         )
         network = SentencePredictor(parameters.network, len(store.vocabulary), parameters.training.seed)
-        model = DecoderModel(network, parameters, store.vocabulary)
-        watched = [*sets.development_sets, *sets.evaluated_sets]
+        model = DecoderModel.of_network(
+            network, store.vocabulary, parameters.reading, parameters.maximum_length
+        )
         trainer = decoder_trainer(
             network,
             store,
@@ -307,12 +238,10 @@ def train_decoders(
             checkpoint_seconds=checkpoint_seconds,
             threads=resources.thread_count(),
             device=device,
-            watch=(lambda _: {"readings": scores_by_reading(model, watched)}) if watched else None,
         )
         record = trainer.run()
         with torch_threads(resources.thread_count()):
-            readings = scores_by_reading(model, sets.evaluated_sets)
-            found = {"readings": readings, **found_by(trainer, model, sets, begin)}
+            found = found_by(trainer, model, sets, begin)
         report = DecodersReport(
             signature=f"triples:{len(store)}|{signature}",
             words=len(store.vocabulary),
@@ -325,7 +254,8 @@ def train_decoders(
             sentences_per_second=trainer.rate,
             **found,
         )
-        DecoderModel(network, parameters, store.vocabulary, reproducible(report)).save(directory / MODEL)
+        about = {**reproducible(report), "training": parameters.model_dump(mode="json")}
+        model.save(directory / MODEL, about)
         return asdict(report)
 
     report = run_once(

@@ -66,7 +66,7 @@ class SentenceBlock:
     """Consecutive sentences.
 
     sentences: string array (pyarrow) without nulls; some may be blank.
-    documents: int64, the number of each one's document, ascending; no two files share a document.
+    documents: int64, the number of each one's document, ascending.
     held_out: how many more sentences were left out.
     """
 
@@ -78,29 +78,20 @@ class SentenceBlock:
         return len(self.sentences)
 
 
-def read_sentences(
-    files: Sequence[SentenceFile], held_out: LeakageFilter | None = None
-) -> Iterator[SentenceBlock]:
-    """Yield the sentences of several files, one file after the other.
+def read_sentences(file: SentenceFile, held_out: LeakageFilter | None = None) -> Iterator[SentenceBlock]:
+    """Yield the sentences of a file, block by block.
 
     held_out: sentences that are left out; a document ends at each.
 
     Raises InputError for a missing, empty or damaged file, for missing columns, and with its number for a
     line that is not UTF-8 or has another number of columns than the first.
     """
-    first = 0
-    for file in files:
-        after = first
-        for texts, numbers in _read(file):
-            documents = numbers + first
-            held = np.zeros(len(texts), dtype=bool) if held_out is None else held_out.sentences.holds(texts)
-            documents += np.cumsum(held, dtype=np.int64)
-            first += int(held.sum())
-            if len(documents):
-                after = int(documents[-1]) + 1
-                kept = texts.filter(pa.array(~held)) if held.any() else texts
-                yield SentenceBlock(kept, documents[~held], int(held.sum()))
-        first = max(after, first + 1)
+    left_out = 0
+    for texts, numbers in _read(file):
+        held = np.zeros(len(texts), dtype=bool) if held_out is None else held_out.sentences.holds(texts)
+        documents = numbers + left_out + np.cumsum(held, dtype=np.int64)
+        left_out += int(held.sum())
+        yield SentenceBlock(texts.filter(pa.array(~held)), documents[~held], int(held.sum()))
 
 
 def _read(file: SentenceFile) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:

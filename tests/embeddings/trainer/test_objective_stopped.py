@@ -21,7 +21,6 @@ from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.learning.loop import Record
 from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import build_pair_store
@@ -114,12 +113,13 @@ def test_the_mean_of_the_later_parameters_is_kept_and_evaluated(
     trainer = encoder_trainer(encoder, store, parameters(**changes))
     seen: dict[int, Tensor] = {}
 
-    def observe(record: Record) -> None:
+    def observe() -> None:
         trainer.task.optimiser.synchronise()
-        seen[record.updates] = encoder.table.detach().clone()
+        seen[trainer.record.updates] = encoder.table.detach().clone()
 
-    trainer._observe = observe
-    trainer.run()
+    with monkeypatch.context() as patched:
+        patched.setattr("paraforge.embeddings.learning.loop.check_interrupt", observe)
+        trainer.run()
     entered = [seen[12], seen[15], seen[18], seen[21]]  # half of 168 pairs: update 10.5
     assert trainer.record.averaged == len(entered)
     torch.testing.assert_close(encoder.table.detach(), torch.stack(entered).mean(0))

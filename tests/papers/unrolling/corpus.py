@@ -71,4 +71,4 @@ def make_model(encoder: str, decoder: str, directory: Path, **values: Any) -> De
         {"network": {"encoder": encoder, "decoder": decoder, **SIZES, "initial_bound": 0.8}, **values}
     )
     network = SentencePredictor(parameters.network, len(store.vocabulary), seed=2)
-    return DecoderModel(network, parameters, store.vocabulary)
+    return DecoderModel.of_network(network, store.vocabulary, parameters.reading, parameters.maximum_length)

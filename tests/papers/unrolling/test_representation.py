@@ -1,20 +1,16 @@
-"""The network against its equations; unrolling step by step by hand; a model judged by every reading."""
+"""The network against its equations; unrolling step by step by hand."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from paraforge.embeddings.evaluation.sets import SentencePairs
-from paraforge.embeddings.evaluation.sts import evaluate_sts
 from paraforge.papers.unrolling.network import (
     SentencePredictor,
     compare,
     dimension_of,
     joined,
-    of_states,
     represent,
     unrolled,
 )
@@ -22,12 +18,10 @@ from paraforge.papers.unrolling.parameters import (
     DecodersParameters,
     NetworkParameters,
     RepresentationParameters,
-    parse_representation,
 )
-from paraforge.papers.unrolling.train_decoders import readings_of, scores_by_reading
 from paraforge.papers.unrolling.triples import TripleBatch
 from tests.papers.unrolling import oracle
-from tests.papers.unrolling.corpus import KINDS, bags, make_model, make_network, random_documents
+from tests.papers.unrolling.corpus import KINDS, bags, make_network
 
 SENTENCES = [[3, 8], [1, 1, 2, 5, 8], [8], [7, 0, 8]]
 
@@ -51,25 +45,13 @@ def test_vectors_are_the_first_states(steps: int) -> None:
         representation = RepresentationParameters.model_validate({"kind": kind, "steps": steps})
         with torch.no_grad():
             vectors = represent(network, bags(*SENTENCES), representation)
-            longer = unrolled(network, network.encode(bags(*SENTENCES)), 5)
         np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-9)
-        np.testing.assert_allclose(of_states(longer, representation).numpy(), expected, rtol=1e-9)
         assert vectors.shape[1] == dimension_of(network.architecture, representation)
     dots = compare(hand.reshape(4, -1)[:2], hand.reshape(4, -1)[2:], RepresentationParameters(steps=steps))
     sums = [
         sum((hand[k, d, s] * hand[k + 2, d, s]).sum() for d in (0, 1) for s in range(steps)) for k in (0, 1)
     ]
     np.testing.assert_allclose(dots, sums, rtol=1e-9)
-
-
-def test_the_context_is_the_encoders_output() -> None:
-    network = make_network("bow", "gru")
-    representation = RepresentationParameters(kind="context")
-    with torch.no_grad():
-        vectors = represent(network, bags(*SENTENCES), representation)
-    expected = [oracle.encode(network, sentence) for sentence in SENTENCES]
-    np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-12)
-    assert dimension_of(network.architecture, representation) == vectors.shape[1] == 5
 
 
 def test_dot_product_and_cosine() -> None:
@@ -87,36 +69,6 @@ def test_a_bag_of_words_is_read_by_its_context() -> None:
     assert str(DecodersParameters().reading) == "unrolled:3"
     with pytest.raises(ValueError, match="no states to unroll"):
         DecodersParameters(network=bow, representation=RepresentationParameters(kind="mean"))
-
-
-def sets() -> list[SentencePairs]:
-    """Two sets of a year with rows that are not judged, one without any judgement, texts without a word."""
-    generator = np.random.default_rng(2)
-    texts = [text for document in random_documents(9, seed=4) for text in document]
-    found = []
-    for name, rows in (("2020.a", 12), ("2020.b", 7), ("2021.c", 5)):
-        gold = generator.random(rows)
-        gold[:: 4 if name != "2021.c" else 1] = np.nan
-        first, second = ([*generator.choice(texts, rows - 1), ""] for _ in range(2))
-        found.append(SentencePairs(name, name[:4], first, second, gold))
-    return found
-
-
-@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-def test_each_reading_is_judged_as_alone(encoder: str, decoder: str, tmp_path: Path) -> None:
-    reading = {"kind": "context"} if decoder == "bow" else {"kind": "mean", "steps": 2}
-    model = make_model(encoder, decoder, tmp_path, representation=reading)
-    found = scores_by_reading(model, sets())
-    expected = ["context", "context:cosine"]
-    if decoder == "gru":
-        expected += ["unrolled:2", "unrolled:2:cosine", "mean:2", "mean:2:cosine"]
-    assert list(found) == [str(reading) for reading in readings_of(model.parameters)] == expected
-    for name, years in found.items():
-        alone = evaluate_sts(model.read_by(parse_representation(name)), sets()).groups
-        assert list(years) == ["2020", "2021"] and years["2021"] is None
-        assert years["2020"] == pytest.approx(alone[0].pearson, abs=1e-4)
-        assert alone[0].pearson is not None
-    assert scores_by_reading(model, []) == {}
 
 
 END = 8

@@ -1,18 +1,12 @@
 """From files to a model's directory, and the commands around it."""
 
 import hashlib
-import os
 import shutil
-import signal
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from experiments.programs import app
 from paraforge.base.errors import InputError
 from paraforge.base.shards.resources import Resources
 from paraforge.embeddings.trainer.data import TrainingData
@@ -21,15 +15,7 @@ from paraforge.papers.unrolling.parameters import DecodersParameters
 from paraforge.papers.unrolling.train_decoders import DecodersReport, train_decoders
 from paraforge.papers.unrolling.triples import SentenceFile
 from tests.embeddings.trainer.training import write_sts
-from tests.here import run_command
 from tests.papers.unrolling.corpus import random_documents
-from tests.project import ROOT, start
-
-PROGRAM = [
-    sys.executable,
-    "-c",
-    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from experiments.programs import main; main()",
-]
 
 SMALL: dict[str, Any] = {
     "network": {"word_dimension": 6, "state_dimension": 5},
@@ -45,7 +31,7 @@ def write_documents(path: Path, documents: int = 20) -> Path:
 def train(directory: Path, path: Path, judges: TrainingData | None = None, **values: Any) -> DecodersReport:
     parameters = DecodersParameters.model_validate({**SMALL, **values})
     resources = Resources(threads=1, work=directory / "work")
-    return train_decoders(parameters, [SentenceFile(path)], directory / "model", resources, judges=judges)
+    return train_decoders(parameters, SentenceFile(path), directory / "model", resources, judges=judges)
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -62,8 +48,6 @@ def test_a_model_is_trained_judged_and_kept(tmp_path: Path) -> None:
     assert report.documents == 20
     assert report.triples == report.seen == report.sentences - 2 * 20
     assert report.years["2020"]["pearson"] == pytest.approx(report.best_score)
-    assert report.readings["unrolled:3"]["2020"] == pytest.approx(report.best_score)
-    assert [entry["readings"].keys() for entry in report.history] == [report.readings.keys()]
     model = DecoderModel.open(tmp_path / "model")
     assert model.dimension == report.dimension == 2 * 3 * 6
     assert model.about["signature"] == report.signature
@@ -103,34 +87,3 @@ def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         train(tmp_path, tmp_path / "missing.txt")
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.full
-def test_killed_at_any_update_it_goes_on_to_the_same_model(tmp_path: Path) -> None:
-    """SIGKILL, SIGTERM, and to the end, with a checkpoint after every update until then."""
-    path = write_documents(tmp_path / "book.txt", 60)
-
-    def arguments(name: str) -> list[str]:
-        return [
-            "train-decoders", str(path), str(tmp_path / name), "--work", str(tmp_path / f"work-{name}"),
-            "--threads", "1", "--set", "network.word_dimension=6", "--set", "training.batch_size=2",
-            "--set", "training.epochs=3",
-        ]  # fmt: skip
-
-    newest = "decoders/*/checkpoints/newest.safetensors"
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        before = [path.stat().st_mtime_ns for path in (tmp_path / "work-killed").glob(newest)]
-        process = start(*PROGRAM, *arguments("killed"), "--checkpoint-seconds", "0", cwd=tmp_path)
-        while process.poll() is None and before == [
-            path.stat().st_mtime_ns for path in (tmp_path / "work-killed").glob(newest)
-        ]:
-            time.sleep(0.002)
-        assert process.poll() is None
-        os.killpg(process.pid, number)
-        process.communicate()
-        assert process.returncode == (130 if number == signal.SIGTERM else -number)
-    for name in ("killed", "whole"):
-        run_command(*arguments(name), app=app)
-    assert digests(tmp_path / "killed") == digests(tmp_path / "whole")
-    vectors = [DecoderModel.open(tmp_path / name).encode(["w1 w2", "w3"]) for name in ("killed", "whole")]
-    assert np.array_equal(*vectors)
