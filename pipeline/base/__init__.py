@@ -1,1 +1,1 @@
-"""What every wing stands on: errors, files, progress, shards of a corpus, text."""
+"""The base that every other package builds on: errors, files, progress, shards of a corpus, text."""

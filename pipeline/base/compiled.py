@@ -1,4 +1,4 @@
-"""Loops compiled by numba, where neither Arrow nor numpy has the operation."""
+"""Loops compiled by numba, for operations that neither Arrow nor numpy has."""
 
 import hashlib
 import sys
@@ -13,16 +13,16 @@ from numba.core.registry import CPUDispatcher
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-# No C code calls these functions: without a wrapper for it each compiles in four fifths of the time.
+# No C code calls these functions. Without the C wrapper, each compiles in four fifths of the time.
 _OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 
 
 def compiled(function: FunctionT) -> FunctionT:
-    """Compile a function, keeping the machine code beside the module where that can be written.
+    """Compile a function and cache the machine code beside its module, if that directory is writable.
 
-    Sums are taken in the order that is written, so that every processor gives the same bytes. What is kept is
-    for the constants and the compiled functions that the module has when this is called, of whatever module
-    they are: machine code has their values in it, and numba looks at the function's own file alone.
+    Sums are taken in the order written, so every processor gives the same bytes. The machine code contains
+    the values of the module's constants and the compiled functions it calls, but numba's cache only checks
+    the function's own file. So the cache key also covers those constants and functions.
     """
     name = function.__qualname__
     function.__qualname__ = f"{name}-{_surroundings(function.__module__)}"
@@ -35,8 +35,8 @@ def compiled(function: FunctionT) -> FunctionT:
 
 
 def _surroundings(module: str) -> str:
-    """Return a checksum of a module's constants and of the modules whose compiled functions it has
-    imported."""
+    """Return a checksum of a module's constants and of the modules that its imported compiled functions come
+    from."""
     digest = hashlib.sha256()
     for name, value in sorted(vars(sys.modules[module]).items()):
         if name.startswith("__"):
@@ -53,7 +53,7 @@ def _surroundings(module: str) -> str:
 
 @cache
 def _whole(module: str) -> str:
-    """Return a checksum of a module that has been imported: its text, and what is around it."""
+    """Return a checksum of an imported module: its source text and its surroundings."""
     file = sys.modules[module].__file__
     text = Path(file).read_bytes() if file else b""
     return hashlib.sha256(text + _surroundings(module).encode()).hexdigest()

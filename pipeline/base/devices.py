@@ -1,4 +1,4 @@
-"""The device that a user names, what it can do, and how many threads torch uses inside its operations."""
+"""The device that a user chooses, what it supports, and how many threads torch uses per operation."""
 
 import logging
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def chosen_device(name: str) -> str:
-    """Return the device that a user names; for `auto` a GPU where there is one. Raises as `check_device`."""
+    """Return the device that a user chose; `auto` is a GPU if there is one. Raises as `check_device`."""
     import torch
 
     if name == "auto":
@@ -20,7 +20,8 @@ def chosen_device(name: str) -> str:
 
 
 def check_device(name: str) -> None:
-    """Raise ConfigurationError where there is no such device: `cpu`, `cuda` or `cuda:N`, N counted from 0."""
+    """Raise ConfigurationError if the device does not exist. Devices are `cpu`, `cuda` and `cuda:N`, N from
+    0."""
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise ConfigurationError([f"device {name}: use cpu, cuda, cuda:0, cuda:1, ..."])
@@ -35,22 +36,21 @@ def check_device(name: str) -> None:
 
 
 def cpu_has_bfloat16() -> bool:
-    """Return whether this machine's processor multiplies matrices of bfloat16, faster than those of
-    float32."""
+    """Return whether this processor multiplies bfloat16 matrices faster than float32 ones."""
     import torch
 
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def check_precision(precision: str, device: str) -> None:
-    """Warn where a precision only makes a device slower."""
+    """Warn if a precision only makes a device slower."""
     if precision == "bfloat16" and device == "cpu" and not cpu_has_bfloat16():
         logger.warning("precision bfloat16: this processor does not have it, and float32 is faster")
 
 
 @contextmanager
 def torch_threads(threads: int) -> Iterator[None]:
-    """Run the block with this many threads inside each operation of this Python thread."""
+    """Run the block with this many threads per torch operation in this Python thread."""
     import torch
 
     before = torch.get_num_threads()

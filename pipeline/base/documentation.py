@@ -1,4 +1,4 @@
-"""Where this version's documentation is: in the installed package, or in the clone."""
+"""The location of this version's documentation: the installed package or the clone."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Errors that a user reads: what is wrong, where, and what to do; one exit code a kind."""
+"""Errors written for users: what is wrong, where, and what to do. Each kind has its exit code."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ParaforgeError(Exception):
     """Base of every error that is reported to the user without a traceback.
 
     exit_code: of the command.
-    ends_process: whether nothing can be computed any more in the process that raised it: a worker of a
-        cluster ends itself, so that another takes its place.
+    ends_process: whether the process that raised it can no longer compute anything. A cluster worker then
+        exits, so that another takes its place.
     """
 
     exit_code = 1
@@ -28,8 +28,8 @@ class ParaforgeError(Exception):
 
 
 class InputError(ParaforgeError):
-    """A file or value given by the user is wrong. ``str()`` reads ``path:line: message. remedy``; parts that
-    are not known are left out."""
+    """A file or value given by the user is wrong. ``str()`` reads ``path:line: message. remedy``; unknown
+    parts are left out."""
 
     exit_code = 2
 
@@ -47,8 +47,8 @@ class InputError(ParaforgeError):
         super().__init__(message, self.path, line, remedy)
 
     def renamed(self, old: str | PathLike[str], new: str | PathLike[str]) -> InputError:
-        """Return the same error with another path or name for ``old``: for places that the user does not
-        know."""
+        """Return the same error with another path or name in place of ``old``, which the user would not
+        recognize."""
         path = None if self.path is None else self.path.replace(fspath(old), fspath(new))
         return InputError(self.message.replace(fspath(old), fspath(new)), path, self.line, self.remedy)
 
@@ -62,8 +62,8 @@ class InputError(ParaforgeError):
 
 @contextmanager
 def describing(path: str | PathLike[str], what: str = "damaged", remedy: str | None = None) -> Iterator[None]:
-    """Around the reading of values of a description: what is missing in it, or is of another type, becomes an
-    InputError: the file is damaged."""
+    """Turn missing keys and wrong types into an InputError that says the file is damaged; wraps code that
+    reads a description file."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -74,7 +74,7 @@ def _in_one_line(error: Exception) -> str:
     problems = getattr(error, "errors", None)
     if problems is None:
         return repr(error)
-    first = problems()[0]  # pydantic's own text is a page
+    first = problems()[0]  # pydantic's own text fills a page
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
@@ -82,7 +82,7 @@ def _in_one_line(error: Exception) -> str:
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'minimum'?` if a known name is similar, otherwise nothing."""
     names = list(known)
-    # Short forms such as 'min' come first; of two letters one is half: 'mi' is meant to be 'my'.
+    # Prefixes such as 'min' come first. In a name of two letters, one typo is half the name: 'mi' means 'my'.
     close = sorted(
         (name for name in names if len(wrong) > 2 and name.startswith(wrong)), key=len
     ) or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6 if len(wrong) > 4 else 0.5)
@@ -91,7 +91,8 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def names_in_utf8() -> Iterator[None]:
-    """Around a whole program: what a library raises about a file name that is not UTF-8 is an InputError."""
+    """Turn a library's error about a file name that is not UTF-8 into an InputError; wraps the whole
+    program."""
     try:
         yield
     except UnicodeEncodeError as error:
@@ -101,7 +102,7 @@ def names_in_utf8() -> Iterator[None]:
 
 
 def check_format(found: int, known: int, path: str | PathLike[str]) -> None:
-    """Raise InputError if a file is in a format that this version does not know: formats count from 1."""
+    """Raise InputError if this version does not know the file's format number (formats count from 1)."""
     if not 1 <= found <= known:
         message = f"written in format {found}, this version reads {known}"
         raise InputError(message, path, remedy="Upgrade paraforge." if found > known else None)
@@ -124,8 +125,8 @@ class ConfigurationError(ParaforgeError):
 
 
 def install_command(extra: str = "") -> str:
-    """Return what installs this program, or an extra of it, in the way that it was installed: from a clone or
-    a wheel. fairseq, which is no extra, has a command of its own."""
+    """Return the command that installs this program or one of its extras the way it was installed: from a
+    clone or a wheel. fairseq is not an extra and has its own command."""
     if extra == "fairseq":
         return "paraforge doctor --install-fairseq"
     extras = f"[{extra}]" if extra else ""
@@ -150,23 +151,24 @@ class MissingPackageError(ParaforgeError):
 
 
 class WorkLockedError(ParaforgeError):
-    """Another process writes into the same work directory."""
+    """Another process is writing to the same work directory."""
 
     exit_code = 4
 
 
 class IncompleteError(ParaforgeError):
-    """Rows or shards failed, or rows in differ from kept + rejected + failed."""
+    """Rows or shards failed, or the input rows are not kept + rejected + failed."""
 
     exit_code = 5
 
 
 class RetryError(IncompleteError):
-    """A job failed for something that may be there next time, on this worker or another; it is run again."""
+    """A job failed because something was unavailable that may be there next time, on this worker or another.
+    It is run again."""
 
 
 class Interrupted(ParaforgeError):
-    """SIGTERM or Ctrl-C arrived."""
+    """SIGTERM or Ctrl-C was received."""
 
     exit_code = 130
 
@@ -186,21 +188,21 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def one_line(text: object) -> str:
-    """Return a library's error, or text from a user's file, without its line breaks."""
+    """Return a library's error, or text from a user's file, on one line."""
     return " ".join(str(text).split())
 
 
 def first_line(error: BaseException) -> str:
-    """Return what a library's error says first, or its name where it says nothing."""
+    """Return the first line of a library's error, or its class name if it has no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  the system's own
-"""Where Linux keeps what processes share: locks of queues and pools."""
+"""Where Linux keeps memory shared between processes, such as locks of queues and pools."""
 
 
 def describe_os_error(error: OSError) -> str:
-    """One line for a user about the machine's trouble: what, where, and what to do if that is known."""
+    """Describe an error of the operating system in one line: what, where, and, if known, what to do."""
     text = str(error)
     if error.filename is None and (trouble := _shared_memory_trouble()):
         return (
@@ -215,13 +217,13 @@ def describe_os_error(error: OSError) -> str:
     return text
 
 
-# What a failing disk or a lost network disk answers.
+# Errors of a failing disk or a lost network disk.
 _DISK = (errno.EIO, errno.ESTALE, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT)
 
 
 @contextmanager
 def naming(path: str | PathLike[str], done: str) -> Iterator[None]:
-    """Around the reading or writing of a file: an OSError that names no file says what was done to this one.
+    """Add this file's name to an OSError that names no file; wraps code that reads or writes it.
 
     done: ``read`` or ``written``.
     """

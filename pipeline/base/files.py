@@ -20,8 +20,8 @@ from paraforge.base.errors import InputError, naming
 
 
 def plain_name(value: object) -> str:
-    """Return a file name that a manifest or an index gives. Raises ValueError if it is not a plain name, so
-    that no description can lead out of its own directory."""
+    """Return a file name from a manifest or an index. Raises ValueError if it is not a plain name, so that no
+    description can point outside its own directory."""
     name = str(value)
     if not name or name in (".", "..") or any(character in name for character in "/\\\0\n"):
         raise ValueError(f"{name!r} is not a plain file name")
@@ -61,21 +61,22 @@ def make_directory(path: Path) -> None:
         sync_directory(path.parent)
 
 
-# Temporary files and directories of this process.
+# This process's temporary files and directories.
 unfinished_paths: set[Path] = set()
-# Directories in which this process has looked for what killed processes left.
+# Directories that this process has already swept of leftovers from killed processes.
 _swept: set[Path] = set()
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>.+)-(?P<pid>\d+)-[0-9a-f]{8}(?P<old>-old)?\.tmp")
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files and directories of this process, which has to end at once."""
+    """Remove this process's temporary files and directories, before it exits at once."""
     for path in list(unfinished_paths):
         remove(path)
 
 
 def remove(path: Path) -> None:
-    """Remove a temporary file, or a directory with its content, if it exists; of a link only the link."""
+    """Remove a temporary file, or a directory with its content, if it exists. If it is a link, only the link
+    is removed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -83,7 +84,7 @@ def remove(path: Path) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory, or a link to one, if it exists; nobody ever finds a part of it.
+    """Remove a directory, or a link to one, if it exists. Other processes never see a partly removed one.
 
     Raises OSError if it cannot be renamed; it is then as it was.
     """
@@ -97,17 +98,17 @@ def remove_directory(path: Path) -> None:
 
 
 def temporary_name(path: Path) -> Path:
-    """Return a new name next to a path that says which process writes there."""
+    """Return a new name next to a path; it contains the writing process's ID."""
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     return path.with_name(f".{path.name}.{writer}.tmp")
 
 
 def sweep(directory: Path, alone: bool = False) -> None:
-    """Remove what killed processes of this host left in a directory.
+    """Remove what killed processes on this host left in a directory.
 
-    A directory that was to be replaced when the process was killed gets its name back.
+    If the process was killed while replacing a directory, the old directory gets its name back.
 
-    alone: nobody else writes there, on any host: remove whatever is temporary.
+    alone: no other process on any host writes there, so everything temporary is removed.
     """
     for left in directory.glob(".*.tmp"):
         found = _TEMPORARY.fullmatch(left.name)
@@ -119,7 +120,7 @@ def sweep(directory: Path, alone: bool = False) -> None:
 
 
 def sweep_once(directory: Path) -> None:
-    """Sweep a directory when this process first writes there."""
+    """Sweep a directory the first time this process writes there."""
     if directory not in _swept:
         _swept.add(directory)
         sweep(directory)
@@ -137,8 +138,8 @@ def _is_running(process: int) -> bool:
 
 @contextmanager
 def scratch_directory(path: Path) -> Iterator[Path]:
-    """Give an empty directory with a temporary name next to ``path``, and remove it after the block; what a
-    killed process leaves is swept when the next one writes there."""
+    """Provide an empty directory with a temporary name next to ``path``, and remove it after the block. If
+    the process is killed, the next one that writes there removes it."""
     make_directory(path.parent)
     sweep(path.parent)
     scratch = temporary_name(path)
@@ -153,8 +154,8 @@ def scratch_directory(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], keep: bool = False) -> Iterator[Path]:
-    """Give a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the block
-    raises, the temporary file is removed and ``path`` is as it was.
+    """Provide a temporary file name beside ``path``; on success sync it and rename it to ``path``. If the
+    block raises, the temporary file is removed and ``path`` is unchanged.
 
     keep: the temporary file is ``PATH.part``, and is left if the block raises or the process is killed.
     """
@@ -186,7 +187,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 @contextmanager
 def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
-    """Open a text for writing, UTF-8 with Unix line ends; a file (``.gz``: compressed) as by
+    """Open a UTF-8 text file with Unix line ends for writing (``.gz`` is compressed), atomically as in
     :func:`atomic_path`.
 
     path: None is standard output. keep: leave ``PATH.part`` if the block raises.
@@ -197,7 +198,7 @@ def text_output(path: Path | None, keep: bool = False) -> Iterator[TextIO]:
             yield stream
             stream.flush()
         finally:
-            stream.detach()  # standard output is not ours to close
+            stream.detach()  # standard output must stay open
         return
     with atomic_path(path, keep) as temporary, temporary.open("wb") as raw:
         # No name and no time in the header: the same text gives the same bytes.
@@ -234,7 +235,7 @@ def files_below(directory: Path) -> Iterator[Path]:
 
 
 def sha256_directory(directory: Path) -> str:
-    """SHA-256 over the names and contents of a directory's files, hexadecimal."""
+    """SHA-256 over the names and contents of a directory's files, as hexadecimal digits."""
     digest = hashlib.sha256()
     for path in sorted(files_below(directory)):
         digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
@@ -242,7 +243,7 @@ def sha256_directory(directory: Path) -> str:
 
 
 DIGESTS = "sha256.json"
-"""Next to what is only read again if it is as it was written: SHA-256 by file name."""
+"""The file that records the SHA-256 of each file beside it, by name, so that changed files are not reused."""
 
 
 def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
@@ -256,7 +257,7 @@ def write_digests(directory: Path, names: Iterable[str] | None = None) -> None:
 
 
 def check_digests(directory: Path) -> list[InputError]:
-    """Return what is wrong with files that ``sha256.json`` in a directory names, or with itself; empty if
+    """Return what is wrong with ``sha256.json`` in a directory or with the files that it names; empty if
     nothing is."""
     path = directory / DIGESTS
     try:
@@ -287,7 +288,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json_or_none(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Read a JSON object that is made again where it is missing or damaged: then it is None."""
+    """Read a JSON object that can be rebuilt. Returns None if the file is missing or damaged."""
     try:
         content = read_json(path)
     except (InputError, OSError):
@@ -310,13 +311,13 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def cache_directory(name: str) -> Path:
-    """Return where something is kept for a user, whatever the project: ``$XDG_CACHE_HOME/paraforge/NAME``."""
+    """Return a cache directory of this user, shared by all projects: ``$XDG_CACHE_HOME/paraforge/NAME``."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "paraforge" / name
 
 
 def size(amount: float) -> str:
-    """Bytes in the largest unit of which there is at least one."""
+    """Format a number of bytes in the largest unit that gives at least 1."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(amount) < 1000:
             return f"{amount:.0f} {unit}" if unit in ("B", "kB") else f"{amount:.1f} {unit}"

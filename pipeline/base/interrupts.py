@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C and closed pipes: a program stops where nothing is lost, and its exit code says so."""
+"""SIGTERM, Ctrl-C and closed pipes: a program stops where nothing is lost, with the right exit code."""
 
 import atexit
 import logging
@@ -18,10 +18,10 @@ from paraforge.base.files import remove_unfinished
 
 logger = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Set by the first signal: while graceful_interrupts holds, and otherwise.
+# Set by the first signal: inside graceful_interrupts, and outside of it.
 _stop = threading.Event()
 _begun = threading.Event()
-_handled = threading.Event()  # by the main thread; the watcher of signals may be earlier or later
+_handled = threading.Event()  # by the main thread; the thread that watches signals may be earlier or later
 _ended = threading.Event()
 _announcing = threading.RLock()
 _GRACE_SECONDS = 2.0
@@ -33,7 +33,7 @@ def stop_requested() -> bool:
 
 
 def check_interrupt() -> None:
-    """Call between batches. Raises Interrupted: SIGTERM or Ctrl-C has arrived."""
+    """Raise Interrupted if SIGTERM or Ctrl-C has arrived. Call it between batches."""
     if _stop.is_set():
         raise Interrupted()
 
@@ -49,7 +49,8 @@ def _request_stop(signum: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def graceful_interrupts() -> Iterator[None]:
-    """Turn SIGTERM and SIGINT into a request that :func:`check_interrupt` sees, while the block runs.
+    """Make :func:`check_interrupt` raise after SIGTERM or SIGINT while the block runs, instead of stopping at
+    once.
 
     Only the main thread may install signal handlers; elsewhere the block runs unchanged. Raises Interrupted:
     a signal arrived after the last check in the block.
@@ -71,11 +72,11 @@ def graceful_interrupts() -> Iterator[None]:
 
 
 def end_on_signals() -> None:
-    """From now on SIGTERM and Ctrl-C end the program with code 130.
+    """End the program with code 130 on SIGTERM or Ctrl-C from now on.
 
-    For the first line of a program, as imports may take seconds, too: until :func:`last_words` is entered it
-    ends at once, afterwards by SystemExit, so that temporary files are removed. A library that is busy with
-    something else, or that ignores SystemExit, is given two seconds. Does nothing in a child process of
+    Call it in the first line of a program, because imports can take seconds. Until :func:`last_words` is
+    entered, the program ends at once; afterwards it ends by SystemExit, so that temporary files are removed.
+    A library that is busy or ignores SystemExit gets two seconds. Does nothing in a child process of
     :mod:`multiprocessing`, which its parent ends.
     """
     if multiprocessing.parent_process() is not None:
@@ -87,11 +88,11 @@ def end_on_signals() -> None:
     signal.set_wakeup_fd(writing)
     threading.Thread(target=_watch, args=(reading,), daemon=True, name="signals").start()
     os.register_at_fork(after_in_child=_forget)
-    atexit.register(_ignore_signals)  # the first to be registered is the last to be run
+    atexit.register(_ignore_signals)  # what is registered first runs last
 
 
 def _ignore_signals() -> None:
-    """From now on the interpreter would be killed by a signal: what it was to do is done."""
+    """Exit with code 130 on signals that arrive while the interpreter shuts down; the work is done."""
     for number in SIGNALS:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_IGN)
@@ -104,7 +105,7 @@ def _end(signum: int, frame: FrameType | None) -> None:
     _announce()
     if not _begun.is_set():
         _exit_now()
-    sys.unraisablehook = lambda _: None  # SystemExit in a callback of a library
+    sys.unraisablehook = lambda _: None  # SystemExit raised in a library's callback
     raise SystemExit(Interrupted.exit_code)
 
 
@@ -113,11 +114,11 @@ def _announce() -> None:
         if not _ended.is_set():
             with suppress(OSError):
                 os.write(2, b"interrupted\n")
-            _ended.set()  # only now: who sees it may end the program at once
+            _ended.set()  # only now: whoever sees it may end the program at once
 
 
 def _watch(reading: int) -> None:
-    """See to signals, too, where the main thread is in a library and no handler of Python's can run."""
+    """Handle signals while the main thread is inside a library, where Python's handlers cannot run."""
     requests = 0
     while received := os.read(reading, 1):
         handler = signal.getsignal(received[0])
@@ -138,7 +139,7 @@ def _exit_now() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: what ends the child is no signal to its parent, nor worth a word."""
+    """Restore default signals in a forked child: a signal that ends the child is not one for its parent."""
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
         if signal.getsignal(number) is _end:
@@ -147,11 +148,10 @@ def _forget() -> None:
 
 @contextmanager
 def last_words() -> Iterator[None]:
-    """Around all that a program does after :func:`end_on_signals`.
+    """Turn signals and closed pipes into exit codes; wraps everything after :func:`end_on_signals`.
 
-    A signal is code 130, even where a library turned SystemExit into an error of its own or ignored it, and
-    after the block, too, until the interpreter takes itself down. A closed standard output is no error:
-    whoever read it has what he wanted.
+    A signal gives code 130, even if a library replaced or ignored SystemExit, and also after the block until
+    the interpreter has shut down. A closed standard output is not an error: its reader has seen enough.
     """
     _begun.set()
     try:
@@ -160,22 +160,22 @@ def last_words() -> Iterator[None]:
     except BaseException as error:
         if _ended.is_set():
             raise SystemExit(Interrupted.exit_code) from None
-        # Typer makes sys.exit(1) of it.
+        # Typer turns it into sys.exit(1).
         if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
             closed = [descriptor for descriptor in (1, 2) if _is_closed(descriptor)]
-            for descriptor in closed:  # what is flushed at the end goes nowhere
+            for descriptor in closed:  # output flushed at exit is discarded
                 os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
             if closed:
                 raise SystemExit(0 if 1 in closed else 1) from None
         raise
     finally:
-        _begun.clear()  # nothing is left to be removed by SystemExit
+        _begun.clear()  # SystemExit has nothing left to clean up
     if _ended.is_set():
         raise SystemExit(Interrupted.exit_code)
 
 
 def _is_closed(descriptor: int) -> bool:
-    """Return whether nobody reads the pipe that a descriptor writes to any more."""
+    """Return whether the pipe that a descriptor writes to has lost its reader."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))

@@ -5,16 +5,15 @@ import sys
 from pathlib import Path
 
 LOG_DIRECTORY = Path("logs")
-# What these say of themselves stays out of people's sight, and so do their tracebacks, which an error of ours
-# follows. Their warnings do not.
+# These libraries' messages and tracebacks are not shown, because our own error follows. Their warnings are.
 _NOISY = ("distributed", "asyncio", "tornado", "fsspec", "urllib3")
 
 
 def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: bool = False) -> None:
     """Send log records to standard error and, unless ``directory`` is None, to ``directory/name.log``.
 
-    With ``brief``, standard error gets warnings and what :func:`say_result` says, the file everything.
-    Calling it again replaces what an earlier call set up.
+    With ``brief``, standard error gets only warnings and what :func:`say_result` says; the file gets
+    everything. Calling it again replaces what an earlier call set up.
     """
     root = logging.getLogger()
     remove_handlers()
@@ -34,7 +33,7 @@ def configure_logging(name: str, directory: Path | None = LOG_DIRECTORY, brief: 
 
 
 def remove_handlers() -> bool:
-    """End what :func:`configure_logging` set up; whether there was anything."""
+    """Undo :func:`configure_logging`. Returns whether it had been called."""
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if getattr(handler, "paraforge", False)]
     for handler in ours:
@@ -44,7 +43,7 @@ def remove_handlers() -> bool:
 
 
 class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic at run time before 3.11
-    """Writes above a progress bar on a terminal, which is drawn anew below."""
+    """Writes above a progress bar on a terminal, which is redrawn below."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler.emit`."""
@@ -58,7 +57,7 @@ class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic a
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many there are, for a person: ``1 pair``, ``2,000 pairs``."""
+    """Return a number with its noun, e.g. ``1 pair`` or ``2,000 pairs``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -73,10 +72,10 @@ def _is_important(record: logging.LogRecord) -> bool:
 
 
 def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    """Return whether to show a record; distributed sets the levels of its loggers anew when it is
+    """Return whether to show a record. Needed because distributed resets its loggers' levels when
     imported."""
     if record.name.partition(".")[0] not in _NOISY:
         return True
-    # What a nanny warns of is that a worker that is done took seconds to end on a busy machine.
+    # A nanny's warning means that a finished worker took seconds to exit on a busy machine.
     least = logging.ERROR if record.name == "distributed.nanny" else logging.WARNING
     return record.levelno >= least and record.exc_info is None

@@ -1,20 +1,21 @@
-"""Markdown from text that anybody may have written: no character of it is taken for markup; plain tables."""
+"""Markdown tables and text in which no character of foreign text is taken for markup."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-# What begins emphasis, code, links, images, formulas, headings and cells; an underscore in a word does not.
+# Characters that begin emphasis, code, links, images, formulas, headings and cells. An underscore inside a
+# word does not.
 _MARKUP = re.compile(r"[\\`*|~#$]|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, shown as it is."""
+    """Return the text on one line, escaped so that it is shown literally."""
     return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).translate(_ENTITIES)
 
 
 def code(text: str) -> str:
-    """Return the text on one line as a code span, fenced by more backticks than it has in a row."""
+    """Return the text on one line as a code span, fenced by more backticks than its longest run of them."""
     line = " ".join(text.split())
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") else ""
@@ -22,13 +23,13 @@ def code(text: str) -> str:
 
 
 def clip(text: str | None, length: int = 200) -> str:
-    """Return a sentence for a table, cut where it is very long."""
+    """Return a sentence for a table, cut if it is very long."""
     line = " ".join((text or "").split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 class Code(str):
-    """Text of a table's cell that is shown as code."""
+    """Text of a table cell that is shown as code."""
 
     __slots__ = ()
 
@@ -60,5 +61,5 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    # A bar ends the cell even in a code span.
+    # A bar ends the cell even inside a code span.
     return code(text).replace("|", "\\|") if isinstance(text, Code) else escape(text)

@@ -1,4 +1,4 @@
-"""YAML, read safely, each key once and no larger than it looks, and written so that it shows all of it."""
+"""Reads YAML safely (no repeated keys, bounded aliases) and writes it without invisible characters."""
 
 import unicodedata
 from typing import Any, Final, NoReturn
@@ -6,14 +6,14 @@ from typing import Any, Final, NoReturn
 import yaml
 
 MOST_REPEATED: Final = 10_000
-"""Values that aliases may repeat in one text: a few lines of them could stand for billions."""
+"""Most values that aliases can repeat in one text. A few lines of aliases could expand to billions."""
 
 
 def read_yaml_text(text: str) -> Any:
-    """Return the content of a YAML text, None of an empty one.
+    """Return the content of a YAML text; None if it is empty.
 
-    Raises yaml.YAMLError, with the place: not YAML, a key twice in a mapping, a value not of its type, too
-    many levels, an alias inside what it stands for, or aliases of more than MOST_REPEATED values.
+    Raises yaml.YAMLError, with the position: not YAML, a repeated key, a value not of its type, too many
+    levels, a recursive alias, or aliases that repeat more than MOST_REPEATED values.
     """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - derived from SafeLoader
@@ -22,8 +22,8 @@ def read_yaml_text(text: str) -> Any:
 
 
 def yaml_text(content: Any) -> str:
-    """YAML of plain values, keys in their order. Characters that do not show (controls, line separators,
-    marks of direction) are written as escapes, so that a name cannot look like lines that it is not."""
+    """Return plain values as YAML, with keys in their order. Invisible characters (controls, line separators,
+    direction marks) are escaped, so that a name cannot look like other lines."""
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text
 
@@ -34,7 +34,7 @@ class _Loader(yaml.SafeLoader):
         self._repeated = 0
         self._values = 0
         self._sizes: dict[yaml.Node | None, int] = {}
-        """Values of what is composed, aliases replaced by what they stand for."""
+        """The number of values in each composed node, with its aliases expanded."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -53,7 +53,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # YAML forbids a key twice, and its readers take the last one.
+        # YAML forbids repeated keys, but its readers take the last one.
         node = super().compose_mapping_node(anchor)
         keys = set()
         for key, _ in node.value:
@@ -82,7 +82,7 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if hidden else None)
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
-        # The characters that need these quotes are shown as escapes; Unicode without them is plain.
+        # Characters that need these quotes are escaped; other Unicode is written plainly.
         self.allow_unicode = False
         super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]
         self.allow_unicode = True

@@ -1,1 +1,1 @@
-"""From files of any format to clean, distinct pairs of sentences."""
+"""Reads files of any format into clean, distinct pairs of sentences."""

@@ -15,11 +15,10 @@ def top_two_levels(tree: str) -> str:
     """Return the root and the labels below it: ``(ROOT (S (NP (PRP I)) (VP (VBP am)) (. .)))`` gives ``S NP
     VP .``.
 
-    A wrapper that has only the sentence (``ROOT``, ``TOP``, no label) is not the root. Function tags and
-    indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) left out, as parsers do.
+    A wrapper around the sentence (``ROOT``, ``TOP``, no label) does not count as the root. Function tags and
+    indices (``NP-SBJ-1``, ``NP=2``) are cut off, and empty elements (``-NONE-``) are left out, as parsers do.
 
-    Raises ValueError: the brackets do not match, have nothing in them, or there is more or less than one
-    tree.
+    Raises ValueError: the brackets do not match or are empty, or there is not exactly one tree.
     """
     root, children = _levels(tree)
     while root in _WRAPPERS and len(children) == 1:
@@ -37,7 +36,7 @@ def _category(label: str) -> str:
 
 
 def _levels(tree: str) -> tuple[str, list[tuple[str, str]]]:
-    """Label of a tree, and of each child its label and text; a word has itself as label."""
+    """Return the label of a tree, and the label and text of each child. A word is its own label."""
     pieces = list(_PIECE.finditer(tree))
     if not pieces or pieces[0].group() != "(":
         raise ValueError("a tree begins with '('")
@@ -77,7 +76,7 @@ def skeleton(tree: str) -> str:
     """Return a tree without words: ``(ROOT (S (NP (PRP I)) (VP am) .))`` gives ``(S (NP (PRP)) (VP) (.))``.
 
     Punctuation beside phrases is ``(.)``, ``(,)`` or ``(:)``, as in the Penn treebank; quotes and brackets
-    are left out; other words beside phrases are ``(X)``, several in a row a single one.
+    are left out; other words beside phrases become ``(X)``, one for several in a row.
 
     Raises ValueError: as :func:`top_two_levels`, a phrase has nothing in it, or brackets are nested more than
     200 deep.
@@ -107,7 +106,7 @@ def _skeleton(tree: str) -> str:
 
 
 def _loose(word: str) -> str:
-    """Return the label of a word that is not in a phrase of its own; empty for quotes and brackets."""
+    """Return the label of a word outside any phrase; empty for quotes and brackets."""
     if any(map(str.isalnum, word)):
         return _LOOSE
     return next((f"({label})" for label, marks in _MARKS.items() if word[0] in marks), "")
@@ -121,8 +120,8 @@ def template_of(tree: str) -> str:
 
 
 def fill_template(template: str, tree: str) -> str:
-    """Return a template whose phrases have in them what the same ones of a tree have, in order, where it has
-    them: ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
+    """Fill the phrases of a template with the content of the same phrases of a tree, in order, where the tree
+    has them: ``(S (X) (PP))`` and ``(S (X) (PP (X) (NP)) (.))`` give ``(S (X) (PP (X) (NP)))``.
 
     tree: without words. Raises ValueError: as :func:`top_two_levels`.
     """

@@ -1,6 +1,6 @@
-"""Parsing many sentences: each once and for all, as a step over shards of those that no run has parsed yet.
+"""Parses many sentences, each only once: a step over shards of the sentences that no run has parsed yet.
 
-The finished shards in ``work/parses`` are the memory: whoever needs parses later reads them first.
+The finished shards in ``work/parses`` are the memory: later runs read them first.
 """
 
 import logging
@@ -50,7 +50,7 @@ class Parses:
         return len(self.trees) - self.trees.null_count
 
     def of(self, sentences: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """Return the tree of each sentence, strings; null for one without a tree, or that was not given."""
+        """Return the tree of each sentence as a string; null for one that has no tree or was not parsed."""
         if not len(self.keys) or not len(sentences):
             return pa.nulls(len(sentences), pa.string())
         wanted = _keys(sentences)
@@ -61,11 +61,11 @@ class Parses:
 def parse_sentences(
     batches: Iterable[pa.Array | pa.ChunkedArray], parser: str, resources: Resources
 ) -> Parses:
-    """Parse sentences that are not blank; those of earlier runs with the same parser are not parsed again.
+    """Parse sentences, except blank ones and those that an earlier run parsed with the same parser.
 
     Memory grows with the sentences: some 100 bytes for each.
 
-    batches: sentences, without nulls; one may come several times.
+    batches: sentences, without nulls; repeats are allowed.
     parser: its name, or the path of a file of trees. resources: where to run.
 
     Raises:
@@ -82,7 +82,7 @@ def parse_sentences(
         build=_build,
         arguments={"parser": parser},
         fingerprints={"parser": fingerprint},
-        # A program of its own for each core, fed by a thread of this process.
+        # One parser program per core, each fed by a thread of this process.
         at_once=resources.worker_count(),
     )
     resources = resources.model_copy(update={"work": resources.work / "parses"})
@@ -135,7 +135,8 @@ def _build(parser: str) -> Callable[[pa.Table], pa.Table]:
 
 
 def _skeleton(tree: str | None) -> str | None:
-    """Without words; None of a tree whose brackets do not match, which a parser should not give."""
+    """Return a tree without its words; None if the brackets do not match, which a parser should never
+    produce."""
     try:
         return None if tree is None else skeleton(tree)
     except ValueError:
@@ -160,7 +161,7 @@ def _known(work: WorkDirectory) -> Parses:
 
 
 def _among(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """Return which of ``some`` are among ``others``, which are sorted."""
+    """Return which of ``some`` are in ``others``; both are keys, and ``others`` is sorted."""
     if not len(others) or not len(some):
         return np.zeros(len(some), np.bool_)
     places = np.minimum(np.searchsorted(others, some), len(others) - 1)

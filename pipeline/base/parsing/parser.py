@@ -1,4 +1,4 @@
-"""What a parser is: sentences in, bracketed constituency trees out, and how one is opened by its name."""
+"""The protocol of a parser (sentences in, bracketed constituency trees out), and opening one by name."""
 
 import importlib
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
 from paraforge.base.text.paths import expand
 
-# What a parameter may name beside files; another package may add to them.
+# Names that a parameter may have instead of a file. Other packages can add to them.
 PARSERS = ("link-grammar", "stanza")
 _FILE = "file"
 _PACKAGE = "paraforge.base.parsing.parsers"
@@ -20,22 +20,21 @@ class Parser(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that a parse depends on: program, dictionaries or models, settings."""
+        """SHA-256 of everything that a parse depends on: program, dictionaries or models, settings."""
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
-        """Return a bracketed tree of each sentence, ``(S (NP I) (VP am) .)``; None where there is none: the
-        parser found no tree, or its time limit cut the sentence off."""
+        """Return a bracketed tree for each sentence, e.g. ``(S (NP I) (VP am) .)``; None if the parser found
+        no tree or ran out of time."""
 
 
 class ParserModule(Protocol):
-    """What the module of a parser offers."""
+    """The functions of a parser's module."""
 
     def open_parser(self, path: Path | None) -> Parser:
-        """Open it; ``path`` is of a file of trees, None for a program or library.
+        """Open the parser; ``path`` is a file of trees, or None for a program or library.
 
-        Raises:
-            InputError: it is not installed, or the file cannot be read.
-            MissingPackageError: its package is not installed.
+        Raises: InputError: it is not installed, or the file cannot be read. MissingPackageError: its package
+            is not installed.
         """
 
     def describe(self) -> str:

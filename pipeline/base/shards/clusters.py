@@ -1,4 +1,5 @@
-"""Clusters of rows that share keys, directly or through others, over a whole corpus and out of core."""
+"""Finds clusters of rows that share keys, directly or through other rows, over a whole corpus and out of
+core."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,12 +24,12 @@ def find_clusters(
     output: Path,
     description: str,
 ) -> tuple[int, int]:
-    """Write the cluster of each row: the number of the first row that it is connected with.
+    """Write the cluster of each row: the number of the first row that it is connected to.
 
     Memory does not grow with the corpus; on disk it takes about 25 bytes per key while it runs.
 
     keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
-    rows: of all blocks. links: keys of a row. ranking: directory of its own, for what is out of core.
+    rows: of all blocks. links: keys of a row. ranking: directory for temporary files.
     output: file of int64, a number per row. description: what is shown while keys are read.
 
     Returns the number of clusters and the rows of the largest one.
@@ -68,7 +69,7 @@ def find_clusters(
 
 
 def _numbers(path: Path, rows: int) -> Rows:
-    """Zeros in a file, so that they need not all be in memory."""
+    """Map a file of zeros, so that they need not all be in memory."""
     if not rows:
         path.write_bytes(b"")
         return np.zeros(0, np.int64)
@@ -76,13 +77,13 @@ def _numbers(path: Path, rows: int) -> Rows:
 
 
 def read_clusters(path: Path, rows: int) -> Rows:
-    """Return what :func:`find_clusters` wrote, mapped."""
+    """Map the file that :func:`find_clusters` wrote."""
     return np.memmap(path, np.int64, "r", shape=(rows,)) if rows else np.zeros(0, np.int64)
 
 
 @compiled
 def connect(roots: Rows, ones: Rows, others: Rows) -> None:
-    """Join rows pairwise; a root is the lowest row of what is joined."""
+    """Join pairs of rows; the root of a cluster is its lowest row."""
     for place in range(len(ones)):
         one, other = ones[place], others[place]
         while roots[one] != one:
@@ -99,14 +100,14 @@ def connect(roots: Rows, ones: Rows, others: Rows) -> None:
 
 @compiled
 def flatten(roots: Rows) -> None:
-    """Have every row name its root; a row's parent is never after it."""
+    """Point every row to its root; a row's parent never comes after it."""
     for row in range(len(roots)):
         roots[row] = roots[roots[row]]
 
 
 @compiled
 def count(roots: Rows, sizes: Rows) -> tuple[int, int]:
-    """Return number of clusters and rows of the largest, with sizes of zeros to count in."""
+    """Return the number of clusters and the rows of the largest one; ``sizes`` are zeros to count in."""
     clusters, largest = 0, 0
     for row in range(len(roots)):
         sizes[roots[row]] += 1

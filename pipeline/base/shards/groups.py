@@ -1,5 +1,5 @@
-"""Finds, out of core, which rows of a corpus have the same key: duplicates, and who came first; a query of
-DuckDB over columns of shards that ends when the process is told to."""
+"""Finds rows of a corpus that have the same key, and the first of them, out of core with DuckDB. Also runs
+other DuckDB queries over shards so that SIGTERM and Ctrl-C stop them."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -32,15 +32,14 @@ Rows = NDArray[np.int64]
 
 
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
-    """Write the rows that a query selects to a Parquet file; DuckDB's limit of memory is 1 GB.
+    """Write the rows that a query selects to a Parquet file. DuckDB's memory limit is 1 GB.
 
-    sql: of this program, never a user's. tables: datasets or readers of Arrow by name.
-    directory: for the file and what exceeds the memory; what is in it is removed.
-    what: what cannot be done if the query fails.
+    sql: the query; never text from a user. tables: Arrow datasets or readers by name. directory: where the
+        file and temporary files go; its content is removed first. what: what failed, for the error message.
 
     Raises InputError: the disk is full. Interrupted: SIGTERM or Ctrl-C.
     """
-    import duckdb  # here, as it takes a tenth of a second
+    import duckdb  # imported here because it takes a tenth of a second
 
     remove_directory(directory)
     directory.mkdir(parents=True)
@@ -60,7 +59,7 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
                 wait([running], timeout=0.2)
             running.result()
         except duckdb.Error as error:
-            check_interrupt()  # what reads a table may have been told to stop
+            check_interrupt()  # the reader of a table may have been told to stop
             raise InputError(f"{what}: {first_line(error)}", directory.parent) from error
         except BaseException:
             connection.interrupt()
@@ -69,13 +68,14 @@ def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -
 
 
 def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
-    """Rank a stream of 128-bit keys: for each row, how many earlier rows have its key, and the first of them.
+    """Rank a stream of 128-bit keys: count for each row the earlier rows with its key, and find the first of
+    them.
 
-    DuckDB sorts the keys with a limit of 1 GB of memory, however many rows there are and however often one
-    key is repeated; of 30 and 60 million keys the process had 1.6 and 1.7 GB. Disk: 24 bytes per row while
-    rows are read, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
+    DuckDB sorts the keys with a memory limit of 1 GB, however many rows there are and however often a key is
+    repeated. With 30 and 60 million keys the process took 1.6 and 1.7 GB. Disk: 24 bytes per row while rows
+    are read, three times that while they are ranked, 24 bytes per *repeated* row afterwards.
 
-    blocks: keys, n x 2, uint64, and their row numbers, rising. Rows left out belong to no group.
+    blocks: keys, n x 2, uint64, and their row numbers in ascending order. Omitted rows belong to no group.
     directory: of its own, for :class:`GroupRanks`; what is in it is removed.
 
     Raises:
@@ -83,7 +83,7 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
         Interrupted: SIGTERM or Ctrl-C.
         InputError: the disk is full.
     """
-    import pyarrow.dataset as ds  # here, as it imports pandas where that is installed
+    import pyarrow.dataset as ds  # imported here because it imports pandas if that is installed
 
     remove_directory(directory)
     directory.mkdir(parents=True)
@@ -111,14 +111,15 @@ def rank_groups(blocks: Iterable[tuple[Keys, Rows]], directory: Path) -> None:
 
 
 class GroupRanks:
-    """What :func:`rank_groups` found: rows that have an earlier one of the same key."""
+    """The result of :func:`rank_groups`: rows that have an earlier row with the same key."""
 
     def __init__(self, directory: Path) -> None:
         """Open the ranks in ``directory``."""
         self._repeated = np.load(directory / _RANKS, mmap_mode="r", allow_pickle=False)
 
     def of(self, start: int, stop: int) -> tuple[Rows, Rows]:
-        """For rows ``start`` to ``stop - 1``: number of earlier rows with the same key, and the first of all.
+        """Return for rows ``start`` to ``stop - 1`` the number of earlier rows with the same key, and the
+        first of all.
 
         A row without an earlier one has 0 and its own number. Cheapest when asked block by block in order.
         """

@@ -9,12 +9,12 @@ from paraforge.base.files import write_whole
 
 @dataclass(frozen=True)
 class JobFiles:
-    """What a job uses of the disk of the host that asks; absolute paths.
+    """The files that a job uses on the submitting host's disk, as absolute paths.
 
-    kept: files and directories that many jobs read, as models: a worker keeps copies in its cache.
-    read: files of this job alone.
-    written: files that the job leaves, in the order in which they are to appear on the host that asks; one
-        that is not there when the job is done is removed there.
+    kept: files and directories that many jobs read, such as models. A worker keeps copies in its cache.
+    read: files that only this job reads.
+    written: files that the job writes, in the order in which they must appear on the submitting host. One
+        that does not exist when the job is done is removed there.
     """
 
     kept: tuple[Path, ...] = ()
@@ -22,6 +22,6 @@ class JobFiles:
     written: tuple[Path, ...] = ()
 
     def commit(self, contents: Sequence[bytes | None]) -> None:
-        """Write what a worker left, on the host that asks."""
+        """Write a worker's files to the submitting host's disk."""
         for path, content in zip(self.written, contents, strict=True):
             path.unlink(missing_ok=True) if content is None else write_whole(path, content)

@@ -1,4 +1,5 @@
-"""Versions of the libraries that decide a step's bytes: recorded in its shards; a mixture is warned of."""
+"""Versions of the libraries that decide a step's bytes. Shards record them, and mixed versions cause a
+warning."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,18 +8,18 @@ from importlib.metadata import PackageNotFoundError, version
 logger = logging.getLogger(__name__)
 
 Versions = dict[str, str]
-# Writes the Parquet files of every step.
+# This library writes the Parquet files of every step.
 _OF_ALL = "pyarrow"
 _NOT_RECORDED = "unknown"
 
 
 def installed(libraries: Iterable[str] = ()) -> Versions:
-    """Installed versions of the named distributions and of pyarrow, by name."""
+    """Return the installed versions of the named distributions and of pyarrow, by name."""
     return own_versions({*libraries, _OF_ALL})
 
 
 def own_versions(libraries: Iterable[str]) -> Versions:
-    """Installed versions of the named distributions alone, by name."""
+    """Return the installed versions of only the named distributions, by name."""
     found = {}
     for name in sorted(libraries):
         try:
@@ -29,7 +30,7 @@ def own_versions(libraries: Iterable[str]) -> Versions:
 
 
 def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
-    """Warn where several versions of a library made the shards of a step.
+    """Warn if several versions of a library made the shards of a step.
 
     made: versions by library, as :func:`merged` gives them.
     """
@@ -44,7 +45,7 @@ def warn_of_mixture(step: str, made: Mapping[str, Sequence[str]]) -> None:
 
 
 def is_made_otherwise(made: Versions, wanted: Versions) -> bool:
-    """Return whether one of the wanted versions is not the one that something was made with."""
+    """Return whether something was made with a version other than a wanted one."""
     return any(made.get(name, _NOT_RECORDED) != number for name, number in wanted.items())
 
 

@@ -1,7 +1,7 @@
-"""What identifies a row of a corpus, and a pseudo-random number that depends on nothing else; 128-bit keys of
-texts: equal keys mean equal texts, on every platform and in every version.
+"""The identity of a row (its lineage), pseudo-random numbers that depend only on it, and 128-bit keys of
+texts, which are the same on every platform and in every version.
 
-A sample of the rows with the smallest numbers is the same whatever the shards, their order and the workers.
+The rows with the smallest numbers are a sample that depends on neither shards, their order nor workers.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _SEPARATOR = b"\xff"
 
 
 def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters neighbouring
+    """Apply the finalizer of SplitMix64 (Steele et al. 2014), a bijection that scatters neighboring
     numbers."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -32,12 +32,12 @@ def _hash_name(seed: int, name: str) -> int:
 
 
 def mixed(keys: npt.NDArray[np.uint64], name: str) -> npt.NDArray[np.uint64]:
-    """Other pseudo-random numbers of the same n keys, independent for each name."""
+    """Return other pseudo-random numbers for the same n keys, independent for each name."""
     return mix(keys + np.uint64(_hash_name(0, name)))
 
 
 def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
-    """Pseudo-random keys of n rows.
+    """Return pseudo-random keys of n rows.
 
     lineage: a table with columns ``source`` (string), ``line`` (int64) and, for n-best rows, ``rank`` (int8).
     seed: any integer; another seed gives an independent order.
@@ -61,7 +61,7 @@ def sampling_keys(lineage: pa.Table, seed: int) -> npt.NDArray[np.uint64]:
 class Smallest:
     """Collects the rows with the smallest keys from a stream of tables: a random sample in bounded memory.
 
-    Memory holds at most twice ``size`` rows and one more table. limit: the largest key that is looked at.
+    Memory holds at most twice ``size`` rows and one more table. limit: keys above it are ignored.
     """
 
     def __init__(self, size: int) -> None:
@@ -71,13 +71,13 @@ class Smallest:
         self.limit = int(np.iinfo(np.uint64).max)
 
     def add(self, rows: pa.Table) -> None:
-        """Look at further rows, which have a column ``key`` (uint64)."""
+        """Add rows, which have a column ``key`` (uint64)."""
         self._parts.append(rows.filter(pc.less_equal(rows["key"], pa.scalar(self.limit, pa.uint64()))))
         if sum(part.num_rows for part in self._parts) > 2 * self.size:
             self._parts = [self.rows()]
 
     def rows(self) -> pa.Table:
-        """Return the rows with the smallest keys so far, in the order in which they came."""
+        """Return the rows with the smallest keys so far, in the order of arrival."""
         rows = pa.concat_tables(self._parts)
         if rows.num_rows > self.size:
             keys = rows["key"].to_numpy()
@@ -91,7 +91,8 @@ def _integers(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
 
 
 def text_keys(*columns: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
-    """Key of each row of one or more string columns: XXH3-128 of the UTF-8 bytes, joined by a byte 0xFF.
+    """Return the key of each row of one or more string columns: XXH3-128 of the UTF-8 bytes, joined by a byte
+    0xFF.
 
     columns: string arrays of the same length n, without nulls.
 

@@ -1,4 +1,4 @@
-"""A stream of pieces worked on by threads or processes: in order, in bounded memory, without a cluster."""
+"""Threads or processes that work on a stream of pieces in order and in bounded memory, without a cluster."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ResultT = TypeVar("ResultT")
 def in_window(
     pool: Executor, work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], ahead: int
 ) -> Generator[ResultT, None, None]:
-    """Yield what ``work`` gives for each piece, in order, while the pool has the next ``ahead`` of them. The
-    pieces are taken by the caller's thread."""
+    """Yield ``work(piece)`` for each piece in order, while the pool works on the next ``ahead`` pieces. The
+    caller's thread takes the pieces."""
     window: deque[Future[ResultT]] = deque()
     try:
         for piece in pieces:
@@ -50,9 +50,9 @@ def in_processes(
     arguments: tuple[Any, ...],
     workers: int,
 ) -> Iterator[ResultT]:
-    """Yield what ``work`` gives for each piece, in order.
+    """Yield ``work(piece)`` for each piece in order, computed in processes.
 
-    work: importable, as pieces and results are picklable. pieces: taken as they are needed.
+    work: importable function; pieces and results must be picklable. pieces: consumed as needed.
     start: called with ``arguments`` in every process before its first piece; importable. workers: processes.
 
     Raises Interrupted: Ctrl-C or SIGTERM arrived and ended a process; IncompleteError: a process died.
@@ -63,14 +63,14 @@ def in_processes(
         with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(start, arguments)) as pool:
             yield from in_window(pool, work, pieces, 2 * workers)
     except BrokenProcessPool as error:
-        check_interrupt()  # which a process that was just starting did not survive
+        check_interrupt()  # a process that was just starting did not survive it
         raise IncompleteError(
             "a worker process died, perhaps of too little memory: run fewer of them (--workers)"
         ) from error
 
 
 def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    # A terminal sends Ctrl-C to all of its processes: the parent sees to it, and has the last word.
+    # A terminal sends Ctrl-C to all of its processes. The parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -78,7 +78,7 @@ def _begin(start: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Where the parent was killed, nobody takes what a worker gives, nor tells it to end."""
+    """Exit when the parent has been killed, because nobody else would end this worker."""
     parent = parent_process()
     assert parent is not None
     parent.join()
@@ -89,10 +89,10 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
     """Yield ``function(0)`` ... ``function(count - 1)`` in order, computed by ``threads`` threads.
 
     Reading, filtering, compressing and hashing a shard run outside the interpreter lock, so threads use all
-    cores and nothing is copied between processes. No more than twice as many results as threads wait to be
-    taken.
+    cores and nothing is copied between processes. At most twice as many results as threads wait to be
+    consumed.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; what is being computed is finished first.
+    Raises Interrupted: SIGTERM or Ctrl-C; running computations finish first.
     """
     yield from in_threads(function, range(count), 1 if count <= 1 else threads)
 
@@ -100,7 +100,7 @@ def in_order(function: Callable[[int], ResultT], count: int, threads: int) -> It
 def in_threads(
     work: Callable[[PieceT], ResultT], pieces: Iterable[PieceT], threads: int
 ) -> Generator[ResultT, None, None]:
-    """Yield the same for a stream of pieces, which are taken by the caller's thread as they are needed."""
+    """Yield the same for a stream of pieces, which the caller's thread consumes as needed."""
     if threads <= 1:
         for piece in pieces:
             check_interrupt()
@@ -131,8 +131,8 @@ def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
 def prefetched(
     items: Iterator[PieceT], depth: int = 1, start: Callable[[], object] | None = None
 ) -> Iterator[Iterator[PieceT]]:
-    """Give the same items in the same order, up to `depth` of them computed by a second thread before they
-    are asked for.
+    """Yield the same items in the same order, while a second thread computes up to `depth` of them in
+    advance.
 
     An error in `items` is raised where its item would have come. Leaving the block early stops the thread, as
     `threads_of` says.
@@ -141,14 +141,15 @@ def prefetched(
     """
     end: Any = object()
     with threads_of(ThreadPoolExecutor(1, "prefetch", start)) as pool:
-        # The one thread takes an item at each turn, so they come in their order.
+        # There is one thread, so the items come in order.
         found = in_window(pool, lambda _: next(items, end), repeat(None), depth)
         try:
             yield takewhile(lambda item: item is not end, found)
         finally:
-            found.close()  # nothing more is begun
+            found.close()  # start nothing more
 
 
 def threads_for(resources: Resources, rows: int) -> int:
-    """Threads for a corpus of this many rows: one for a small corpus, which is done before threads pay."""
+    """Return the number of threads for a corpus of this many rows: one for a small corpus, where threads do
+    not pay off."""
     return 1 if rows <= resources.in_process_rows else resources.worker_count()

@@ -1,4 +1,4 @@
-"""Resource parameters: where and with how much a run is done; they never change a result."""
+"""Resource parameters: where a run computes and how much it may use. They never change a result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pydantic import Field
 
 from paraforge.base.section import Section
 
-# The translation memory in the work directory: no step's directory, and never pruned unasked.
+# The translation memory's directory in the work directory. It belongs to no step and is never pruned
+# automatically.
 MEMORY_NAME = "memory"
 MOST_JOB_MEMORY = 1 << 30
 LEAST_JOB_MEMORY = 64 << 20
@@ -87,20 +88,20 @@ class Resources(Section):
     )
 
     def memory_directory(self) -> Path:
-        """Return the translation memory."""
+        """Return the directory of the translation memory."""
         return self.translation_memory or self.work / MEMORY_NAME
 
     def worker_count(self) -> int:
-        """Return processes to use on this machine."""
+        """Return the number of processes to use on this machine."""
         return self.workers or available_cores()
 
     def thread_count(self) -> int:
-        """Threads to use in a process that does its own threading."""
+        """Return the number of threads to use in a process that does its own threading."""
         return self.threads or available_cores()
 
 
 def available_cores() -> int:
-    """Cores that this process may use: those it may run on, and no more than its container's share."""
+    """Return the cores that this process may use, limited by its CPU affinity and its container."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS
@@ -109,8 +110,8 @@ def available_cores() -> int:
 
 
 def _shares() -> Iterator[float]:
-    """Cores' time that control groups of this process may take; without a limit 0 or -1. Dask knows them,
-    too, but takes a tenth of a second to import."""
+    """Yield the cores that this process's control groups allow; 0 or -1 means no limit. Dask knows them, too,
+    but takes a tenth of a second to import."""
     with suppress(OSError, ValueError):
         groups = Path("/sys/fs/cgroup")
         own = groups / Path("/proc/self/cgroup").read_text().rpartition(":")[2].strip().strip("/")
@@ -127,14 +128,14 @@ def _shares() -> Iterator[float]:
 
 
 def available_memory() -> int:
-    """Bytes of memory that this process may use: the machine's, or a container's share of it."""
+    """Return the bytes of memory that this process may use: the machine's or its container's."""
     from distributed.system import memory_limit
 
     return int(memory_limit())
 
 
 def job_memory(resources: Resources) -> int:
-    """Bytes that a job may take for its own tables: half of what a worker has, and 1 GiB at most."""
+    """Return the bytes that a job may use for its own tables: half of a worker's memory, at most 1 GiB."""
     if resources.memory_limit == "auto":
         worker = available_memory() // resources.worker_count()
     else:

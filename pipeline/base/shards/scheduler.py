@@ -1,4 +1,4 @@
-"""The one scheduler: independent jobs in this process, on a local Dask cluster, or on an existing one."""
+"""Runs independent jobs in this process, on a local Dask cluster, or on an existing one."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
-# Errors that the user has to deal with (bad input, missing package, full disk): the run stops.
+# Errors that the user must fix (bad input, missing package, full disk). They stop the run.
 _USERS = (ParaforgeError, OSError, MemoryError)
 _POLL_SECONDS = 0.5
-# One topic for all runs on a scheduler, each with a number of its own: a scheduler never forgets a topic.
+# All runs on a scheduler share one topic and have their own numbers, because a scheduler never forgets a
+# topic.
 _TOPIC = "paraforge-rows"
 _report: ContextVar[Callable[[int], None] | None] = ContextVar("report_rows", default=None)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """What a job that failed has instead of a result."""
+    """Stands in place of the result of a job that failed."""
 
     reason: str
     error: BaseException | None = None
 
 
 def report_rows(rows: int) -> None:
-    """Report from inside a job how many of its rows are done, for a display that moves. A job that never
-    calls this counts its rows when it is done."""
+    """Report from inside a job how many of its rows are done, for the progress display. The rows of a job
+    that never calls this are counted when it is done."""
     report = _report.get()
     if report is not None:
         report(rows)
 
 
 class Jobs:
-    """Runs batches of independent jobs in this process, or on one Dask client that all batches share."""
+    """Runs batches of independent jobs, in this process or on one Dask client that all batches share."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class Jobs:
         """Use ``client``, or this process and ``at_once`` threads.
 
         gpu: whether a job needs a worker that declares a ``GPU`` resource.
-        at_once: jobs that this process has in hand at a time.
-        disk: how workers find out whether they see it; None: all of them do.
+        at_once: jobs that this process works on at the same time.
+        disk: how workers find out whether they see this host's disk; None if all of them do.
         """
         self._client = client
         self._gpu = gpu
@@ -78,7 +79,7 @@ class Jobs:
     def run(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> Iterator[tuple[int, ResultT]]:
-        """As :meth:`attempt`, where a job that fails stops the run. Raises IncompleteError: a job killed its
+        """Run jobs as :meth:`attempt` does, but stop when one fails. Raises IncompleteError: a job killed its
         worker three times."""
         for index, result in self.attempt(function, arguments, **display):
             if isinstance(result, Failed):
@@ -88,7 +89,7 @@ class Jobs:
     def results(
         self, function: Callable[..., ResultT], arguments: Sequence[tuple[Any, ...]], **display: Any
     ) -> list[ResultT]:
-        """Return what :meth:`run` gives, when all is done, in the order of the arguments."""
+        """Return the results of :meth:`run` when all jobs are done, in the order of the arguments."""
         found = dict(self.run(function, arguments, **display))
         return [found[index] for index in range(len(arguments))]
 
@@ -103,22 +104,20 @@ class Jobs:
         done: int = 0,
         files: Sequence[JobFiles] | None = None,
     ) -> Iterator[tuple[int, ResultT | Failed]]:
-        """Call ``function(*arguments[i])`` for every i; yields (i, result) as they get done, in any order.
+        """Call ``function(*arguments[i])`` for every i, and yield (i, result) as jobs finish, in any order.
 
-        Jobs have to be idempotent: one whose worker dies is run again on another. A long job may report
-        its progress with :func:`report_rows`, in the unit of ``sizes``.
+        Jobs must be idempotent, because a job whose worker dies is run again on another. A long job can
+        report its progress with :func:`report_rows`, in the unit of ``sizes``.
 
-        function: importable top-level function. arguments: one tuple a job.
-        description: what the progress display says. unit: what ``sizes`` count.
-        sizes: how much work each job is; one each by default. All 0: not known, the jobs report it.
-        done: work that is done already, for the display.
-        files: what each job reads and writes, for workers that do not see this disk; None: such a worker is
-            not asked.
+        function: importable top-level function. arguments: one tuple per job.
+        description: text of the progress display. unit: what ``sizes`` count.
+        sizes: amount of work in each job; 1 by default. If all are 0, it is unknown and the jobs report it.
+        done: work that is already done, for the display.
+        files: what each job reads and writes, for workers that do not see this disk. None: such workers get
+            no job.
 
-        Raises:
-            ParaforgeError, OSError, MemoryError: a job raised it; the run stops.
-            IncompleteError: no worker has come for a quarter of an hour.
-            Interrupted: SIGTERM or Ctrl-C.
+        Raises: ParaforgeError, OSError, MemoryError: raised by a job; the run stops. IncompleteError: there
+            was no worker for a quarter of an hour. Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
         total = done + sum(amounts)
@@ -179,8 +178,8 @@ class Jobs:
             if whose == run:
                 counter.tell(index, rows)
 
-        # A few jobs a worker are out at a time: the scheduler need not hold a million, nor need we look
-        # through them whenever one is done, and a worker that dies has few to be blamed for.
+        # Only a few jobs per worker are submitted at a time. The scheduler need not hold a million of them,
+        # we need not search them all when one is done, and few are blamed when a worker dies.
         waiting = deque(range(len(arguments)))
         pending: dict[Any, int] = {}
         suspects: list[int] = []
@@ -195,7 +194,8 @@ class Jobs:
                     while waiting and len(pending) < out:
                         submit(waiting.popleft())
                     if not pending:
-                        # Dask blames every job that a dying worker held. Alone, only the guilty one is there.
+                        # Dask blames every job that a dying worker held. Run alone, only the guilty one can
+                        # be blamed.
                         submit(suspects.pop())
                     try:
                         finished = wait(list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
@@ -223,7 +223,7 @@ class Jobs:
                         yield index, Failed(_reason(error), error)
                     future.release()
         finally:
-            # Where the connection is lost there is nothing to cancel, and nobody to inform.
+            # If the connection is lost, there is nothing to cancel.
             with contextlib.suppress(Exception):
                 if pending:
                     client.cancel(list(pending), force=True)
@@ -233,7 +233,8 @@ class Jobs:
 def _called(
     function: Callable[..., ResultT], given: tuple[Any, ...], tell: Callable[[int], None]
 ) -> tuple[int, ResultT]:
-    """Return the rows that a job reported, and its result; ``tell`` gets their sum whenever it grows."""
+    """Run a job; return the rows that it reported and its result. ``tell`` is called with the sum whenever it
+    grows."""
     told = 0
 
     def add(rows: int) -> None:
@@ -256,8 +257,8 @@ def _call_on_worker(
     disk: Disk | None,
     files: JobFiles | None,
 ) -> tuple[int, ResultT, list[bytes | None] | None]:
-    """Return the rows that a job reported, its result, and the files that it left if the disk is not
-    shared."""
+    """Run a job on a worker; return the rows that it reported, its result, and, if the disk is not shared,
+    the files that it wrote."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -274,7 +275,7 @@ def _call_on_worker(
             return *_called(function, copies.placed(given), tell), copies.left()
     except ParaforgeError as error:
         if error.ends_process:
-            # Dask gives the job to another worker, and the nanny starts one here with a context of its own.
+            # Dask gives the job to another worker, and the nanny starts a new one here.
             logger.error("%s: this worker ends", error)
             logging.shutdown()
             os._exit(error.exit_code)
@@ -296,14 +297,14 @@ def open_jobs(
     at_once: int = 1,
     travels: bool = False,
 ) -> Iterator[Jobs]:
-    """Provide a scheduler for work over ``rows`` rows: in this process where they are few, otherwise on Dask.
+    """Provide a scheduler for work over ``rows`` rows: this process if they are few, otherwise Dask.
 
-    resources: where to run. rows: of all jobs together.
-    jobs: how many there will be, if that is known: no more workers are started.
-    workers: processes, where another number than ``resources`` says is needed.
+    resources: where to run. rows: the sum over all jobs.
+    jobs: the number of jobs if known, so that no more workers are started.
+    workers: number of processes, if different from ``resources``.
     gpu, at_once: see :class:`Jobs`.
-    travels: whether the files of all jobs are named, so that workers need not see this disk. Otherwise the
-        work is done on this host if a worker of the scheduler does not see it.
+    travels: whether all jobs name their files, so that workers need not see this disk. Otherwise the work is
+        done on this host if a worker of the scheduler does not see it.
     """
     if not (travels or on_shared_disk(resources)):
         resources = resources.model_copy(update={"scheduler": None})

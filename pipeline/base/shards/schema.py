@@ -1,5 +1,5 @@
-"""What declares a column, and those that are not scores: lineage, texts, translation and fate, in order; and
-rows of tables by these."""
+"""Declares the columns that are not scores (lineage, texts, translation and fate, in order) and selects rows
+by them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 
 def column(name: str, kind: pa.DataType, description: str) -> pa.Field:
-    """Return a column: its name, type and meaning."""
+    """Return a column's field with its name, type and meaning."""
     return pa.field(name, kind, metadata={"description": description})
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Return whether a column of this type has texts: strings of any layout, perhaps as a dictionary."""
+    """Return whether a column of this type contains strings, of any layout and perhaps dictionary-encoded."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
@@ -78,7 +78,7 @@ FLAG_COLUMNS = ("source_truncated", "output_truncated", "empty_output", "non_fin
 
 
 def alive_rows(table: pa.Table) -> Any:
-    """Return whether no earlier step gave up each row, as far as there are columns that say so: a boolean
+    """Return which rows no earlier step rejected or failed, as far as the table has those columns: a boolean
     array."""
     alive = pa.repeat(True, table.num_rows)
     for name in FATE_COLUMNS:
@@ -88,12 +88,12 @@ def alive_rows(table: pa.Table) -> Any:
 
 
 def usable_rows(table: pa.Table) -> Any:
-    """Return whether each row has both texts and no earlier step gave it up: a pyarrow boolean array."""
+    """Return which rows have both texts and were neither rejected nor failed: a pyarrow boolean array."""
     return pc.and_(pc.and_(*(pc.is_valid(table[name]) for name in TEXT_COLUMNS)), alive_rows(table))
 
 
 def original_rows(table: pa.Table) -> Any:
-    """Find the usable rows whose reference is one of the bitext, and not a translation as in a pair of two
+    """Return which usable rows have a reference from the bitext, not a translation as in a pair of two
     translations: a pyarrow boolean array."""
     usable = usable_rows(table)
     if "translation_line" in table.column_names:
@@ -104,8 +104,8 @@ def original_rows(table: pa.Table) -> Any:
 def schema_of(
     names: Iterable[str], extra: Iterable[pa.Field] = (), columns: Mapping[str, pa.Field] = COLUMNS
 ) -> pa.Schema:
-    """Return the schema of the named ``columns``, in their order, then ``extra`` fields. Raises KeyError: a
-    name is not among them."""
+    """Return the schema of the named ``columns`` in their declared order, then ``extra`` fields. Raises
+    KeyError: an unknown name."""
     wanted = set(names)
     unknown = wanted - columns.keys()
     if unknown:
@@ -114,8 +114,8 @@ def schema_of(
 
 
 def tables_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Yield the same rows in tables of so many, and one of what is left: what is written must not depend on
-    how it was read."""
+    """Yield the same rows in tables of a fixed number of rows and a last one with the rest, so that what is
+    written does not depend on how it was read."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:

@@ -1,4 +1,4 @@
-"""A step: a pure function from shard to shard, and running it over a directory of shards."""
+"""Defines a step, a pure function from shard to shard, and runs it over a directory of shards."""
 
 import logging
 import socket
@@ -23,32 +23,32 @@ from paraforge.base.shards.work import WorkDirectory, shard_key
 logger = logging.getLogger(__name__)
 
 ShardFunction = Callable[[pa.Table], pa.Table]
-# The function of the step that this process is at, by what the step is.
+# The function of the current step in this process, by the step's identity.
 _functions: dict[str, ShardFunction] = {}
 _building = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is done to each shard, and everything that its result depends on.
+    """What to do to each shard, and everything that the result depends on.
 
-    name: names the work directory, ``work/NAME``.
-    version: raised whenever the same input would give another result.
+    name: name of the work directory, ``work/NAME``.
+    version: raised whenever the same input gives another result.
     parameters: JSON values that the result depends on.
     fingerprints: hashes of the files that the result depends on (models, vectors).
-    build: importable top-level function; called once in each worker with ``arguments``, gives the function
+    build: importable top-level function, called once in each worker with ``arguments``; returns the function
         from input shard to output shard.
-    arguments: arguments of ``build``; picklable, may hold resource parameters.
-    files: absolute paths of files and directories that ``build`` reads: a worker that does not see this disk
-        gets copies. None: it needs more of the disk than can be named, so such workers are not asked.
+    arguments: arguments of ``build``; picklable, can include resource parameters.
+    files: absolute paths of files and directories that ``build`` reads; a worker that does not see this disk
+        gets copies. None: it reads more than can be listed, so such workers get no jobs.
     columns: input columns to read, or None for all.
-    aligned: whether output shards have the rows of their input shards, one to one.
+    aligned: whether output shards have the same rows as their input shards, one to one.
     device: ``cpu``, or ``cuda`` for workers that declare a ``GPU`` resource.
-    at_once: shards that a process may have in hand at a time, in threads: while one is read or written the
-        device works at another. The function has to bear that.
-    libraries: distributions whose version decides the result's bytes, beside pyarrow.
-    inherited: versions of the libraries that made what this step only joins, for the index.
-    notes: what else the index says; in no key.
+    at_once: shards that a process works on at the same time, in threads, so that the device computes one
+        while another is read or written. The function must be thread-safe.
+    libraries: distributions besides pyarrow whose version decides the result's bytes.
+    inherited: versions of the libraries that made parts that this step only joins, for the index.
+    notes: other entries of the index; not part of any key.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Step:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def description(self) -> dict[str, Any]:
-        """Return what the result depends on beside the input; part of every shard's key."""
+        """Return everything besides the input that the result depends on; it is part of every shard's key."""
         return {
             "step": self.name,
             "version": self.version,
@@ -78,7 +78,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a run of a step did: rows in all, shards in all, shards taken from earlier runs, seconds."""
+    """What a run of a step did: all rows, all shards, shards reused from earlier runs, seconds."""
 
     rows: int
     shards: int
@@ -95,14 +95,13 @@ def run_step(
 ) -> StepReport:
     """Run ``step`` over row-aligned shard directories and publish the result in ``output``.
 
-    Shards finished by an earlier run are reused. Nothing is published unless every shard is
-    there.
+    Shards finished by an earlier run are reused. Nothing is published unless every shard exists.
 
     step: what to do.
     inputs: shard directories, seen as one :class:`~paraforge.base.shards.store.ShardView`.
     output: directory to publish, replaced as a whole; None leaves the shards in the work directory.
     resources: where to run.
-    workers: processes, where a step must use another number than ``resources`` says.
+    workers: number of processes, if different from ``resources``.
 
     Raises:
         InputError: an input shard is not what its index says.
@@ -163,7 +162,8 @@ def _make_missing(
     workers: int | None,
     failures: list[str],
 ) -> list[ShardRecord | None]:
-    """Make the shards that are not among ``found``; None stays for those that are added to ``failures``."""
+    """Make the shards that are missing in ``found``; those that fail stay None and are added to
+    ``failures``."""
     done = list(found)
     todo = [index for index, record in enumerate(found) if record is None]
     if not todo:
@@ -216,7 +216,7 @@ def _make_missing(
 def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> ShardRecord:
     """Read a shard's input files, apply the step's function, and commit the result to the work directory.
 
-    root: of the step's work directory.
+    root: the directory that contains the step's work directory.
     """
     work = WorkDirectory(step.name, root)
     with _building:
@@ -228,8 +228,8 @@ def compute_shard(step: Step, key: str, inputs: Sequence[Path], root: Path) -> S
 
 
 def _built(step: Step) -> ShardFunction:
-    """Return what makes a step's shards. Raises IncompleteError: it cannot begin here. That is no shard's
-    fault, and a worker on which nothing can begin must not try, and fail, all of them."""
+    """Return the function that makes a step's shards. Raises IncompleteError: it cannot be built here. That
+    is no shard's fault, and such a worker must not go on to fail all shards."""
     try:
         return step.build(**step.arguments)
     except (ParaforgeError, OSError, MemoryError):
@@ -242,8 +242,8 @@ def _built(step: Step) -> ShardFunction:
 
 
 def shard_keys(step: Step, view: ShardView) -> list[str]:
-    """Give the key of each output shard, from the SHA-256 of its input shards."""
+    """Return the key of each output shard, from the SHA-256 of its input shards."""
     expected = [[d.records[index].sha256 for d in view.directories] for index in range(len(view))]
     description = step.description()
-    # Position is part of the key: two shards with equal content are still two shards.
+    # The position is part of the key, so two shards with equal content remain two shards.
     return [shard_key(description, [str(index), *digests]) for index, digests in enumerate(expected)]

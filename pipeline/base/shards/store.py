@@ -1,4 +1,4 @@
-"""Directories of Parquet shards: reading them, reading several side by side, and writing them."""
+"""Directories of Parquet shards: read one, read several side by side, and write one."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from paraforge.base.files import (
 )
 
 ROWS_PER_SHARD = 50_000
-# Of compression: what is written once and read at once need not be smaller.
+# Compression level: files that are written once and read soon need not be smaller.
 _LEVEL = 1
-# Readers of a directory of Parquet files pass over names that begin with an underscore.
+# Readers of a Parquet directory skip names that begin with an underscore.
 INDEX_NAME = "_shards.json"
 INDEX_FORMAT = 1
 _MORE_COLUMNS = "more_columns"
 _MORE_FILES = "files"
-# Text hardly repeats within a shard: a dictionary costs time and saves nothing. These columns do repeat.
+# Text rarely repeats within a shard, so a dictionary would cost time and save nothing. These columns do
+# repeat.
 DICTIONARY_COLUMNS = ("source", "pivot", "rejected", "failed", "reference_language", "translation_language")
 
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """One line of ``_shards.json``: file name, rows and SHA-256 of the file."""
+    """An entry of ``_shards.json``: file name, rows and SHA-256 of the file."""
 
     file: str
     rows: int
@@ -44,13 +45,13 @@ class ShardRecord:
 
 
 def shard_name(index: int, stem: str = "shard") -> str:
-    """File name of shard ``index``, e.g. ``shard-00007.parquet``."""
+    """Return the file name of shard ``index``, e.g. ``shard-00007.parquet``."""
     return f"{stem}-{index:05d}.parquet"
 
 
 def write_parquet(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> None:
     """Write ``table`` in the project's Parquet dialect, not atomically: zstd, page checksums, statistics. The
-    bytes depend on the table (and on the pyarrow version) alone."""
+    bytes depend only on the table and the pyarrow version."""
     pq.write_table(
         table, path, row_group_size=ROWS_PER_SHARD, **_parquet_options(table.column_names, level), **options
     )
@@ -75,7 +76,8 @@ def _parquet_options(names: Sequence[str], level: int = _LEVEL) -> dict[str, Any
 
 
 def write_shard(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any) -> ShardRecord:
-    """Write one shard atomically and return its record. options: of Parquet, beside the project's dialect."""
+    """Write one shard atomically and return its record. options: Parquet options besides the project's
+    dialect."""
     with atomic_path(path) as temporary:
         write_parquet(table, temporary, level=level, **options)
         digest = sha256_file(temporary)
@@ -84,8 +86,8 @@ def write_shard(table: pa.Table, path: Path, level: int = _LEVEL, **options: Any
 
 @contextmanager
 def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file to read parts of it, checking page checksums. Raises InputError, with the remedy:
-    it is missing, or cannot be read, found when opening it or while reading."""
+    """Open a Parquet file to read parts of it, checking page checksums. Raises InputError with the remedy if
+    it is missing or cannot be read, when opened or later."""
     try:
         try:
             opened = pq.ParquetFile(path, page_checksum_verification=True)
@@ -101,8 +103,8 @@ def open_parquet(path: Path, remedy: str | None = None) -> Iterator[pq.ParquetFi
 
 
 def row_groups(file: pq.ParquetFile, wanted: int = ROWS_PER_SHARD) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the row groups of a file in pieces that are read together, of at least ``wanted`` rows each but
-    for the last, and the rows of each piece."""
+    """Group the row groups of a file into pieces of at least ``wanted`` rows (except the last); yields the
+    row groups and the rows of each piece."""
     groups: tuple[int, ...] = ()
     rows = 0
     for group in range(file.metadata.num_row_groups):
@@ -144,17 +146,17 @@ def write_index(directory: Path, records: Sequence[ShardRecord], description: di
 
 
 def aligned_with(names: Iterable[str]) -> dict[str, Any]:
-    """Return what an index says of the directories in its own that have more columns of the same rows."""
+    """Return the index entry that names subdirectories with more columns of the same rows."""
     return {_MORE_COLUMNS: listed} if (listed := list(names)) else {}
 
 
 def accompanied_by(names: Iterable[str]) -> dict[str, Any]:
-    """Return what an index says of the files beside the shards, so that a missing one is noticed."""
+    """Return the index entry that names files beside the shards, so that a missing one is noticed."""
     return {_MORE_FILES: listed} if (listed := list(names)) else {}
 
 
 def file_beside(directory: Path, name: str) -> Path | None:
-    """Return the path of a file beside the shards of a directory, or None where it never had one.
+    """Return the path of a file beside the shards of a directory, or None if it never had one.
     Raises InputError: the index names the file, and it is missing."""
     if (path := directory / name).is_file():
         return path
@@ -170,7 +172,7 @@ class ShardDirectory:
     """A directory with ``shard-00000.parquet`` ... and ``_shards.json``.
 
     records: rows and SHA-256 of each shard, in order.
-    description: what else ``_shards.json`` says (step, version, parameters, ...).
+    description: the other entries of ``_shards.json`` (step, version, parameters, ...).
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -194,8 +196,8 @@ class ShardDirectory:
         return len(self.records)
 
     def with_aligned(self) -> list[ShardDirectory]:
-        """Return this directory and those in it that its index names: they have more columns of the same
-        rows.
+        """Return this directory and the subdirectories named in its index, which have more columns of the
+        same rows.
         Raises InputError: one of them is missing."""
         with describing(self.path / INDEX_NAME, "damaged index"):
             names = [plain_name(name) for name in self.description.get(_MORE_COLUMNS, [])]
@@ -223,7 +225,7 @@ class ShardDirectory:
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the first shard; empty where there is no shard."""
+        """Schema of the first shard; empty if there are no shards."""
         return read_schema(self.paths[0]) if self.records else pa.schema([])
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -242,8 +244,8 @@ class ShardDirectory:
 
 
 class ShardView:
-    """Several row-aligned shard directories seen as one: shard n has the columns of all of them. Where two
-    directories have the same column, the later directory's is taken."""
+    """A view of several row-aligned shard directories as one: shard n has the columns of all of them. If two
+    directories have the same column, the later one is used."""
 
     def __init__(self, *paths: str | Path) -> None:
         """Open the directories. Raises InputError: their shards do not have the same numbers of rows."""
@@ -285,7 +287,7 @@ class ShardView:
 
     @property
     def digests(self) -> dict[str, str]:
-        """Digest of each directory, by the name of its step; a directory that names none is left out."""
+        """Digest of each directory by the name of its step; directories without a step name are left out."""
         return {str(d.description["step"]): d.digest for d in self.directories if "step" in d.description}
 
     @property
@@ -294,7 +296,7 @@ class ShardView:
         return list(dict.fromkeys(name for names in self._columns for name in names))
 
     def shard_paths(self, index: int) -> list[Path]:
-        """Return the files that hold shard ``index``, one a directory."""
+        """Return the files of shard ``index``, one per directory."""
         return [directory.paths[index] for directory in self.directories]
 
     def read(self, index: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -317,7 +319,7 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
     missing = [name for name in wanted if name not in holder]
     if missing:
         raise InputError(f"no column {', '.join(missing)}; it has {', '.join(holder)}", paths[0])
-    # The first file is always read, if only for its number of rows.
+    # The first file is always read, at least for its number of rows.
     tables = {path: read_parquet(path, [name for name in wanted if holder[name] == path]) for path in paths}
     rows = {path: table.num_rows for path, table in tables.items() if table.num_columns}
     if len(set(rows.values())) > 1:
@@ -331,8 +333,8 @@ def read_aligned(paths: Sequence[Path], columns: Sequence[str] | None = None) ->
 
 
 class ShardWriter:
-    """Cuts a stream of tables into shards of equal size in a directory. The shards depend on the rows alone,
-    not on how the stream was cut into tables."""
+    """Writes a stream of tables as shards of equal size. The shards depend only on the rows, not on how the
+    stream was cut into tables."""
 
     def __init__(
         self,
@@ -343,7 +345,7 @@ class ShardWriter:
         stem: str = "shard",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """level: of compression. stem: what the files' names begin with. options: see :func:`write_shard`."""
+        """level: compression level. stem: beginning of the file names. options: see :func:`write_shard`."""
         if rows_per_shard < 1:
             raise ValueError("rows_per_shard must be at least 1")
         self.directory = directory
@@ -358,7 +360,7 @@ class ShardWriter:
         make_directory(directory)
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
-        """Add rows; full shards are written at once."""
+        """Add rows; full shards are written immediately."""
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         table = table.select(self.schema.names).cast(self.schema)
         self._pending.append(table)
@@ -376,7 +378,7 @@ class ShardWriter:
         self.records.append(write_shard(shard, path, self.level, **self.options))
 
     def close(self, description: dict[str, Any] | None = None) -> list[ShardRecord]:
-        """Write what is left and, if a description is given, ``_shards.json``."""
+        """Write the remaining rows and, if a description is given, ``_shards.json``."""
         if self._pending_rows:
             self._flush(self._pending_rows)
         if description is not None:

@@ -1,4 +1,4 @@
-"""The work directory: finished shards under the hash of what made them, and one writer at a time."""
+"""The work directory: finished shards, named by the hash of what made them, with one writer at a time."""
 
 import json
 import os
@@ -32,21 +32,22 @@ from paraforge.base.shards.store import ShardRecord, shard_name, write_index, wr
 WORK = Path("work")
 LOCK_NAME = "lock"
 HOLDER_NAME = "holder.json"
-# Steps whose results take minutes; translations, models and scores of models may have taken days.
+# Steps whose results take only minutes to make. Translations, models and scores of models may have taken
+# days.
 _QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")
-# A directory of a step that holds results by key, as the step's own directory does.
+# A subdirectory of a step's directory that also holds results by key.
 _FILES = "files"
 _KEY = b"paraforge.key"
 _LIBRARIES = b"paraforge.libraries"
-# Large files that nobody edits: an output has them as hard links.
+# Large files that nobody edits, which an output gets as hard links.
 _LINKED = (".parquet", ".npy", ".bin", ".pt", ".safetensors", ".model")
 
 
 class WorkDirectory:
-    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its rows and SHA-256 beside it.
+    """Finished pieces of one step, ``work/STEP/KEY.parquet``, each with its rows and SHA-256.
 
-    A key is the hash of everything that the result depends on, so nothing here ever grows stale:
-    a changed parameter asks for other keys.
+    A key is the hash of everything that the result depends on, so nothing here becomes stale: a changed
+        parameter gives other keys.
     """
 
     def __init__(self, step: str, root: Path = WORK) -> None:
@@ -54,7 +55,7 @@ class WorkDirectory:
         self.path = root / step
 
     def file(self, key: str) -> Path:
-        """Return where the shard with this key is, if it is finished."""
+        """Return the path of the shard with this key, whether or not it is finished."""
         return self.path / f"{key}.parquet"
 
     def _record_file(self, key: str) -> Path:
@@ -74,24 +75,24 @@ class WorkDirectory:
             return None
 
     def made_with(self, key: str) -> dict[str, str]:
-        """Return the versions of libraries that a shard's footer names; empty where it names none."""
+        """Return the versions of libraries that a shard's footer names; empty if none."""
         return libraries_of(self.file(key))
 
     def files(self, key: str) -> tuple[Path, ...]:
-        """Return all files of a shard, in the order in which they appear."""
+        """Return all files of a shard, in the order in which they are written."""
         return self.file(key), self._record_file(key)
 
     def discard(self, key: str) -> None:
-        """Forget a finished shard."""
+        """Remove a finished shard."""
         self._record_file(key).unlink(missing_ok=True)
         self.file(key).unlink(missing_ok=True)
 
     def commit(self, key: str, table: pa.Table, libraries: Mapping[str, str] | None = None) -> ShardRecord:
-        """Write a finished shard so that :meth:`find` believes it only when all of it is on disk.
+        """Write a finished shard so that :meth:`find` finds it only when all of it is on disk.
 
         libraries: versions of the libraries that decide its bytes, by name.
         """
-        # The key is in the footer, so that two shards whose names were swapped are found out.
+        # The key is in the footer, so that swapped files are detected.
         footer = {
             _KEY: key.encode(),
             _LIBRARIES: json.dumps(dict(sorted((libraries or {}).items()))).encode(),
@@ -127,10 +128,10 @@ class WorkDirectory:
             lock.release()
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Remove the results of earlier parameters or input, where making them again takes minutes.
+        """Remove the results of earlier parameters or input if making them again takes only minutes.
 
-        names: what the finished run used: keys of shards and names of directories in the step's own;
-            ``files/KEY`` keeps that part of the directory ``files``.
+        names: what the finished run used: keys of shards and names of subdirectories. ``files/KEY`` keeps
+            that entry of the directory ``files``.
         """
         if self.step not in _QUICK:
             return
@@ -146,10 +147,10 @@ class WorkDirectory:
     def publish(
         self, keys: Sequence[str], records: Sequence[ShardRecord], output: Path, description: dict[str, Any]
     ) -> None:
-        """Give the finished shards to ``output`` as ``shard-00000.parquet`` ... with ``_shards.json``.
+        """Publish the finished shards in ``output`` as ``shard-00000.parquet`` ... with ``_shards.json``.
 
-        Files are hard-linked where the file system allows it, otherwise copied.
-        ``output`` is replaced as a whole.
+        Files are hard-linked if the file system allows it, otherwise copied. ``output`` is replaced as a
+        whole.
         """
         with replaced_directory(output) as temporary:
             published = []
@@ -169,8 +170,8 @@ def _describe(holder: Path) -> str:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link ``source`` as ``target``, or copy it where links are not possible. Files that people edit
-    (JSON and other text) are always copied: an edit must not change every copy."""
+    """Hard-link ``source`` as ``target``, or copy it if links are not possible. Files that people edit (JSON
+    and other text) are always copied, so that an edit does not change the original."""
     if source.suffix in _LINKED:
         try:
             os.link(source, target)
@@ -182,20 +183,20 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def replaced_directory(output: Path) -> Iterator[Path]:
-    """Give an empty directory next to ``output`` that takes its place when the block ends well."""
+    """Provide an empty directory next to ``output`` that replaces it when the block succeeds."""
     with replaced_directories(output) as (temporary,):
         yield temporary
 
 
 @contextmanager
 def replaced_directories(*outputs: Path) -> Iterator[list[Path]]:
-    """Give an empty directory next to each output; they take their places when the block ends well.
+    """Provide an empty directory next to each output; they replace the outputs when the block succeeds.
 
-    All new directories are complete on disk before the first is put in place. For a moment neither the old
-    nor the new directory has its name; after a kill in that moment, the next writer there puts the old one
-    back.
+    All new directories are complete on disk before the first replaces its output. For a moment neither the
+    old nor the new directory has the final name; if the process is killed then, the next writer restores the
+    old one.
 
-    Raises InputError if an output is a plain file, which this project never makes here.
+    Raises InputError if an output is a plain file, which this project never writes there.
     """
     for output in outputs:
         if output.is_file() and not output.is_symlink():
@@ -227,9 +228,9 @@ def temporary_beside(path: Path) -> Path:
 
 
 def _put_in_place(new: Path, output: Path) -> None:
-    """Rename ``new`` to ``output``, and remove the directory that was there."""
+    """Rename ``new`` to ``output``, and remove the previous directory."""
     if output.is_symlink():
-        output.unlink()  # what it leads to stays
+        output.unlink()  # a link's target stays
     old = new.with_name(f"{new.name.removesuffix('.tmp')}-old.tmp")
     with suppress(FileNotFoundError):
         output.rename(old)
@@ -245,8 +246,8 @@ def _put_in_place(new: Path, output: Path) -> None:
 
 @contextmanager
 def scratch_database(directory: Path, **settings: Any) -> Iterator[Any]:
-    """Open a database of DuckDB, with its settings, in a directory that is removed at the end. Raises
-    InputError if DuckDB fails, as on a full disk."""
+    """Open a DuckDB database with these settings in a directory that is removed at the end. Raises InputError
+    if DuckDB fails, e.g. on a full disk."""
     import duckdb
 
     try:
@@ -271,5 +272,5 @@ def libraries_of(path: Path) -> dict[str, str]:
 
 
 def shard_key(description: dict[str, Any], inputs: Sequence[str]) -> str:
-    """Key of a shard: hash of what the step is and of its input shards' SHA-256."""
+    """Return the key of a shard: the hash of the step's identity and the SHA-256 of its input shards."""
     return hash_json([description, list(inputs)])[:40]

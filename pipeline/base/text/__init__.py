@@ -1,1 +1,2 @@
-"""Text as every step sees it: lines of files, Unicode forms, tokens, units, vocabularies, word counts."""
+"""Text processing that all steps share: lines of files, Unicode forms, tokens, units, vocabularies, word
+counts."""

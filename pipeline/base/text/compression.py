@@ -1,4 +1,4 @@
-"""Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, known by its first bytes."""
+"""Opens a file for reading, decompressed: plain, gz, bz2, xz or zst, recognized by its first bytes."""
 
 import gzip
 import lzma
@@ -18,7 +18,7 @@ _MAGIC = {
     b"BZh": "bz2",
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
-    # Skippable frames, which pzstd and others write before the data.
+    # Skippable frames, which pzstd and other programs write before the data.
     **{bytes([0x50 + number]) + b"\x2a\x4d\x18": "zstd" for number in range(16)},
 }
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
@@ -29,15 +29,15 @@ _UNSUPPORTED = {b"PK\x03\x04": "a zip archive", b"\xff\xfe": "UTF-16 text", b"\x
 
 
 class ByteStream(Protocol):
-    """What readers need of a file."""
+    """What readers need from a file."""
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes, none at the end."""
+        """Return at most ``size`` bytes, none at the end."""
 
 
 def compression_of(path: Path) -> str | None:
     """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is missing,
-    empty, an archive, a Git LFS pointer, or not what its name says."""
+    empty, an archive, a Git LFS pointer, or in another format than its name says."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))
@@ -58,7 +58,7 @@ def compression_of(path: Path) -> str | None:
 
 
 def refuse_lfs_pointer(path: Path) -> None:
-    """Raise InputError if a file is what Git keeps instead of a large file, not the file itself."""
+    """Raise InputError if a file is a Git LFS pointer instead of the large file itself."""
     with path.open("rb") as file:
         if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
             raise _lfs_pointer(path)
@@ -71,7 +71,7 @@ def _lfs_pointer(path: Path) -> InputError:
 
 
 def refuse_binary(path: Path, head: bytes | None = None) -> None:
-    """Refuse at once what can never be UTF-8 text.
+    """Raise InputError for files that cannot be UTF-8 text.
 
     head: its first bytes after decompression; by default those of the file itself.
 
@@ -91,7 +91,7 @@ def refuse_binary(path: Path, head: bytes | None = None) -> None:
 def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Open ``path`` for reading, decompressed. Memory does not depend on the file's size.
 
-    Several compressed members in one file are read as one, as gzip and its kin do. Raises InputError: see
+    Several compressed members in one file are read as one, as gzip does. Raises InputError: see
     :func:`compression_of`; and, while reading, a damaged or truncated file.
     """
     compression = compression_of(path)
@@ -99,7 +99,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
         with path.open("rb") as file:
             yield _Checked(path, _XzStream(file), compression)
     elif compression == "gzip":
-        # Unlike Arrow, the standard library reads files that are padded with zeros, as tapes leave them.
+        # Unlike Arrow, the standard library reads files padded with zeros, as tapes leave them.
         with gzip.open(path, "rb") as file:
             yield _Checked(path, file, compression)
     elif compression is None:
@@ -114,7 +114,8 @@ def read_ahead(path: Path, size: int) -> Iterator[bytes]:
     """Yield the decompressed file in blocks of ``size`` bytes (the last may be shorter), read by a second
     thread.
 
-    Decompression does not hold the interpreter lock, so it runs beside whatever is done with the blocks.
+    Decompression does not hold the interpreter lock, so it runs in parallel with the processing of the
+    blocks.
     Raises InputError: see :func:`open_bytes`.
     """
 
@@ -139,7 +140,7 @@ def _read_full(stream: ByteStream, size: int) -> bytes:
 
 
 class _XzStream:
-    """An xz file, member after member. The standard library's own reader passes over trailing garbage."""
+    """Reads an xz file member by member. The standard library's own reader ignores trailing garbage."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -151,7 +152,7 @@ class _XzStream:
     def read(self, size: int, /) -> bytes:
         while True:
             if self._decompressor.eof:
-                # Members may be followed by another one, or by padding with zero bytes.
+                # A member can be followed by another one, or by zero bytes as padding.
                 rest = self._decompressor.unused_data or self._file.read(_RAW_BLOCK)
                 while rest and not rest.strip(b"\0"):
                     rest = self._file.read(_RAW_BLOCK)
@@ -169,7 +170,7 @@ class _XzStream:
 
 
 class _Checked:
-    """Turns a decompressor's complaints into one that names the file and how far it could be read."""
+    """Turns a decompressor's errors into one that names the file and how far it could be read."""
 
     def __init__(self, path: Path, stream: ByteStream, name: str) -> None:
         self._path = path

@@ -24,18 +24,17 @@ logger = logging.getLogger(__name__)
 
 _SENTENCES_AT_ONCE = 50_000
 _MISSING = 0.01
-"""Share of a text's words without a count from which a list is taken to lack whole kinds of words."""
+"""If more than this share of a text's words have no count, the list is taken to lack whole kinds of words."""
 _WARNED: set[str] = set()
 
 
 @dataclass(frozen=True)
 class Background:
-    """How many of a number of sentences have a word.
+    """The number of sentences that contain each word.
 
-    name: what it was taken from. documents: sentences.
-    counts: sentences with each word; words in none are not in it.
-    partial: a list from elsewhere, which may lack whole kinds of words: lists of Wikipedia's words often have
-        no punctuation and no clitics, a fifth of a novel's tokens.
+    name: where the counts come from. documents: number of sentences. counts: sentences with each word; words
+        in no sentence are not included. partial: a list from elsewhere, which may lack whole kinds of words.
+        Lists of Wikipedia's words often have no punctuation and no clitics, a fifth of a novel's tokens.
     """
 
     name: str
@@ -44,8 +43,8 @@ class Background:
     partial: bool = False
 
     def missing(self, text: Mapping[str, int]) -> dict[str, int]:
-        """Return words of a text that a partial list lacks, with their counts in the text; none unless they
-        are more than 1 % of it, which is a warning, once for each list."""
+        """Return the words of a text that a partial list lacks, with their counts in the text. If they are at
+        most 1% of the text, returns none; otherwise warns, once per list."""
         lacking = {word: count for word, count in text.items() if word not in self.counts}
         share = sum(lacking.values()) / max(1, sum(text.values()))
         if not self.partial or share <= _MISSING:
@@ -58,8 +57,8 @@ class Background:
         return lacking
 
     def completed(self, tokens: TokenColumn) -> Background:
-        """With counts of the words that it lacks estimated from a text, where :meth:`missing` finds any: of
-        running words in proportion to those that have a count, of sentences by their share."""
+        """Return this with counts for the words that :meth:`missing` finds, estimated from a text: counts of
+        running words in proportion to the known ones, counts of sentences by their share."""
         if not self.partial:
             return self
         running = self.documents == sum(self.counts.values())
@@ -73,14 +72,15 @@ class Background:
         return replace(self, documents=documents, counts={**self.counts, **found}, partial=False)
 
     def idf(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """``ln(N / #(u))`` of each word; one that the background lacks is taken to be in one sentence."""
+        """Return ``ln(N / #(u))`` of each word; a word that the background lacks counts as in one
+        sentence."""
         counts = self.counts
         found = np.fromiter((counts.get(word, 1) for word in words), np.float64, len(words))
         return np.log(self.documents) - np.log(np.minimum(found, self.documents))
 
 
 def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Mean value of each sentence's tokens, repeats and all; NaN for a sentence without tokens.
+    """Return the mean value of each sentence's tokens, repeats included; NaN for a sentence without tokens.
 
     tokens: sentences over a vocabulary. values: one per word of the vocabulary.
     """
@@ -92,13 +92,13 @@ def sentence_means(tokens: TokenColumn, values: npt.NDArray[np.float64]) -> npt.
 
 
 def count_documents(tokens: TokenColumn) -> dict[str, int]:
-    """Return number of sentences with each word."""
+    """Return the number of sentences that contain each word."""
     counts = sentence_counts(tokens.ids, tokens.offsets, len(tokens.vocabulary))
     return {tokens.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
 
 def background_of_sentences(path: Path) -> Background:
-    """Count a file of sentences, one per line, plain or compressed. Memory grows with the vocabulary alone.
+    """Count a file of sentences, one per line, plain or compressed. Memory grows only with the vocabulary.
     Raises InputError: the file cannot be read, is not UTF-8, or has no sentence."""
     counts: Counter[str] = Counter()
     documents = 0
@@ -113,13 +113,14 @@ def background_of_sentences(path: Path) -> Background:
 
 
 def background_of_frequencies(path: Path, sentences: int | None) -> Background:
-    """Read words and their counts, one per line, e.g. ``the 167485604``; words are lower-cased and added up.
+    """Read words and their counts, one per line, e.g. ``the 167485604``. Words are lower-cased and their
+    counts added.
 
     path: the file, plain or compressed.
-    sentences: sentences that the counts are of; None where they count running words: then their sum is taken,
-        and the IDF is the negative logarithm of the word's probability.
+    sentences: number of sentences that the counts are based on. None if they count running words: then their
+        sum is used, and the IDF is the negative logarithm of the word's probability.
 
-    Raises InputError: with file and line: not a word and a positive whole number.
+    Raises InputError, with file and line: a line is not a word and a positive whole number.
     """
     counts: Counter[str] = Counter()
     for number, text in numbered_lines(path):
@@ -134,13 +135,13 @@ def background_of_frequencies(path: Path, sentences: int | None) -> Background:
 
 
 def entropy(counts: Iterable[int]) -> float:
-    """Entropy in nats of the distribution that has these counts; 0 of none."""
+    """Return the entropy in nats of the distribution with these counts; 0 for no counts."""
     values = np.fromiter(counts, np.float64)
     total = float(values.sum())
     if not total:
         return 0.0
     shares = values[values > 0] / total
-    # A single outcome gives -0.0 otherwise.
+    # A single outcome would give -0.0.
     return abs(math.fsum((-shares * np.log(shares)).tolist()))
 
 
@@ -149,7 +150,7 @@ Counts = npt.NDArray[np.int64]
 
 @compiled
 def sentence_counts(ids: npt.NDArray[np.int32], offsets: Counts, words: int) -> Counts:
-    """Return number of sentences with each of `words` words; a word counts once a sentence."""
+    """Return the number of sentences with each of `words` words; a word counts once per sentence."""
     counts = np.zeros(words, np.int64)
     last = np.full(words, -1, np.int64)
     for sentence in range(len(offsets) - 1):

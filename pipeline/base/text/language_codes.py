@@ -1,9 +1,9 @@
-"""Codes of languages: of two and of three letters, and the tags that models and locales make of them."""
+"""Language codes of two and three letters, and the tags that models and locales use."""
 
 import re
 from typing import Final
 
-# ISO 639-1 and 639-3 (or the macrolanguage's most spoken one, where models use that): de -> deu.
+# ISO 639-1 and 639-3 (or a macrolanguage's most spoken member, if models use that): de -> deu.
 _CODES = (
     "af afr, am amh, ar ara, as asm, az aze, be bel, bg bul, bn ben, bs bos, ca cat, cs ces, cy cym, "
     "da dan, de deu, el ell, en eng, eo epo, es spa, et est, eu eus, fa fas, fi fin, fo fao, fr fra, "
@@ -26,20 +26,20 @@ MEMBERS: Final = {
 _TWO_LETTERS = {three: two for two, three in THREE_LETTERS.items()}
 _TWO_LETTERS |= {member: _TWO_LETTERS[three] for three, member in MEMBERS.items() if member != "nob"}
 _TWO_LETTERS |= {"iw": "he", "in": "id", "ji": "yi"}  # no longer in use
-# What ISO 639-2 has for libraries, and Mandarin.
+# ISO 639-2's bibliographic codes, and Mandarin.
 _OF_LIBRARIES = (
     "alb sq, arm hy, baq eu, bur my, chi zh, cmn zh, cze cs, dut nl, fre fr, geo ka, ger de, gre el, ice is, "
     "mac mk, may ms, per fa, rum ro, slo sk, wel cy"
 )
 _TWO_LETTERS |= {pair[:3]: pair[4:] for pair in _OF_LIBRARIES.split(", ")}
 CODES: Final = frozenset(_TWO_LETTERS)
-"""Every code that stands for one of two letters."""
+"""Every code that has an equivalent of two letters."""
 _TAG = re.compile(r"(?:__|>>|<2)?([a-z]{2,3})(?:[-_][a-z0-9]{2,8})*(?:__|<<|>)?")
 
 
 def two_letters(language: str) -> str | None:
     """Return the code of two letters (ISO 639-1) of a language: ``cs`` for ``cs``, ``cs-CZ``, ``ces``,
-    ``ces_Latn``, ``>>ces<<``. None: it is none of these, or has three letters and is not known."""
+    ``ces_Latn``, ``>>ces<<``. None: it has another form, or is an unknown code of three letters."""
     found = _TAG.fullmatch(language.strip().lower())
     if found is None:
         return None

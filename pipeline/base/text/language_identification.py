@@ -1,8 +1,8 @@
-"""py3langid's model over a whole column at once: the same answers, many times as fast as text by text.
+"""Runs py3langid's model over a whole column at once: the same answers, many times faster than text by text.
 
 The model is a naive Bayes classifier: an automaton walks over the bytes of a text and gives a feature at some
 of them; a class' score is its prior plus the sum over distinct features of log(1 + count) times the feature's
-weight for the class. The package walks in Python and multiplies text by text.
+weight for the class. The package walks in Python and multiplies for each text separately.
 """
 
 import unicodedata
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from paraforge.base.compiled import compiled
 from paraforge.base.text.ragged import text_bytes
 
-# Asked at the start of both: another release of the package may keep its model in another way.
+# Both are checked at the start, because another release of the package may store its model differently.
 _PROBES = (
     "The committee will meet again on Thursday.",
     "JEŠTĚ NIKDY NEBYLA NA HORÁCH.",
@@ -29,24 +29,25 @@ _PROBES = (
 )
 
 
-# Weights are multiples of 1/512 of at most 16: kept as integers they are exact, and half as large as floats.
+# Weights are multiples of 1/512 up to 16. As integers they are exact and half as large as floats.
 _WEIGHT_SCALE = 512
-# Texts that are walked over in step: the processor fetches the next states of all of them at once.
+# Number of texts that are walked in step, so that the processor fetches their next states at once.
 _TOGETHER = 8
 
 
 class LanguageModel:
     """The arrays of a loaded ``py3langid`` identifier.
 
-    labels: code of each class; two classes may have the same.
+    labels: code of each class; two classes can have the same code.
     """
 
     def __init__(self, identifier: Any) -> None:
-        """Take the arrays of ``identifier``, restricted to its languages if it is. Raises ValueError: its
-        weights are not of the expected precision."""
+        """Take the arrays of ``identifier``, restricted to its chosen languages, if any. Raises ValueError:
+        its weights do not have the expected precision."""
         self.labels: list[str] = list(identifier.nb_classes)
         self._moves = np.frombuffer(identifier.tk_nextmove, dtype=np.uint32)
-        # Of each state, where its moves begin and its feature: side by side, to be fetched together.
+        # For each state, where its moves begin and its feature, side by side so that they are fetched
+        # together.
         rows = np.asarray(identifier.tk_row, dtype=np.int64) << 8
         self._states = np.stack([rows, identifier.tk_output], axis=1).astype(np.int32)
         weights = np.asarray(identifier.nb_ptc, dtype=np.float64) * _WEIGHT_SCALE
@@ -56,13 +57,13 @@ class LanguageModel:
             raise ValueError("the weights are not 16-bit floating-point numbers")
         self._priors = np.asarray(identifier.nb_pc, dtype=np.float64)
         first: dict[str, int] = {}
-        # A language in two scripts has two classes; the better one speaks for it.
+        # A language in two scripts has two classes; the better one counts.
         self._same = np.array(
             [first.setdefault(label, place) for place, label in enumerate(self.labels)], dtype=np.int64
         )
 
     def classify(self, texts: Any) -> npt.NDArray[np.int32]:
-        """Return number of the most probable class of each text of a pyarrow string array."""
+        """Return the number of the most probable class of each text of a pyarrow string array."""
         data, offsets = _bytes_of(texts)
         lengths = np.diff(offsets)
         return _best_classes(
@@ -79,8 +80,7 @@ class LanguageModel:
 
 
 def load_language_model(identifier: Any) -> LanguageModel | None:
-    """Return the model of a loaded identifier, or None where it is not kept as expected or answers
-    otherwise."""
+    """Return the model of a loaded identifier, or None if its arrays or answers are not as expected."""
     try:
         model = LanguageModel(identifier)
         answers = [model.labels[place] for place in model.classify(pa.array(_PROBES))]
@@ -93,7 +93,7 @@ def _bytes_of(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
     """Return the bytes that the automaton walks over, as the package prepares them, and where each text
     begins.
 
-    A text of capitals alone is made small, and all are composed (NFC), which ASCII is anyway.
+    Texts in all capitals are lower-cased, and all texts are composed (NFC), which ASCII already is.
     """
     texts = texts.cast(pa.large_string())
     others = pc.or_(pc.invert(pc.string_is_ascii(texts)), pc.ascii_is_upper(texts))
@@ -117,8 +117,8 @@ def _walk(
     found: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int64],
 ) -> None:
-    """Walk over texts from the shortest to the longest, in step. ``found[i, :sizes[i]]`` becomes the features
-    of text i, as often as they are found."""
+    """Walk over texts in step, from the shortest to the longest. ``found[i, :sizes[i]]`` becomes the features
+    of text i, repeated as often as they are found."""
     state = np.zeros(len(begins), np.int64)
     sizes[:] = 0
     first = 0
@@ -184,7 +184,7 @@ def _best_classes(
             for one in range(classes):
                 scores[one] += factor * once[one]
             for one in range(classes):
-                # The first of two classes of one language stands for both.
+                # The first of a language's two classes stands for both.
                 if same[one] != one and scores[one] > scores[same[one]]:
                     scores[same[one]] = scores[one]
             winner = 0

@@ -1,5 +1,5 @@
-"""Text files as blocks of lines: split at line feeds alone, checked UTF-8, in bounded memory; rows of fields,
-and numbers in them."""
+"""Reads text files as blocks of lines (split only at line feeds, checked UTF-8) in bounded memory, and rows
+of fields and numbers."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from paraforge.base.text.compression import read_ahead, refuse_binary
 PIPE = Path("-")
 BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 1 << 20
-# What is kept of a line over the limit: enough to be recognised in the corpus of refused rows.
+# How much is kept of a line over the limit: enough to recognize it among the rejected rows.
 _KEPT_BYTES = 16_384
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Where parallel files are out of step is looked for in this many lines, and a blank line near that place.
+# Lines to search for the place where parallel files lose their alignment, and for a blank line near it.
 _LINES_COMPARED = 5_000_000
 _NEARBY = 5
 _WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 
 
-# What was changed in text that is used, e.g. {"crlf": 12}: counted, so that nothing is silent.
+# Counts of changes in accepted text, e.g. {"crlf": 12}, so that nothing is silent.
 Changes = Counter[str]
-# What is wrong with a line, numbered from 1.
+# What can be wrong with a line, numbered from 1.
 FAULTS = ("invalid_utf8", "overlong_line")
 INVALID_UTF8, OVERLONG_LINE = 1, 2
 
 
 @dataclass
 class Reading:
-    """How files are read, and what was changed on the way.
+    """How files are read, and what was changed while reading.
 
-    strict: whether what cannot be read (a line that is not UTF-8, a malformed row) is an error; otherwise it
+    strict: whether something unreadable (a line that is not UTF-8, a malformed row) is an error; otherwise it
         is marked.
     max_line_bytes: longest line that is read whole. block_bytes: how much text is read at a time.
     changes: where changes are counted.
@@ -57,8 +57,8 @@ class Reading:
 class LineBlock:
     """Consecutive lines of a file.
 
-    first: number of the first of them, from 1. lines: string array of the lines without their ends.
-    faults: what is wrong with each line, a number of :data:`FAULTS`; 0 for a good line.
+    first: number of the first line, from 1. lines: string array of the lines without their line ends.
+    faults: what is wrong with each line, as a number of :data:`FAULTS`; 0 for a good line.
     """
 
     first: int
@@ -74,7 +74,7 @@ class LineBlock:
         return np.arange(self.first, self.first + len(self), dtype=np.int64)
 
     def slice(self, start: int, length: int) -> LineBlock:
-        """Return some of the lines; nothing is copied."""
+        """Return a slice of the lines without copying."""
         return LineBlock(
             self.first + start, self.lines.slice(start, length), self.faults[start : start + length]
         )
@@ -83,10 +83,10 @@ class LineBlock:
 def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBlock]:
     """Read a text file, decompressed, or for ``-`` standard input.
 
-    A line ends at a line feed; a carriage return just before it, or before the end of the file, belongs to
-    the line end (counted as ``crlf``), and the last line need not end. No other character ends a line. A byte
-    order mark at the beginning is dropped (``byte_order_mark``). Of a line over ``max_line_bytes`` bytes only
-    the beginning is kept.
+    A line ends at a line feed. A carriage return just before it, or before the end of the file, belongs to
+    the line end (counted as ``crlf``). The last line needs no line feed, and no other character ends a line.
+    A byte order mark at the beginning is dropped (``byte_order_mark``). Only the beginning is kept of a line
+    over ``max_line_bytes`` bytes.
 
     reading: how it is read; strictly by default.
 
@@ -95,7 +95,7 @@ def line_blocks(path: Path, reading: Reading | None = None) -> Iterator[LineBloc
     """
     reading = reading or Reading()
     splitter = _Splitter(path, reading)
-    rest = b""  # of a line that is not complete yet
+    rest = b""  # the incomplete last line
     overlong = False  # whether that line is over the limit
     begun = False
     if path == PIPE:
@@ -197,7 +197,7 @@ def _beginning(line: bytes) -> bytes:
 def paired_blocks(
     paths: Mapping[str, Path], reading: Reading | None = None
 ) -> Iterator[dict[str, LineBlock]]:
-    """Read parallel text files in step: blocks of the same lines of each.
+    """Read parallel text files in step, as blocks of the same lines of each.
 
     paths: a file for each name. reading: how they are read; strictly by default.
 
@@ -239,8 +239,8 @@ def _unequal(paths: Mapping[str, Path], counts: Mapping[str, int]) -> InputError
 
 
 def _out_of_step(short: Path, long: Path, missing: int) -> str:
-    """Return where the shorter of two files lost its step: the line before which lines fit as they are, and
-    from which on they fit when moved by as many as it lacks."""
+    """Return where the shorter of two files lost its alignment: lines before this one fit as they are, and
+    later lines fit when shifted by the number of missing lines."""
     one, other = (_line_lengths(path) for path in (short, long))
     if len(one) >= _LINES_COMPARED:
         return f"They were in step or not in more than {_LINES_COMPARED:,} lines, which were not compared."
@@ -263,7 +263,7 @@ def _out_of_step(short: Path, long: Path, missing: int) -> str:
 
 
 def _line_lengths(path: Path) -> NDArray[np.int64]:
-    """Characters of each line, of the first lines of a file; blanks do not count at the ends."""
+    """Return the number of characters of each of a file's first lines, without blanks at the ends."""
     lengths: list[NDArray[np.int64]] = []
     for block in line_blocks(path, Reading(strict=False)):
         lengths.append(pc.utf8_length(pc.utf8_trim_whitespace(block.lines)).to_numpy().astype(np.int64))
@@ -276,7 +276,7 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
     """Yield number (from 1) and text of each line of a UTF-8 file, plain or compressed, split at line feeds
     alone.
 
-    blank: whether blank lines are given too.
+    blank: whether blank lines are included.
 
     Raises InputError: the file is empty or cannot be read; with its number a line that is not UTF-8 or too
     long.
@@ -289,14 +289,14 @@ def numbered_lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]
 
 
 def lists_of_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of such a file in lists, each with the number of its first line; raises as
-    :func:`numbered_lines`, when the lines before have been given."""
+    """Yield the lines of such a file in lists, each with the number of its first line. Raises as
+    :func:`numbered_lines`, after all lines before the error."""
     for block in whole_lines(path):
         yield block.first, block.lines.to_pylist()
 
 
 def whole_lines(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """Yield the same as blocks of lines without faults."""
+    """Yield the lines of such a file as blocks; a faulty line raises."""
     for block in line_blocks(path, Reading(strict=False, block_bytes=block_bytes)):
         bad = np.flatnonzero(block.faults)
         if not len(bad):
@@ -316,7 +316,7 @@ Row = tuple[int, list[str]]
 
 
 def finite_number(text: str | bytes) -> float | None:
-    """Return the number that a field says, or None where it says none, or no finite one."""
+    """Return the number in a field, or None if there is none or it is not finite."""
     try:
         value = float(text)
     except ValueError:

@@ -65,7 +65,7 @@ _NEIGHBOUR: Final = {
     Following.DIGIT: " 1",
     Following.NOTHING: "",
 }
-# A longer chunk is a URL or a defect and unlikely to come again.
+# A longer chunk is a URL or a defect, and unlikely to recur.
 _LONGEST_REMEMBERED: Final = 40
 # Commas that COMMA_SEPARATE_1 to _3 separate whatever the chunk's neighbours are.
 _COMMA: Final = re.compile(r"(?<!,)((?<=[A-Za-z'.`-]),|,(?=[A-Za-z'.`-])|(?<=.),$)(?!,)")
@@ -76,8 +76,9 @@ _PLAIN: Final = re.compile(r"([A-Za-z0-9-]*[A-Za-z])('[A-Za-z][A-Za-z0-9-]*)|([A
 
 @lru_cache(maxsize=1)
 def _moses() -> Any:
-    """sacremoses with its look-ups in long lists made into look-ups in sets: the same answers."""
-    # Imported here, as it takes a third of a second: all that reads a schema imports this module.
+    """sacremoses with its lists replaced by sets, for faster look-ups and the same answers."""
+    # Imported here because it takes a third of a second, and everything that reads a schema imports this
+    # module.
     from sacremoses import MosesTokenizer
 
     class FasterMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # it has no types
@@ -101,17 +102,17 @@ def _moses() -> Any:
 
 
 def sentence_tokens(text: str) -> list[str]:
-    """Return the tokens of a whole sentence, each lower-cased, by sacremoses itself."""
+    """Return the lower-cased tokens of a whole sentence from sacremoses itself."""
     return [token.lower() for token in _moses().tokenize(text, escape=False)]
 
 
 def is_lower(character: str) -> bool:
-    """Return whether sacremoses takes a character for a lower-case letter."""
+    """Return whether sacremoses treats a character as a lower-case letter."""
     return bool(_moses().islower(character))
 
 
 def nonbreaking_prefixes() -> frozenset[str]:
-    """Return words after which a full stop may belong to the word ("Mr", "No"), with or without a
+    """Return the words whose following full stop may belong to them ("Mr", "No"), with or without a
     condition."""
     prefixes: frozenset[str] = _moses().nonbreaking
     return prefixes
@@ -119,7 +120,7 @@ def nonbreaking_prefixes() -> frozenset[str]:
 
 def chunk_tokens(chunk: str, context: int) -> tuple[str, ...]:
     """Return the lower-cased tokens of a regular sentence's chunk (not empty, no white space, no control
-    character). Those of chunks that were seen lately are remembered, in bounded memory.
+    character). The tokens of recent chunks are cached, in bounded memory.
 
     context: a `Following`, plus FIRST for the first chunk.
     """
@@ -139,12 +140,12 @@ _remembered = lru_cache(maxsize=1 << 17)(_found)
 
 
 def _cut(chunk: str, context: int) -> list[str]:
-    """Parts of a chunk that are chunks themselves; before and behind each cut is no letter or digit."""
+    """Split a chunk into parts that are chunks themselves, at cuts that touch no letter or digit."""
     parts = [part for part in _moses().padded.split(chunk) if part]
     if len(parts) == 1:
         parts = [part for part in _COMMA.split(chunk) if part]
     quoted = _QUOTED.fullmatch(chunk) if len(parts) == 1 else None
-    # The first apostrophe of a sentence, and the last, are left where they are.
+    # The first and last apostrophes of a sentence stay where they are.
     if quoted and not (context & FIRST if quoted[1] else context & ~FIRST == Following.NOTHING):
         parts = [part for part in quoted.groups() if part]
     return parts

@@ -1,5 +1,5 @@
-"""Compiled loops over token columns: n-grams that two sides of a pair share, as multisets, and sums of rows
-of a table."""
+"""Compiled loops over token columns: n-grams shared by the two sides of a pair, as multisets, and sums of a
+table's rows."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from paraforge.base.text.tokens import TokenColumn
 
 @compiled
 def sums_of_rows(ids: Any, offsets: Any, table: Any) -> Any:
-    """Row k is the sum of the table's rows ids[offsets[k]] to ids[offsets[k + 1] - 1], in this order."""
+    """Return rows of sums: row k is the sum of the table's rows ids[offsets[k]] to ids[offsets[k + 1] - 1],
+    in this order."""
     sums = np.zeros((len(offsets) - 1, table.shape[1]), dtype=table.dtype)
     for row in range(len(sums)):
         total = sums[row]
@@ -24,7 +25,7 @@ def sums_of_rows(ids: Any, offsets: Any, table: Any) -> Any:
 
 
 def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int) -> IntArray:
-    """Sizes of the multiset intersections of both sides' n-grams, for n = 1 to `highest`.
+    """Return the sizes of the multiset intersections of both sides' n-grams, for n = 1 to `highest`.
 
     reference: tokens of the references.
     translation: tokens of the translations, over the same vocabulary, for the same rows.
@@ -33,7 +34,7 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
     Returns highest x rows, int64. Row n - 1: how many n-grams of each pair are in both sides, each counted
     as often as it is in the side that has it less often.
 
-    Raises ValueError: other rows or another vocabulary.
+    Raises ValueError: the rows or the vocabularies differ.
     """
     rows = len(reference)
     if len(translation) != rows or translation.vocabulary is not reference.vocabulary:
@@ -46,8 +47,8 @@ def shared_ngrams(reference: TokenColumn, translation: TokenColumn, highest: int
 @compiled
 def _count_shared(left: Any, left_offsets: Any, right: Any, right_offsets: Any, shared: Any) -> None:
     """Fill `shared`, n-gram lengths x rows, which is all zeros."""
-    # A hash table of the n-grams of the translation. One is named by its last token and the slot of its first
-    # n - 1 tokens, which are before it; slots are the numbers of n-grams of one length.
+    # A hash table of the translation's n-grams. The key of an n-gram is its last token and the slot of its
+    # first n - 1 tokens, which was assigned before.
     names, unmatched = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
     before = np.empty(64, dtype=np.int64)
     for row in range(shared.shape[1]):
@@ -90,7 +91,7 @@ def _count_shared(left: Any, left_offsets: Any, right: Any, right_offsets: Any, 
                         unmatched[slot] -= 1
                         common += 1
                     before[place] = slot if unmatched[slot] >= 0 else -1
-            if common == 0:  # nothing longer is shared, either
+            if common == 0:  # so no longer n-gram is shared
                 break
             shared[order - 1, row] = common
 

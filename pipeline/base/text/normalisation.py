@@ -1,8 +1,8 @@
-"""The forms in which texts are compared, and texts without what breaks line-oriented tools.
+"""Normal forms for comparing texts, and one-line texts for line-oriented tools.
 
 Every comparison of texts (duplicates, decontamination, splits, groups, near duplicates, triplets) uses one of
-two forms. :func:`folded` removes what a reader does not see: case, invisible characters, the way in which a
-character is encoded. :func:`normalise` also removes punctuation.
+two forms. :func:`folded` removes differences that a reader does not see: case, invisible characters, and how
+a character is encoded. :func:`normalise` also removes punctuation.
 
 U+0085, U+2028 and U+2029 are text: nothing here splits lines at them.
 """
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-# Patterns for RE2 and for Python: the characters themselves, as each spells those above U+007F differently.
+# Patterns for both RE2 and Python contain the characters themselves, because the two escape those above
+# U+007F differently.
 BREAKS = "[\t\n\x0b\x0c\r]+"
 CONTROLS = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
 # Unicode's Default_Ignorable_Code_Point: soft hyphens, joiners, direction marks, selectors, fillers.
@@ -33,12 +34,12 @@ _Codes = NDArray[np.uint32]
 
 
 def without_controls(text: str) -> str:
-    """Return a text of one line: breaks and tabs become a space, control characters nothing."""
+    """Return the text on one line: line breaks and tabs become a space, control characters are removed."""
     return re.sub(CONTROLS, "", re.sub(BREAKS, " ", text))
 
 
 def folded(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Texts as they are compared where punctuation counts: equal results look the same to a reader.
+    """Normalize texts for comparisons in which punctuation counts: equal results look the same to a reader.
 
     Invisible characters (Unicode's default-ignorable code points) are removed, compatibility characters are
     composed (NFKC), case is folded in full (ß is ss, final ς is σ), and a combining mark is kept only after a
@@ -61,7 +62,7 @@ def normalise(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 def _each(
     texts: pa.Array | pa.ChunkedArray, change: Callable[[str], str], of_ascii: Callable[[pa.Array], pa.Array]
 ) -> pa.Array | pa.ChunkedArray:
-    """Apply ``of_ascii`` to texts of ASCII and ``change`` to many others at once, joined by line feeds."""
+    """Apply ``of_ascii`` to ASCII texts, and ``change`` to many other texts at once, joined by line feeds."""
     if isinstance(texts, pa.ChunkedArray):
         return pa.chunked_array([_each(chunk, change, of_ascii) for chunk in texts.chunks], texts.type)
     given = pc.replace_substring(pc.fill_null(texts, ""), "\n", " ")
@@ -100,7 +101,7 @@ def _words(text: str) -> str:
         kept |= marks & _after_words(classes)
     spaces = ~kept & (classes != _LINE)
     codes = np.where(spaces, np.uint32(_SPACE), codes)
-    # Of each run of spaces one is left, and none at the ends of lines.
+    # Each run of spaces becomes one space; there are none at the ends of lines.
     begins = np.ones(len(codes), bool)
     begins[1:] = ~spaces[:-1] & (classes[:-1] != _LINE)
     begins[:1] = False
@@ -119,7 +120,7 @@ def _text(codes: _Codes) -> str:
 
 
 def _after_words(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which marks follow a letter or digit, directly or after other marks."""
+    """Return which combining marks follow a letter or digit, directly or after other marks."""
     places = np.where(classes == _MARK, 0, np.arange(len(classes)))
     bases: NDArray[np.bool_] = classes[np.maximum.accumulate(places)] == _WORD
     return bases
@@ -127,10 +128,10 @@ def _after_words(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 @cache
 def _classes() -> NDArray[np.uint8]:
-    """Of each code point, whether it is part of a word, a combining mark, a line feed or something else."""
+    """Return the class of each code point: part of a word, combining mark, line feed or something else."""
     classes = np.full(0x110000, _OTHER, np.uint8)
     names = {"L": _WORD, "N": _WORD, "M": _MARK}
-    # Planes 2 and 3 have ideographs alone, and planes from 4 on nothing but selectors and private use.
+    # Planes 2 and 3 have only ideographs; planes from 4 on have only selectors and private use.
     classes[:0x20000] = [names.get(unicodedata.category(chr(code))[0], _OTHER) for code in range(0x20000)]
     classes[0x20000:0x40000] = _WORD
     classes[_LINE_FEED] = _LINE
@@ -142,7 +143,8 @@ Form = Literal["NFC", "NFKC"]
 
 @cache
 def _arrow_composes() -> bool:
-    """Return whether Arrow composes: before release 26 its NFC and NFKC gave the decomposed forms."""
+    """Return whether Arrow composes characters. Before release 26, its NFC and NFKC gave the decomposed
+    forms."""
     texts = pa.array(["e\u0301", "\u00e9"], pa.string())
     return all(pc.utf8_normalize(texts, form).to_pylist() == ["\u00e9", "\u00e9"] for form in ("NFC", "NFKC"))
 

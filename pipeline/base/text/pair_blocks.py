@@ -1,5 +1,4 @@
-"""Where training pairs come from: TSV and PPDB files, and the shards of a corpus; streamed, block by
-block."""
+"""Streams training pairs in blocks from TSV and PPDB files and from the shards of a corpus."""
 
 from __future__ import annotations
 
@@ -20,16 +19,16 @@ from paraforge.base.text.lines import finite_number, lists_of_lines
 _BLANKS = " \t\r\v\f"
 _LOOKED_AT = 100
 _PPDB_FIELDS = 4
-"""Of PPDB's own entries at least: syntactic label, phrase, paraphrase, features."""
+"""The least number of fields in PPDB's own entries: syntactic label, phrase, paraphrase, features."""
 PairFormat = Literal["auto", "ppdb", "tsv"]
 
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Some pairs: two string arrays of equal length (pyarrow), without nulls.
+    """A block of pairs: two string arrays of equal length (pyarrow), without nulls.
 
-    source: where all of them come from; pairs of one source may be trained on together.
-    scores: how alike the sides are, a float array (pyarrow), null where it is not known; None: of no pair.
+    source: where all of them come from; pairs of one source may be trained on together. scores: similarity of
+        the sides, a float array (pyarrow), null if unknown; None if no pair has one.
     """
 
     left: Any
@@ -41,11 +40,11 @@ class PairBlock:
         return len(self.left)
 
     def filter(self, keep: Any) -> PairBlock:
-        """Return those pairs for which a Boolean array (pyarrow) says so."""
+        """Return the pairs that a boolean array (pyarrow) selects."""
         return self._each(lambda column: column.filter(keep))
 
     def slice(self, first: int, pairs: int) -> PairBlock:
-        """So many pairs at most, from the one with this number on."""
+        """Return at most ``pairs`` pairs, starting at row ``first``."""
         return self._each(lambda column: column.slice(first, pairs))
 
     def _each(self, change: Callable[[Any], Any]) -> PairBlock:
@@ -85,12 +84,12 @@ def read_pair_file(
     format: `tsv`; `ppdb`: fields separated by `|||`; `auto`: by the first line.
     columns: the two fields, from 0; by default 0 and 1, but 1 and 2 of PPDB's own entries, which begin with
         `[NP]` or the like.
-    limit: the most pairs. score_column: field of the pairs' scores, from 0.
+    limit: maximum number of pairs. score_column: field of the pairs' scores, from 0.
 
-    A blank line is a pair of two blank sides. A byte order mark is no part of the first field.
+    A blank line is a pair of two blank sides. A byte order mark is not part of the first field.
 
     Raises InputError: a line with too few fields, invalid UTF-8 or a score that is not a number, with its
-    number; columns that were not named and hold numbers; an empty or damaged file.
+    number; columns that contain numbers and were not chosen explicitly; an empty or damaged file.
     """
     separator: str | None = {"tsv": "\t", "ppdb": ppdb.SEPARATOR}.get(format)
     done = 0
@@ -108,7 +107,7 @@ def read_pair_file(
 
 
 def _usual_columns(lines: list[str], separator: str, path: Path) -> tuple[int, int]:
-    """Return where the sides of pairs stand if nobody says so; refused where one of them is a score."""
+    """Return the default columns of the two sides. Raises InputError if one of them contains scores."""
     columns = (0, 1)
     fields_of_first = ppdb.split_fields(lines[0])
     if separator == ppdb.SEPARATOR and (
@@ -132,8 +131,7 @@ def read_corpus_pairs(*directories: Path) -> Iterator[PairBlock]:
     """Yield reference and translation of every pair of a corpus that is neither rejected nor failed, shard by
     shard.
 
-    directories: row-aligned shard directories; the columns `rejected` and `failed` are looked at where they
-        exist.
+    directories: row-aligned shard directories; the columns `rejected` and `failed` are used if they exist.
 
     Raises InputError: no such shards, or no columns reference and translation.
     """

@@ -12,12 +12,13 @@ from paraforge.base.errors import InputError
 
 @dataclass(frozen=True)
 class UserFile:
-    """Marks a parameter that names files of the user's: a file, a pattern of files, or a directory.
+    """Marks a parameter that names a user's files: a file, a pattern, or a directory.
 
-    'paraforge configure' looks for them, and `inputs/STAGE` has a link to each, which DVC watches.
+    'paraforge configure' checks that they exist and puts a link to each into `inputs/STAGE`, which DVC
+    watches.
 
-    words: what the parameter may be instead. hub: whether it may instead be a name in the Hugging Face hub.
-    neighbours: patterns of files that are read from the same directory as the one that is named.
+    words: other allowed values. hub: whether a name on the Hugging Face Hub is also allowed. neighbours:
+        patterns of files that are read from the same directory as the named one.
     """
 
     words: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 
 
 def expand(text: str) -> str:
-    """Put in environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises UnsetVariableError: a variable
+    """Expand environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises UnsetVariableError: a variable
     is not set."""
 
     def value(match: re.Match[str]) -> str:
@@ -58,10 +59,10 @@ def expand(text: str) -> str:
 
 
 def files_of(text: str) -> list[Path]:
-    """Return the files that a path or pattern (``*``, ``?``, ``[...]``, ``**``) stands for, sorted by name.
+    """Return the files that match a path or pattern (``*``, ``?``, ``[...]``, ``**``), sorted by name.
     Raises InputError: a variable is not set, there is no such file, or it is not a file."""
     expanded = expand(text)
-    # A file or directory whose name has a bracket is meant literally.
+    # An existing file or directory with a bracket in its name is meant literally.
     if glob.has_magic(expanded) and not Path(expanded).exists():
         parent = Path(expanded).parent
         if glob.has_magic(str(parent)) and parent.is_dir():
@@ -81,8 +82,8 @@ def files_of(text: str) -> list[Path]:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse what cannot be read twice from its beginning: pipes, devices, sockets. Raises InputError: that;
-    or there is no such file, or it is a link to none."""
+    """Raise InputError if a path is missing, a dangling link, or cannot be read twice from its beginning (a
+    pipe, device or socket)."""
     if path.is_file():
         return
     if path.exists():

@@ -1,4 +1,4 @@
-"""Rows of different lengths stored end to end: where each begins, and the positions of some of them."""
+"""Helpers for rows of different lengths stored end to end: their offsets and positions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +11,14 @@ IntArray = npt.NDArray[np.int64]
 
 
 def offsets_of(lengths: npt.NDArray[Any] | Sequence[int]) -> IntArray:
-    """0 and the running totals of lengths, int64, one longer than lengths."""
+    """Return 0 and the running totals of lengths, int64, one longer than lengths."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def ranges(starts: IntArray, lengths: npt.NDArray[Any]) -> IntArray:
-    """``starts[0], starts[0] + 1, ...`` of ``lengths[0]`` numbers, then those of the next range."""
+    """Return ``starts[0], starts[0] + 1, ...`` (``lengths[0]`` numbers), then the next range, and so on."""
     ends = np.cumsum(lengths)
     offsets = np.repeat(starts - (ends - lengths), lengths)
     return np.asarray(offsets + np.arange(len(offsets)), np.int64)

@@ -1,5 +1,5 @@
-"""Repairs what other programs leave in texts (entities, invisible characters), and finds what cannot be
-repaired: characters lost or read in a wrong encoding, and markup."""
+"""Repairs texts damaged by other programs (entities, invisible characters), and finds what cannot be
+repaired: lost characters, wrong encodings, and markup."""
 
 import codecs
 import html
@@ -18,9 +18,9 @@ from paraforge.base.text.normalisation import IGNORABLE
 Mask = NDArray[np.bool_]
 
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-# Of earlier releases of Moses, which HTML does not have.
+# Entities of earlier releases of Moses that HTML does not have.
 _OF_MOSES = {"bar": "|", "bra": "[", "ket": "]"}
-# Fillers that old Hangul and Khmer are written with are not removed.
+# Fillers that are part of old Hangul and Khmer spelling are not removed.
 _FILLERS = "\u115f\u1160\u17b4\u17b5"
 _INVISIBLE = re.compile(f"[{IGNORABLE.replace(_FILLERS, '')}]+")
 _JOINERS = "\u200c\u200d"
@@ -35,8 +35,7 @@ _EMOJI = re.compile(
 
 
 def decode_entities(texts: pa.Array) -> tuple[pa.Array, Mask]:
-    """Replace the entities of HTML and of Moses, once: ``&amp;lt;`` becomes ``&lt;``. Names that neither has
-    stay.
+    """Replace the entities of HTML and Moses once: ``&amp;lt;`` becomes ``&lt;``. Unknown names stay.
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
@@ -48,10 +47,10 @@ def _decoded(match: re.Match[str]) -> str:
 
 
 def remove_invisible(texts: pa.Array) -> tuple[pa.Array, Mask]:
-    """Remove characters that no one sees: soft hyphens, zero-width spaces, direction marks, selectors.
+    """Remove invisible characters: soft hyphens, zero-width spaces, direction marks, selectors.
 
-    Joiners stay inside words of scripts that need them and inside emoji, and so do selectors of the forms of
-    ideographs and of Mongolian letters.
+    Joiners stay inside emoji and words of scripts that need them, and so do variation selectors of ideographs
+    and Mongolian letters.
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
@@ -59,7 +58,7 @@ def remove_invisible(texts: pa.Array) -> tuple[pa.Array, Mask]:
 
 
 def _needed(match: re.Match[str]) -> str:
-    """Return what stays of a run of invisible characters."""
+    """Return what remains of a run of invisible characters."""
     text, run = match.string, match[0]
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     joiner = next((one for one in run if one in _JOINERS), "")
@@ -75,7 +74,7 @@ def _needed(match: re.Match[str]) -> str:
 
 
 def _replace(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> tuple[pa.Array, Mask]:
-    """Change the texts that match a pattern, of RE2."""
+    """Change the texts that match an RE2 pattern."""
     changed = np.zeros(len(texts), bool)
     rows = np.flatnonzero(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))
     if not len(rows):
@@ -93,7 +92,7 @@ _CONTROL = "paraforge-control"
 
 
 def _as_byte(error: UnicodeError) -> tuple[bytes, int]:
-    """Return the byte of a control character: what decoders leave where a code page has no character."""
+    """Return the byte of a control character, which decoders leave if a code page has no character for it."""
     assert isinstance(error, UnicodeEncodeError)
     found = error.object[error.start]
     if not "\x80" <= found <= "\x9f":
@@ -102,19 +101,19 @@ def _as_byte(error: UnicodeError) -> tuple[bytes, int]:
 
 
 codecs.register_error(_CONTROL, _as_byte)
-# Of UTF-8 read in one of these: its first bytes, and its other bytes, as they look then.
+# How the first bytes and the other bytes of UTF-8 look when read in one of these encodings.
 _PAGES = ("cp1252", "cp1250", "cp1251")
 _FURTHER = {bytes([byte]).decode(page, "replace") for page in _PAGES for byte in range(0x80, 0xC0)}
 _FURTHER_CLASS = f"[\x80-\x9f{''.join(sorted(_FURTHER - {REPLACEMENT}))}]"
 _LEADS = "\u00c2-\u00f4\u0102-\u0171\u0412-\u0444"
 _CANDIDATE = f"[{_LEADS}]{_FURTHER_CLASS}"
 _SIGN_CLASS = _FURTHER_CLASS.translate({ord(one): None for one in _FURTHER if one.isalpha()})
-# Certain are curly quotes and dashes, as they look then, and a capital between a small letter and a sign:
+# Certain signs are misread curly quotes and dashes, and a capital between a small letter and a symbol:
 # ``velkÃ½``.
 _SURE = re.compile(
     f"(?:\u00e2\u20ac|\u0432\u0402){_FURTHER_CLASS}|(?<=[a-z])[\u00c3-\u00c5\u0102\u0139]{_SIGN_CLASS}"
 )
-# What may well follow a capital letter at the end of a word or text.
+# Characters that can normally follow a capital letter at the end of a word or text.
 _SIGNS = (
     "\u2019\u201d\u201c\u2018\u201a\u201e\u2026\u2013\u2014\u00bb\u00ab\u203a\u2039"
     "\u2122\u00ae\u00b0\u00b4\u00b7\u00a0"
@@ -151,8 +150,7 @@ def _is_misread(text: str) -> bool:
 
 
 def _may_be_meant(text: str, piece: re.Match[str]) -> bool:
-    """Return whether two letters may be what they look like: ``píšťala``, and ``HYVÄ…``, which is no misread
-    ą."""
+    """Return whether two letters may be correct: ``píšťala``, and ``HYVÄ…``, which is not a misread ą."""
     before, after = text[: piece.start()][-1:], text[piece.end() :][:1]
     if piece[0][0].islower():
         return True
@@ -160,8 +158,8 @@ def _may_be_meant(text: str, piece: re.Match[str]) -> bool:
 
 
 def restore_letters(texts: pa.Array) -> tuple[pa.Array, Mask]:
-    """Read texts again that were read in another encoding, and put apostrophes for U+FFFD in English
-    contractions. What stays damaged is left as it is.
+    """Decode misread texts again, and replace U+FFFD by an apostrophe in English contractions. What cannot be
+    repaired stays unchanged.
 
     texts: strings without nulls. Returns the texts, and which of them changed.
     """
@@ -179,7 +177,7 @@ def _restored(text: str) -> str:
 
 
 def _read_again(text: str) -> str | None:
-    """Read a text as UTF-8 that was read in another encoding; None if it was read in none of them."""
+    """Decode a text that is UTF-8 misread in another encoding; None if it was misread in none of them."""
     for page in _PAGES:
         with suppress(UnicodeError):
             return text.encode(page, _CONTROL).decode("utf-8")
@@ -191,7 +189,7 @@ REPAIRS: Final = {
     "invisible characters": remove_invisible,
     "damaged letters": restore_letters,
 }
-"""What is repaired of texts that are only scored, in this order."""
+"""Repairs of texts that are only scored, in this order."""
 
 
 _LOST = r"\p{Ll}\?+\p{Ll}"
@@ -200,13 +198,12 @@ _TAG = r"</?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,200})?/?>"
 
 
 def has_lost_letters(texts: pa.Array) -> Mask:
-    """Return which texts have question marks inside words, as programs write for letters that they do not
-    know."""
+    """Return which texts have question marks inside words, which programs write for unknown letters."""
     lost = pc.match_substring_regex(texts, _LOST).to_numpy(zero_copy_only=False)
     address = pc.match_substring_regex(texts, _ADDRESS).to_numpy(zero_copy_only=False)
     return np.asarray(lost & ~address)
 
 
 def has_markup(texts: pa.Array) -> Mask:
-    """Return which texts have a tag: ``<b>``, ``</seg>``, ``<f0>``."""
+    """Return which texts contain a tag: ``<b>``, ``</seg>``, ``<f0>``."""
     return np.asarray(pc.match_substring_regex(texts, _TAG).to_numpy(zero_copy_only=False))

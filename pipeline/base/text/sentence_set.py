@@ -1,4 +1,4 @@
-"""Look up whether a sentence is in one of several named sets, whatever its case, punctuation and spaces."""
+"""Looks up whether a sentence is in one of several named sets, ignoring case, punctuation and spaces."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from paraforge.base.text.normalisation import normalise
 
 
 class SentenceSet:
-    """Sentences of named sets, compared in the form of `normalise`. Memory holds the distinct ones.
+    """Distinct sentences of named sets, in memory, compared in the form of `normalise`.
 
     names: of the sets. sentences: the distinct sentences, normalised (pyarrow); none is empty.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str | None]]) -> None:
-        """Keep the sentences of named sets, unchanged; blank ones are left out."""
+        """Build the set from the unchanged sentences of named sets; blank ones are left out."""
         self.names = list(sets)
         columns = [normalise(pa.array(list(texts), pa.string())) for texts in sets.values()]
         numbers = np.repeat(np.arange(len(columns)), [len(column) for column in columns])
@@ -28,7 +28,7 @@ class SentenceSet:
         encoded = texts.filter(pa.array(full)).dictionary_encode()
         self.sentences = encoded.dictionary
         found = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Sorted numbers of (sentence, set): the sets of a sentence are next to each other.
+        # Sorted numbers of (sentence, set), so that the sets of a sentence are adjacent.
         count = max(len(columns), 1)
         owners = np.unique(found * count + numbers[full])
         self._owners = owners % count
@@ -40,16 +40,16 @@ class SentenceSet:
         return hash_json(sorted(self.sentences.to_pylist()))
 
     def find(self, texts: Any) -> npt.NDArray[np.int64]:
-        """Return the place in `sentences` of each text of a string column, -1 if it is in no set."""
+        """Return the index in `sentences` of each text of a string column, -1 if it is in no set."""
         column = normalise(texts.cast(pa.string()))
         places = pc.fill_null(pc.index_in(column, value_set=self.sentences), -1)
         return places.to_numpy(zero_copy_only=False).astype(np.int64)
 
     def holds(self, texts: Any) -> npt.NDArray[np.bool_]:
-        """Tell which texts of a string column are in a set."""
+        """Return which texts of a string column are in a set."""
         return self.find(texts) >= 0
 
     def sets_of(self, sentence: int) -> list[str]:
-        """Return the names of the sets that contain a sentence, given its place."""
+        """Return the names of the sets that contain a sentence, given its index."""
         owners = self._owners[self._starts[sentence] : self._starts[sentence + 1]]
         return [self.names[owner] for owner in owners.tolist()]

@@ -1,9 +1,9 @@
-"""The project's one tokeniser: Moses tokens (sacremoses' English rules), lower-cased, of a text or a column.
+"""The project's only tokenizer: lower-cased Moses tokens (sacremoses' English rules) of a text or a column.
 
-Every length, overlap, score and count is over these tokens. A column is tokenised by its distinct chunks
-(runs without white space): Arrow splits the texts and finds the distinct chunks, each is tokenised once in
-every context that it occurs in (`moses` says why that gives sacremoses' tokens), and array operations put the
-sentences together again.
+Every length, overlap, score and count is over these tokens. A column is tokenized by its distinct chunks
+(runs without white space). Arrow splits the texts and finds the distinct chunks, each chunk is tokenized once
+for each context that it occurs in (`moses` explains why that gives sacremoses' tokens), and array operations
+reassemble the sentences.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Chunks:
     """The distinct chunks of a column, numbered, one of which may be the empty string.
 
     strings: pyarrow string array. starts: int64, what each starts with (`moses.Following`).
-    starts_open: starts with a comma or an apostrophe, so its tokens depend on whether it is first.
-    ends_open: ends with a comma or an apostrophe, so they depend on whether it is last.
+    starts_open: starts with a comma or an apostrophe, so its tokens depend on whether it is the first chunk.
+    ends_open: ends with a comma or an apostrophe, so they depend on whether it is the last chunk.
     ends_with_stop: ends with a full stop, so they depend on what follows.
     starts_quoted, ends_quoted: starts, ends with an apostrophe.
     irregular: has white space or a control character in it.
@@ -63,7 +63,7 @@ class Chunks:
         self.strings = strings.cast(pa.large_string())
         data, offsets = text_bytes(self.strings)
         length = np.diff(offsets)
-        # The empty string has neither first nor last byte; a space stands for them and means nothing.
+        # The empty string has no first and last byte; a space stands in for them.
         padded = np.append(data, np.uint8(0x20))
         first = np.where(length > 0, padded[offsets[:-1]], 0x20)
         last = np.where(length > 0, padded[offsets[1:] - 1], 0x20)
@@ -82,7 +82,7 @@ class Chunks:
             if moses.is_lower(chunk[0]):
                 self.starts[index] = moses.Following.LOWER
 
-        # restore_multidots would take these letters for the marker of a run of dots.
+        # restore_multidots would mistake these letters for the marker of a run of dots.
         no_marker = ~_to_numpy(pc.match_substring(self.strings, "DOTMULTI"))
         word_bytes = _count(_IS_WORD, data, offsets)
         self.word = no_marker & (word_bytes == length) & (length > 0)
@@ -118,9 +118,9 @@ def _to_numpy(mask: Any) -> BoolArray:
 
 
 TOKENIZER_NAME: Final = "moses-lc"
-"""How a corpus' metadata and signature name the tokeniser."""
+"""The tokenizer's name in a corpus' metadata and signature."""
 LIBRARIES: Final = ("numba", "numpy", "sacremoses")
-"""Libraries whose versions decide tokens, and what is computed from them."""
+"""Libraries whose versions decide tokens and everything computed from them."""
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,17 @@ class TokenColumn:
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
     def occurrences(self) -> dict[str, int]:
-        """Return how often each word occurs; words that do not are left out."""
+        """Return how often each word occurs; words that do not occur are left out."""
         counts = np.bincount(self.ids, minlength=len(self.vocabulary))
         return {self.vocabulary[word]: int(counts[word]) for word in np.flatnonzero(counts).tolist()}
 
     def slice(self, first: int, last: int) -> TokenColumn:
-        """Return rows `first` to `last` - 1, over the same vocabulary; nothing is copied but offsets."""
+        """Return rows `first` to `last` - 1 over the same vocabulary; only offsets are copied."""
         offsets = self.offsets[first : last + 1]
         return TokenColumn(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0], self.vocabulary)
 
     def sums(self, table: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Sum over each row's tokens of their rows of `table`, (vocabulary, n): (rows, n) float32."""
+        """Return for each row the sum of its tokens' rows of `table`, (vocabulary, n): (rows, n) float32."""
         from paraforge.base.text.ngrams import sums_of_rows  # numba takes time to import
 
         return np.asarray(sums_of_rows(self.ids, self.offsets, table))
@@ -197,7 +197,7 @@ def tokenize_columns(*columns: Any) -> tuple[TokenColumn, ...]:
 
 
 def with_own_vocabulary(*columns: TokenColumn) -> tuple[TokenColumn, ...]:
-    """Columns over one vocabulary over that of the tokens that occur in them."""
+    """Reduce columns over one vocabulary to the tokens that occur in them."""
     occurs = np.zeros(len(columns[0].vocabulary), dtype=bool)
     for column in columns:
         occurs[column.ids] = True
@@ -217,7 +217,7 @@ def _tokenize(texts: Any) -> TokenColumn:
     pieces.add_chunks(chunks, keys)
     whole_rows = _irregular_rows(codes, offsets, chunks)
     if len(whole_rows):
-        # All chunks of an irregular row give way to one entry, the row's tokens as sacremoses finds them.
+        # One entry, with sacremoses' own tokens, replaces all chunks of an irregular row.
         entries = np.diff(offsets)
         keep = np.ones(len(codes), dtype=bool)
         keep[ranges(offsets[whole_rows], entries[whole_rows])] = False
@@ -232,14 +232,15 @@ def _tokenize(texts: Any) -> TokenColumn:
 
 
 def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
-    """Chunk numbers of all rows one after the other, where each row starts among them, distinct chunks."""
+    """Return the chunk numbers of all rows one after the other, each row's start among them, and the distinct
+    chunks."""
     lists = pc.split_pattern(texts, pattern=" ")
     encoded = lists.flatten().dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     offsets -= offsets[0]
     empty = pc.index(encoded.dictionary, "").as_py()
-    if empty >= 0:  # between two spaces, at the edge of a text, or an empty text
+    if empty >= 0:  # the chunk is between two spaces, at the edge of a text, or an empty text
         full = codes != empty
         offsets = offsets_of(full)[offsets]
         codes = codes[full]
@@ -247,7 +248,8 @@ def _split(texts: Any) -> tuple[IntArray, IntArray, Chunks]:
 
 
 def _contexts(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
-    """Return the context of every chunk, made OTHER and not FIRST where the chunk does not depend on it."""
+    """Return the context of every chunk, reduced to OTHER without FIRST if the chunk does not depend on
+    it."""
     occupied = np.flatnonzero(np.diff(offsets))
     firsts = offsets[occupied]
     lasts = offsets[occupied + 1] - 1
@@ -262,7 +264,8 @@ def _contexts(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
 
 def _irregular_rows(codes: IntArray, offsets: IntArray, chunks: Chunks) -> IntArray:
     irregular = chunks.irregular[codes]
-    # Two apostrophes that meet over a row's border count too: tokenising a row whole is never wrong.
+    # Two apostrophes that meet across a row's border count too, because tokenizing a whole row is never
+    # wrong.
     irregular[1:] |= chunks.ends_quoted[codes[:-1]] & chunks.starts_quoted[codes[1:]]
     return np.unique(np.searchsorted(offsets, np.flatnonzero(irregular), side="right") - 1)
 
@@ -300,7 +303,7 @@ class _Pieces:
         strings = chunks.strings.take(pa.array(chunk[other])).to_pylist()
         self._add_tokens(
             wanted[other],
-            # An irregular chunk's rows are tokenised whole.
+            # The rows of irregular chunks are tokenized whole.
             [
                 () if irregular else moses.chunk_tokens(string, context)
                 for string, context, irregular in zip(
@@ -310,7 +313,7 @@ class _Pieces:
         )
 
     def add_texts(self, texts: list[str]) -> IntArray:
-        """Tokenise whole texts; gives their keys."""
+        """Tokenize whole texts. Returns their keys."""
         first = len(self.counts)
         keys = np.arange(first, first + len(texts), dtype=np.int64)
         self.counts = np.append(self.counts, np.zeros(len(texts), dtype=np.int64))

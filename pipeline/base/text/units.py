@@ -1,6 +1,6 @@
-"""What a sentence is cut into: words (the project's tokens), character trigrams, or SentencePiece pieces.
+"""Splits sentences into units: words (the project's tokens), character trigrams, or SentencePiece pieces.
 
-There are also words and trigrams without punctuation, which leave out tokens without a letter or digit.
+Bare words and trigrams leave out tokens without a letter or digit.
 """
 
 import re
@@ -28,10 +28,10 @@ class Units(Protocol):
 
     @property
     def fixed_vocabulary(self) -> tuple[list[str], str] | None:
-        """All units and the unknown one where the cutter has its own vocabulary, otherwise None."""
+        """All units and the unknown one if the splitter has its own vocabulary, otherwise None."""
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Return the units of string columns (pyarrow), over one shared vocabulary."""
+        """Split string columns (pyarrow) into units over one shared vocabulary."""
 
 
 class Words:
@@ -51,8 +51,8 @@ class Words:
 
 
 class Trigrams:
-    """Character trigrams of the tokens joined by spaces, with one space before and one behind (definition
-    of Trigram)."""
+    """Character trigrams of the tokens joined by spaces, with one space before and one after (definition of
+    Trigram)."""
 
     fixed_vocabulary = None
 
@@ -67,9 +67,9 @@ class Trigrams:
 
 
 class WordsAndTrigrams:
-    """The character trigrams of each token by itself, one space before and one behind, and then the token
-    twice, so that a common word weighs about as much as its trigrams; a tab before a word
-    marks it off from a trigram."""
+    """The character trigrams of each token alone, with one space before and one after, followed by the token
+    twice, so that a common word weighs about as much as its trigrams. A tab before a word distinguishes it
+    from a trigram."""
 
     name = "word_trigram"
     fixed_vocabulary = None
@@ -129,7 +129,7 @@ def load_processor(path: Path) -> Any:
 
 
 def make_units(name: str, sentencepiece_model: Path | None = None) -> Units:
-    """Return the cutter with this name: word, trigram, bare_word, bare_trigram, word_trigram or
+    """Return the splitter with this name: word, trigram, bare_word, bare_trigram, word_trigram or
     sentencepiece. Raises InputError: no such name, or sentencepiece without a model."""
     if name in WORD_UNITS:
         return Words(punctuation=name == WORD)
@@ -167,8 +167,7 @@ def _trigrams_of(columns: Sequence[TokenColumn]) -> tuple[TokenColumn, ...]:
 
 
 def parts_of_words(words: Sequence[str]) -> TokenColumn:
-    """Return a row for each word: its trigrams between two spaces, and behind them the word twice, after a
-    tab."""
+    """Return a row for each word: its trigrams between two spaces, then the word twice, after a tab."""
     count = len(words)
     rows = TokenColumn(np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), list(words))
     (trigrams,) = _trigrams_of([rows])
@@ -182,7 +181,7 @@ def parts_of_words(words: Sequence[str]) -> TokenColumn:
 def trigram_keys(column: TokenColumn) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return the trigrams of every row as numbers (three code points of 21 bits), and the rows' offsets among
     them."""
-    # Every token is written with a space behind it; one more "token" is the space that a row begins with.
+    # Every token is written with a space after it; the space at the start of a row counts as one more token.
     text = "".join(f"{token} " for token in column.vocabulary) + " "
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
     token_lengths = np.array([len(token) + 1 for token in column.vocabulary] + [1], dtype=np.int64)

@@ -1,5 +1,4 @@
-"""The units of text that have a vector of their own, in a fixed order, the unknown unit for all the others,
-and names of units."""
+"""The units of text that have their own vector, in a fixed order, and the unknown unit for all others."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from paraforge.base.files import read_json, write_json
 Unit = Literal["word", "trigram", "bare_word", "bare_trigram", "word_trigram", "sentencepiece"]
 WORD: Final = "word"
 WORD_UNITS: Final = (WORD, "bare_word")
-"""Units that are words, so that a table of their vectors is one of word vectors."""
+"""Units that are words, so that a table of their vectors is a word-vector table."""
 
 
 UNKNOWN = "UUUNKKK"
@@ -24,8 +23,8 @@ UNKNOWN = "UUUNKKK"
 
 
 class Vocabulary:
-    """Distinct units; a unit's id is its place. The unknown unit is one of them. Raises ValueError where a
-    unit comes twice or there is no unknown unit."""
+    """Distinct units, the unknown unit among them; a unit's id is its index. Raises ValueError if a unit is
+    repeated or there is no unknown unit."""
 
     def __init__(self, units: Sequence[str], unknown: str = UNKNOWN) -> None:
         self.units = list(units)
@@ -53,7 +52,7 @@ class Vocabulary:
         return np.fromiter((get(unit, unknown) for unit in units), dtype=np.int64)
 
     def save(self, path: Path) -> None:
-        """Write it as JSON: a unit may hold any character, so a line each would not do."""
+        """Write it as JSON, because units can contain line breaks."""
         write_json(path, {"unknown": self.unknown, "units": self.units})
 
     @classmethod
@@ -76,9 +75,9 @@ def most_frequent(
     minimum_count: int,
     maximum_size: int,
 ) -> tuple[Vocabulary, npt.NDArray[np.int64]]:
-    """Return the most frequent units, by falling count and then by code points; the unknown unit comes first.
+    """Return the most frequent units, by descending count and then by code points, after the unknown unit.
 
-    A text may hold the unknown unit's own name; it is then simply the unknown unit.
+    A text can contain the unknown unit's own name; that is then the unknown unit.
 
     Returns the vocabulary, and for each of `units` its id in it, int64.
     """

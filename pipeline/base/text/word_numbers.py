@@ -1,4 +1,4 @@
-"""Numbers of words in the order in which they were first asked for."""
+"""Numbers words in the order in which they are first asked for."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 
 class WordNumbers:
-    """Numbers distinct words from 0 on, and remembers the list that was asked for last: several scores ask
-    for the words of one shard."""
+    """Numbers distinct words from 0, and caches the last list, because several scores ask for the words of
+    one shard."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -20,7 +20,7 @@ class WordNumbers:
         return len(self._numbers)
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the number of each word, (words,); the list is not to be changed afterwards."""
+        """Return the number of each word, (words,). The list must not be changed afterwards."""
         asked, numbers = self._last
         if asked is words:
             return numbers

@@ -1,1 +1,1 @@
-"""Tables of word vectors, and the formats of their files."""
+"""Word-vector tables and their file formats."""

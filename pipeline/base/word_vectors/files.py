@@ -22,7 +22,7 @@ FloatArray = npt.NDArray[np.float32]
 
 _LARGEST_DIMENSION: Final = 20_000
 _BINARY: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_LOOKED_AT: Final = 20  # lines behind a header
+_LOOKED_AT: Final = 20  # lines after a header
 _LONGEST_LINE: Final = 1 << 21
 _FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 _FIX_BINARY: Final = (
@@ -33,26 +33,25 @@ _FIX_BINARY: Final = (
 
 @dataclass(frozen=True)
 class VectorBlock:
-    """Some distinct words of a file in their order, and their vectors: words x dimension, float32, all
-    finite."""
+    """Distinct words in the order of the file, and their vectors: words x dimension, float32, all finite."""
 
     words: list[str]
     vectors: FloatArray
 
 
 def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
-    """Read a file of word vectors block by block, in bounded memory but for the set of words seen.
+    """Read a file of word vectors block by block, in bounded memory except for the set of words seen.
 
     A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
-    end of the first line give the dimension. A word may hold spaces (GloVe 840B has such) if none of its
+    end of the first line give the dimension. A word can contain spaces (as in GloVe 840B) if none of its
     later parts looks like a number.
 
-    Published files have words that are not UTF-8, which no text can hold, and words that come again: the
-    former and all but the first of the latter are left out, with a warning that counts them, which is also
+    Published files have words that are not UTF-8, which no text can contain, and repeated words. The former,
+    and all but the first of the latter, are left out with a warning that counts them; the warning is also
     added to ``notes``.
 
     Raises InputError: word2vec's binary format; no vectors; a line with too few or too many numbers; NaN or
-    infinity; a header that the file does not keep; damaged or truncated compressed data.
+    infinity; a header that does not match the file; damaged or truncated compressed data.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")
@@ -110,7 +109,7 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
 
 
 class _LeftOut:
-    """Counts what is left out, and remembers the first of it."""
+    """Counts words that are left out, and remembers the first."""
 
     def __init__(self, what: str) -> None:
         self.count = 0
@@ -118,7 +117,7 @@ class _LeftOut:
         self._first = ""
 
     def add(self, word: str, line: int) -> None:
-        """One more."""
+        """Count one more."""
         self.count += 1
         if self.count == 1:
             self._first = f"{word[:40]!r} in line {line:,}"
@@ -155,14 +154,14 @@ def _dimension_of(line: bytes) -> int:
 
 
 class _Lines(NamedTuple):
-    """Some lines of a file, unchanged, and the number of the first of them."""
+    """Unchanged lines of a file, and the number of the first."""
 
     path: Path
     first: int
     texts: list[bytes]
 
     def error(self, position: int, problem: str, remedy: str) -> InputError:
-        """Return names the file and the line."""
+        """Return the error with the file and the line."""
         return InputError(problem, self.path, self.first + position, remedy)
 
 
@@ -192,7 +191,7 @@ def _floats(text: bytes) -> FloatArray | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
-            # Beyond float32's range, a number becomes infinite, which the caller refuses.
+            # A number beyond float32's range becomes infinite, which the caller rejects.
             with np.errstate(over="ignore"):
                 return np.fromstring(text, dtype=np.float64, sep=" ").astype(np.float32)
         except (DeprecationWarning, ValueError):
@@ -200,7 +199,8 @@ def _floats(text: bytes) -> FloatArray | None:
 
 
 def _split_unusual(line: bytes, dimension: int, lines: _Lines, position: int) -> tuple[bytes, bytes]:
-    """Word and numbers of a line that is not separated by single spaces, or whose word has spaces."""
+    """Return the word and numbers of a line with several spaces between fields, or with spaces in the
+    word."""
     fields = line.split()
     extra = len(fields) - dimension - 1
     if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):
@@ -209,7 +209,7 @@ def _split_unusual(line: bytes, dimension: int, lines: _Lines, position: int) ->
 
 
 def is_number(field: bytes) -> bool:
-    """Return whether a field of a text file is a number, also one that is not finite."""
+    """Return whether a field of a text file is a number, even if not finite."""
     try:
         float(field)
     except ValueError:
@@ -224,7 +224,7 @@ def _ragged(line: bytes, dimension: int, lines: _Lines, position: int) -> InputE
 
 
 def _complain(numbers: list[bytes], dimension: int, lines: _Lines) -> None:
-    """Raise the InputError of the first line that is wrong."""
+    """Raise the InputError of the first wrong line."""
     fix = _FIX_LINE.format(dimension)
     for position, text in enumerate(numbers):
         for field in text.split():

@@ -1,5 +1,5 @@
-"""A vector for every word: the sum of those of its character trigrams and of the word itself, eight bits a
-number; and vectors of texts that have none of their own, drawn from the text's hash."""
+"""Vectors for every word: the sum of the vectors of its character trigrams and of the word itself, with eight
+bits per number. Texts without a vector get one drawn from their hash."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unkn
 
 
 def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Vectors, (rows, dimension), as whole numbers of eight bits and what each row is to be multiplied with:
-    each row's largest number becomes 127."""
+    """Vectors, (rows, dimension), as 8-bit integers with a scale per row; each row's largest number becomes
+    127."""
     largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
     scales = (largest / _LARGEST).astype(np.float32)
     return np.rint(vectors / scales[:, None]).astype(np.int8), scales
 
 
 class SubwordVectors:
-    """Parts of words, as unit `word_trigram` has them, and their vectors.
+    """Parts of words, as in the unit `word_trigram`, and their vectors.
 
-    A part without a vector of its own gets one at random, always the same: so a name or a word of another
-    alphabet is like itself and like nothing else.
+    A part without a vector gets a random one that is always the same, so a name or a word in another alphabet
+    is similar only to itself.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SubwordVectors:
         scales: FloatArray,
         unknown_length: float,
     ) -> None:
-        """In memory.
+        """Make the vectors in memory.
 
         parts: distinct, none with a line break.
         numbers: parts x dimension; row k times scales[k] is the vector of part k. scales: float32 (parts,).
@@ -58,9 +58,9 @@ class SubwordVectors:
         self.unknown_length = unknown_length
         self._rows = {part: row for row, part in enumerate(self.parts)}
         self.asked = WordNumbers()
-        """The words that were asked for, numbered; new ones after _MOST_WORDS."""
-        # The row of each word, by number, in the vectors that were asked for last, -1 for none: the next
-        # shard has most of them again.
+        """Numbers of the words that were asked for; replaced after _MOST_WORDS."""
+        # The row of each word, by number, in the vectors returned last, -1 for none. The next shard repeats
+        # most of them.
         nothing = np.empty((0, numbers.shape[-1]), np.float32)
         self._last: tuple[WordNumbers, npt.NDArray[np.int64], FloatArray] = (
             self.asked,
@@ -74,7 +74,7 @@ class SubwordVectors:
 
     @classmethod
     def quantised(cls, parts: Sequence[str], vectors: FloatArray, unknown_length: float) -> SubwordVectors:
-        """Of float32 vectors, (parts, dimension): each row's largest number becomes 127."""
+        """Quantize float32 vectors, (parts, dimension): each row's largest number becomes 127."""
         return cls(parts, *in_eight_bits(vectors), unknown_length)
 
     @property
@@ -83,9 +83,9 @@ class SubwordVectors:
         return int(self.numbers.shape[1])
 
     def of_words(self, words: Sequence[str], remember: bool = True) -> FloatArray:
-        """Return vectors of lower-cased tokens, (words, dimension) float32; not to be written to.
+        """Return the vectors of lower-cased tokens, (words, dimension) float32, which must not be modified.
 
-        remember: keep them for the next call, instead of those of the last one.
+        remember: cache them for the next call, in place of the last call's.
         """
         asked, places, last = self._last
         if len(self.asked) > _MOST_WORDS:
@@ -109,12 +109,12 @@ class SubwordVectors:
         return vectors
 
     def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return which words are parts themselves, (words,)."""
+        """Return which words are themselves parts, (words,)."""
         return np.array([f"\t{word}" in self._rows for word in words], dtype=bool)
 
     @property
     def words(self) -> list[str]:
-        """The words that are parts themselves."""
+        """The words that are themselves parts."""
         return [part.removeprefix("\t") for part in self.parts if part.startswith("\t")]
 
     def _of_parts(self, parts: Sequence[str]) -> FloatArray:
@@ -126,7 +126,7 @@ class SubwordVectors:
         return vectors.astype(np.float32, copy=False)
 
     def save(self, path: Path) -> None:
-        """Write a safetensors file; its bytes depend on the content alone."""
+        """Write a safetensors file; its bytes depend only on the content."""
         from safetensors.numpy import save
 
         tensors: dict[str, npt.NDArray[Any]] = {
@@ -139,7 +139,7 @@ class SubwordVectors:
 
     @classmethod
     def open(cls, path: Path) -> SubwordVectors:
-        """Open what `save` wrote. Raises InputError: missing, damaged, or something else."""
+        """Open a file written by `save`. Raises InputError: missing, damaged, or not such a file."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -164,7 +164,7 @@ class SubwordVectors:
 
 def hashed_vectors(texts: Sequence[str], dimension: int, length: float) -> FloatArray:
     """Return a vector of this length for each text, (texts, dimension) float32: the signs are the first bits
-    of its UTF-8 bytes' SHAKE128. So a name is like itself and like nothing else."""
+    of SHAKE128 of its UTF-8 bytes. So a name is similar only to itself."""
     size = (dimension + 7) // 8
     drawn = [hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size) for text in texts]
     bits = np.unpackbits(np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(-1, size), axis=1)

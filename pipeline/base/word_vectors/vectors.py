@@ -1,4 +1,4 @@
-"""A table of word vectors: converted once from a vector file, which is kept for a user, memory-mapped
+"""A table of word vectors, converted once from a vector file, cached per user, and memory-mapped
 afterwards."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 FloatArray = npt.NDArray[np.float32]
 
 UNKNOWN_WORD: Final = "UUUNKKK"
-"""The word whose vector stands for words without one, in Wieting's files."""
+"""In Wieting's files, the word whose vector is used for words without one."""
 
 TABLE_NAME: Final = "table.json"
 VECTORS_NAME: Final = "vectors.npy"
@@ -86,7 +86,7 @@ class WordVectors:
 
     @property
     def unknown(self) -> str | None:
-        """The word that stands for words without a vector, if the table has one."""
+        """The word whose vector is used for words without one, if the table has it."""
         return UNKNOWN_WORD if self.unknown_row is not None else None
 
     @property
@@ -100,16 +100,17 @@ class WordVectors:
         return self._fingerprint
 
     def rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Row of each word; where it has none, the unknown word's row; -1 where there is none either."""
+        """Return the row of each word, or the unknown word's row, or -1 if the table has neither."""
         rows = self.known_rows(words)
         if self.unknown_row is not None:
             rows[rows < 0] = self.unknown_row
         return rows
 
     def known_rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Row of each word, -1 where it has none."""
+        """Return the row of each word, -1 for words that the table lacks."""
         wanted = pa.array(words, pa.large_string()).dictionary_encode()
-        # The table's words are looked for among the wanted ones: no index of a large table is held in memory.
+        # The table's words are looked up among the wanted ones, so that no index of a large table is needed
+        # in memory.
         places = pc.index_in(self._words, value_set=wanted.dictionary)
         found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
         rows = np.full(len(wanted.dictionary), -1, dtype=np.int64)
@@ -117,8 +118,8 @@ class WordVectors:
         return rows[wanted.indices.to_numpy()]
 
     def of_words(self, words: Sequence[str]) -> FloatArray:
-        """Return vectors of the words, (words, dimension) float32; where one has none, the unknown word's, or
-        zeros."""
+        """Return the vectors of the words, (words, dimension) float32; for a word without one, the unknown
+        word's or zeros."""
         rows = self.rows(words)
         vectors = np.array(self.vectors[np.maximum(rows, 0)])
         vectors[rows < 0] = 0
@@ -134,7 +135,7 @@ class WordVectors:
 
     @classmethod
     def convert(cls, path: str | Path, directory: str | Path) -> WordVectors:
-        """Convert a vector file to a table on disk without holding its vectors in memory, and open it.
+        """Convert a vector file to a table on disk, without its vectors in memory, and open it.
 
         Raises:
             InputError: see :func:`~paraforge.base.word_vectors.files.read_vector_file`; nothing is left
@@ -152,14 +153,14 @@ class WordVectors:
         return cls.open(directory)
 
     def save(self, directory: str | Path, trained_on: str | None = None) -> None:
-        """Write the table's directory; whatever table stood there is replaced.
+        """Write the table's directory, replacing an earlier table.
 
         trained_on: digest of the shards that the vectors were trained on, see :func:`shards_trained_on`.
         """
         _write_table(Path(directory), self._words, _blocks(self.vectors), trained_on=trained_on)
 
     def write_text(self, path: str | Path, header: bool = False) -> None:
-        """Write a word and its numbers a line; reading that back gives the same float32 numbers.
+        """Write one word and its numbers per line; reading them back gives the same float32 numbers.
 
         path: file to write.
         header: begin with word2vec's line of words and dimension; GloVe and paragram files have none.
@@ -232,7 +233,7 @@ def _write_table(
     digest = hashlib.sha256()
     with atomic_path(directory / VECTORS_NAME) as temporary:
         with temporary.open("wb") as file:
-            # The header's length is the same for any shape: it is written again when the shape is known.
+            # The header's length is the same for any shape, so it is rewritten when the shape is known.
             file.write(npy_header((0, 0)))
             for block in blocks:
                 count, dimension = count + len(block), block.shape[1]
@@ -241,7 +242,8 @@ def _write_table(
                 little.tofile(file)
             file.seek(0)
             file.write(npy_header((count, dimension)))
-        # Without table.json the directory is no table, so a kill from here on leaves nothing that opens.
+        # Without table.json the directory is not a table, so a kill from here on leaves nothing that can be
+        # opened.
         (directory / TABLE_NAME).unlink(missing_ok=True)
     strings = words if isinstance(words, pa.Array) else pa.array(words, pa.large_string())
     with atomic_path(directory / VOCABULARY_NAME) as temporary, temporary.open("wb") as file:
@@ -264,7 +266,7 @@ def _write_table(
 def shards_trained_on(directory: Path) -> str | None:
     """Return the digest of the shards that a table was trained on.
 
-    None: it was trained on something else, or the directory holds no table.
+    None: it was trained on something else, or the directory has no table.
     Raises InputError: `table.json` is damaged.
     """
     path = directory / TABLE_NAME
@@ -276,7 +278,7 @@ def shards_trained_on(directory: Path) -> str | None:
 
 
 def npy_header(shape: tuple[int, int]) -> bytes:
-    """NumPy's format 1.0, 128 bytes whatever the shape, so that it can be written last."""
+    """Return a header of NumPy's format 1.0, 128 bytes for any shape, so that it can be written last."""
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
     return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117).encode() + b"\n"
 
@@ -308,10 +310,10 @@ def _open_vocabulary(path: Path, words: int) -> Any:
 
 
 def table_directory(path: Path, cache: Path | None = None) -> Path:
-    """Return the directory of the word-vector table that `path` names.
+    """Return the directory of the word-vector table for `path`, converting a file if needed.
 
     path: a table's directory, or a vector file (word2vec, GloVe, paragram; plain or compressed).
-    cache: where a file's table is kept, under the SHA-256 of the file's bytes; by default
+    cache: where a file's table is stored, under the SHA-256 of the file's bytes; by default
         :func:`~paraforge.base.files.cache_directory`.
 
     Raises InputError: no such file or directory, or see :func:`vector_files.read_vector_file`.
@@ -323,7 +325,7 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
     cache = cache_directory("vectors") if cache is None else cache
     directory = cache / sha256_file(path)
     if directory.is_dir():
-        # What was said when it was converted holds for every use of the file.
+        # The warnings of the conversion apply to every use of the file.
         for note in read_json(directory / TABLE_NAME).get("notes", ()):
             logger.warning("%s: %s", path, note)
         return directory
@@ -333,6 +335,6 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
         try:
             (temporary / "table").rename(directory)
         except OSError:
-            if not directory.is_dir():  # otherwise another process has just made the same table
+            if not directory.is_dir():  # otherwise another process has just written the same table
                 raise
     return directory

@@ -1,1 +1,1 @@
-"""Readers and cleaning: from anybody's parallel files to ingested shards."""
+"""Readers and cleaning, from parallel files to ingested shards."""

@@ -1,4 +1,4 @@
-"""What every reader gives: a block of rows, as columns, and by name why rows of it are rejected."""
+"""The block of rows that every reader yields, and the reasons to reject rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ REASONS: dict[str, str] = {
 }
 
 NAMES = tuple(REASONS)
-# Reasons are codes while a block is worked on: 0 is a row not rejected, n is NAMES[n - 1].
+# Inside a block, reasons are codes: 0 is a row that is not rejected, n is NAMES[n - 1].
 CODES: dict[str, int] = {name: number for number, name in enumerate(NAMES, start=1)}
 
 
@@ -49,8 +49,8 @@ class Block:
 
     lines: line (or record) number of each row in its file, from 1; int64.
     texts: a string array without nulls for each text column: ``source_text``, ``reference``, ``translation``.
-    codes: why the reader rejects a row (:data:`paraforge.intake.bitext.block.CODES`); 0 where it does not.
-    scores: float32 with nulls, where the source has a score column.
+    codes: why the reader rejects a row (:data:`paraforge.intake.bitext.block.CODES`), or 0.
+    scores: float32 with nulls, if the source has a score column.
     """
 
     lines: NDArray[np.int64]
@@ -62,20 +62,20 @@ class Block:
         return len(self.lines)
 
     def refuse(self, rows: NDArray[np.bool_], reason: str) -> None:
-        """Set ``reason`` for the rows that have none yet."""
+        """Set ``reason`` for the chosen rows that have none yet."""
         self.codes[rows & (self.codes == 0)] = CODES[reason]
 
 
 def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
-    """Why the lines are rejected, as :attr:`Block.codes`; 0 for good ones."""
+    """Return why each line is rejected, as :attr:`Block.codes`; 0 for good lines."""
     return _FAULT_CODES[lines.faults]
 
 
 def text_of(value: str | bool | float | None) -> str:
-    """Return a value of a typed format as the text that conditions compare: ``1``, ``1.0``, ``true``; null is
-    blank.
+    """Return a value of a typed format as the text for comparisons with conditions: ``1``, ``1.0``, ``true``;
+    null is blank.
 
-    The same in JSON and Parquet: the shortest decimal number that reads back as the same value.
+    Numbers are the shortest decimal that reads back as the same value, in JSON and Parquet alike.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -83,8 +83,8 @@ def text_of(value: str | bool | float | None) -> str:
 
 
 def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Return a string array of Python strings, and which of them are no Unicode text (lone surrogates). JSON
-    can spell a lone surrogate, UTF-8 cannot; such a character becomes U+FFFD."""
+    """Return Python strings as a string array, and which of them are not valid Unicode. JSON can contain lone
+    surrogates, UTF-8 cannot; they become U+FFFD."""
     broken = np.zeros(len(values), dtype=bool)
     try:
         return pa.array(values, pa.string()), broken
@@ -98,8 +98,8 @@ def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:
-    """Return the score column as float32; a blank is null. Rows with something else are rejected as
-    malformed. Raises InputError: ``strict``, and a row that was not rejected before has something else."""
+    """Return the score column as float32; a blank is null. Rows with anything else are rejected as malformed.
+    Raises InputError in a strict reading, for rows that were not rejected before."""
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     try:

@@ -1,4 +1,4 @@
-"""Cleans a block of rows column by column, and says why a row is rejected."""
+"""Cleans a block of rows column by column, and finds the rows to reject."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,18 @@ from paraforge.intake.bitext.block import CODES, NAMES, REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
-# Characters that are trimmed even where invisible characters are kept.
+# Characters that are trimmed even if invisible characters are kept.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _WHITE_SPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-# All characters below U+0300 are in form C whatever is beside them, and their bytes are below 0xCC.
+# All characters below U+0300 are in form C in any context, and their bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
 
-# UTF-8 of scripts that write in one character what others write in several, by the bytes that characters
-# begin with, and what one of them counts: ideographs, kana, Hangul syllables.
+# Scripts that write in one character what others write in several (ideographs, kana, Hangul syllables): the
+# first UTF-8 bytes, and how many characters one counts as.
 _DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
 EXAMPLE_CHARACTERS = 120
 
@@ -45,13 +45,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass
 class Notices:
-    """What was noticed in the texts of rows that are kept: rows by what it is, and the first text of each."""
+    """Things noticed in the texts of kept rows: the number of rows for each, and the first text."""
 
     rows: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, block: Block, found: Sequence[Mask]) -> None:
-        """Note the rows of a block that are not rejected and whose texts have something; a mask a column."""
+        """Note the kept rows of a block in which one of the masks, one per column, is true."""
         kept = block.codes == 0
         self.rows[name] += int((np.logical_or.reduce(found) & kept).sum())
         for texts, mask in zip(block.texts.values(), found, strict=True):
@@ -60,7 +60,7 @@ class Notices:
                 self.examples[name] = str(text)[:EXAMPLE_CHARACTERS]
 
     def update(self, other: "Notices") -> None:
-        """Add what was noticed in later rows."""
+        """Add the notices of later rows."""
         self.rows.update(other.rows)
         self.examples = {**other.examples, **self.examples}
 
@@ -74,13 +74,13 @@ def clean(
 ) -> Block:
     """Clean the texts of a block and find the rows to reject; no row is removed.
 
-    The order is that of :data:`block.REASONS`, the first reason found stays. Duplicates and contaminated
-    rows are found elsewhere: they need more than the block.
+    Reasons are tried in the order of :data:`block.REASONS`, and the first one found stays. Duplicates and
+    contaminated rows are found elsewhere, because that needs more than the block.
 
     block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
     changes: where repaired rows are counted: ``entities``, ``invisible_characters``, ``line_breaks``,
         ``control_characters``, ``normalised``, ``trimmed``.
-    notices: where rows with ``markup``, ``question_marks`` and, where they are kept, ``entities`` are noted.
+    notices: where rows with ``markup``, ``question_marks`` and, if kept, ``entities`` are counted.
 
     Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
     ``settings.malformed`` is ``error`` and a row has a NUL.
@@ -113,7 +113,7 @@ def clean(
 
 
 def as_ingested(texts: pa.Array) -> pa.Array:
-    """Texts, none of them null, as :func:`clean` leaves them with the default settings."""
+    """Return texts (without nulls) as :func:`clean` leaves them with the default settings."""
     block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
     changes: Changes = Counter()
     settings = Cleaning(malformed="reject")
@@ -123,7 +123,7 @@ def as_ingested(texts: pa.Array) -> pa.Array:
 
 
 def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows, without repeats, that the byte positions are in."""
+    """Return the distinct rows that contain the byte positions."""
     rows = np.searchsorted(offsets, positions, side="right") - 1
     return rows[np.diff(rows, prepend=-1) > 0]
 
@@ -160,7 +160,7 @@ def _control_characters(
             )
         block.codes[rows[null]] = CODES["null_byte"]
     repaired = pc.replace_substring_regex(found, BREAKS, " ")
-    # Breaks at the ends are trimmed later and are not counted.
+    # Line breaks at the ends are trimmed later and are not counted.
     inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
     without = pc.replace_substring_regex(repaired, CONTROLS, "")
@@ -171,12 +171,12 @@ def _control_characters(
         block.codes[refused] = CODES["control_characters"]
     else:
         changes["control_characters"] += int(has_controls.sum())
-    # Rejected rows lose the characters too: no file of ours is to hold a NUL.
+    # Rejected rows lose the characters too, so that no file contains a NUL.
     return _replace_rows(texts, rows, without)
 
 
 def composed(texts: pa.Array, changes: Changes) -> pa.Array:
-    """Texts in Unicode's form C; nulls stay null. What changes is counted as ``normalised``."""
+    """Return the texts in Unicode's form C; nulls stay null. Changed texts are counted as ``normalised``."""
     data, offsets = text_bytes(texts.fill_null(""))
     positions = np.flatnonzero(data >= _FIRST_COMBINING_BYTE)
     if not positions.size:
@@ -221,8 +221,8 @@ def _refuse(block: Block, settings: Cleaning) -> None:
 
 
 def _density(texts: pa.Array) -> NDArray[np.int64]:
-    """Return what to add to the characters of each text so that lengths of different scripts compare: a
-    Chinese character counts 3, a kana or a Hangul syllable 2."""
+    """Return what to add to the length of each text so that different scripts are comparable: a Chinese
+    character counts as 3, a kana or a Hangul syllable as 2."""
     data, offsets = text_bytes(texts)
     if not data.size or data.max() < _DENSE[0][0] >> 8:
         return np.zeros(len(texts), np.int64)
@@ -235,7 +235,7 @@ def _density(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def _words(texts: pa.Array) -> NDArray[np.int64]:
-    """Return words of each text: runs of characters other than the space."""
+    """Return the number of words in each text: runs of characters other than the space."""
     data, offsets = text_bytes(texts)
     if not data.size:
         return np.zeros(len(texts), dtype=np.int64)
@@ -248,10 +248,10 @@ def _words(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
-    """Cut the texts of rejected rows to 4,096 characters: they are kept to be looked at, not to be used."""
+    """Cut the texts of rejected rows to 4,096 characters, because they are kept only for inspection."""
     if not refused.any():
         return texts
-    # A character has at least one byte: shorter texts need not be counted.
+    # A character has at least one byte, so shorter texts need not be counted.
     rows = np.flatnonzero(refused & (pc.binary_length(texts).to_numpy() > REFUSED_CHARACTERS))
     if not rows.size:
         return texts
@@ -260,6 +260,6 @@ def shorten(texts: pa.Array, refused: Mask) -> pa.Array:
 
 
 def reason_names(codes: NDArray[np.uint8]) -> pa.Array:
-    """Return names of reasons; null for code 0."""
+    """Return the names of reasons; null for code 0."""
     names = pa.array([None, *NAMES], pa.string())
     return names.take(pa.array(codes))

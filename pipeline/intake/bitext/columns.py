@@ -1,4 +1,4 @@
-"""What a column of a table holds instead of sentences, and whether a row names the columns."""
+"""Finds columns that do not contain sentences, and recognizes header rows."""
 
 import re
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from paraforge.base.text.language_codes import CODES
 
 _ROWS = 20
 _MOST = 0.9
-# Rows for each text of a column of labels.
+# A column of labels has at least this many rows per distinct text.
 _REPEATED = 20
 _SHOWN = 40
-# What has no language: numbers, keys, addresses, paths.
+# Texts without a language: numbers, keys, addresses, paths.
 NO_WORD = re.compile(r"(?<![!-~])[!-~]*[0-9@/][!-~]*")
 _KINDS = {
     "a number": re.compile(r"\s*[-+]?[\d][\d.,:/%eE+-]*\s*"),
@@ -24,12 +24,13 @@ _HEADINGS = re.compile(
     rf"[st][12]|(?-i:[a-z]{{2}}|{'|'.join(CODES)})",
     re.I,
 )
-# A code of any language, known or not: twi, pt-BR, eng_Latn.
+# A language code, known or not: twi, pt-BR, eng_Latn.
 LANGUAGE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 
 
 def oddity(texts: Sequence[str]) -> str | None:
-    """Say what a column of at least 20 texts holds instead of sentences: one text, labels, numbers, keys."""
+    """Return what a column of at least 20 texts contains instead of sentences: one text, labels, numbers,
+    keys; None if sentences."""
     if len(texts) < _ROWS:
         return None
     if len(set(texts)) == 1:
@@ -44,8 +45,8 @@ def oddity(texts: Sequence[str]) -> str | None:
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Return whether a row has the names of columns: different ones that are all known as such, or all codes
-    of languages of which one is known."""
+    """Return whether a row is a header: distinct fields that are all known column names, or all language
+    codes with at least one known."""
     names = [cell.strip() for cell in cells]
     if len(set(names)) < len(names) or len(names) < 2:
         return False

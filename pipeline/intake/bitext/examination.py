@@ -1,4 +1,4 @@
-"""A look at rows before they are paid for: the first of each file, and some spread over a source."""
+"""Checks rows before any work is spent: the first rows of each file, and some spread over a source."""
 
 import json
 import logging
@@ -30,22 +30,22 @@ logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
 
-_FIRST_BYTES = 1 << 16  # of a text file that is only looked at
+_FIRST_BYTES = 1 << 16  # of a text file that is only checked
 _ROWS = 1_000  # whose languages are identified
 _PARTS = 20
 _FILES = 5  # of a source, spread over all
-_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in each of a thousand files
+_PROBLEMS_A_SOURCE = 5  # a wrong column is wrong in all of a thousand files
 
 
 def problems(parameters: IngestParameters, languages: Languages | None = None) -> list[str]:
-    """Everything wrong with the sources that shows without reading them whole.
+    """Find everything wrong with the sources that shows without reading them whole.
 
-    Checks their paths, and the first rows of each file as ingest would read and clean them. Nothing is made
-    or written. What may be meant is a warning.
+    Checks their paths, and the first rows of each file as ingest would read and clean them. Writes nothing.
+    What may be intended is only a warning.
 
-    parameters: section ``ingest``. languages: what the rows should be in; not looked at where None.
+    parameters: section ``ingest``. languages: the expected languages; None to skip that check.
 
-    Returns the problems, each naming its source and, where there is one, file and line.
+    Returns the problems, each with its source and, if there is one, file and line.
     """
     found = Problems()
     for source in parameters.sources:
@@ -78,9 +78,9 @@ def check_spread_rows(
     parameters: IngestParameters,
     languages: Languages | None,
 ) -> None:
-    """Look for other languages and exchanged sides in 1,000 rows spread over all of a source.
+    """Look for wrong languages and exchanged sides in 1,000 rows spread over a source.
 
-    parts: of each file, the Parquet files of its cleaned rows.
+    parts: for each file, the Parquet files of its cleaned rows.
 
     Raises ConfigurationError if a side is in another language.
     """
@@ -107,12 +107,12 @@ def _has_languages(parameters: IngestParameters) -> bool:
 
 
 def _spread(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Return a few of them, in their order."""
+    """Return a few items, in order."""
     return [items[place] for place in np.linspace(0, len(items) - 1, min(len(items), most)).astype(int)]
 
 
 def _look_at(file: SourceFile, parameters: IngestParameters, languages: Languages | None) -> None:
-    """Log what is odd in the first rows. Raises InputError if they cannot be read, or are in other
+    """Warn of oddities in the first rows. Raises InputError if they cannot be read or are in other
     languages."""
     reading = Reading(block_bytes=_FIRST_BYTES)
     paths = {name: file.path_of(name) for name in file.source.column_names()}
@@ -136,7 +136,7 @@ def _look_at(file: SourceFile, parameters: IngestParameters, languages: Language
 
 
 def _places(file: SourceFile) -> tuple[dict[str, str], str]:
-    """Return what to call each side's place, and how to write the source with its sides exchanged."""
+    """Return the name of each side's place, and how to write the source with its sides exchanged."""
     columns = getattr(file.source, "columns", {})
     named = columns or getattr(file.source, "paths", {})
     exchanged = {"source_text": named["reference"], "reference": named.get("source_text")}

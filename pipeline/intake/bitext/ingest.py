@@ -1,7 +1,7 @@
-"""Ingest: parallel or paraphrase corpora in, cleaned shards with a reason for every rejection out.
+"""Ingests parallel or paraphrase corpora into cleaned shards, with a reason for every rejected row.
 
-Files are read and cleaned into parts, which later runs reuse; duplicates are found over all parts; then the
-parts are written once more, in the order of the sources, as shards.
+Files are read and cleaned into parts, which later runs reuse. Duplicates are found over all parts, which are
+then written as shards in the order of the sources.
 """
 
 import time
@@ -43,19 +43,19 @@ from paraforge.intake.bitext.report import (
 from paraforge.intake.bitext.sources import SourceFile, SourceFiles, file_key, read_row_numbers, resolve
 from paraforge.versions import INGEST
 
-# Whether other processes are worth their start is measured in rows of steps that take far longer a row than
-# reading does: this many bytes of input cost about as much as one of those.
+# Whether to start other processes is decided by a number of rows, for steps that take far longer per row than
+# reading does. This many bytes of input cost about as much as one such row.
 _BYTES_A_ROW = 8_000
-# More cannot be kept busy by the one that reads.
+# The single reading thread cannot keep more threads busy.
 _MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a source: a Parquet file of the work directory, whole.
+    """A part of a source: a whole Parquet file in the work directory.
 
-    path: the file. rows: its rows. first_row: number of its first row in the whole corpus.
-    line_offset: added to its line numbers: lines of the source's files before this one.
+    path: the file. rows: its rows. first_row: index of its first row in the whole corpus.
+    line_offset: number of lines in the source's earlier files, added to its line numbers.
     dropped: which of its rows the source's list ``drop_rows`` names.
     """
 
@@ -82,28 +82,26 @@ def ingest(
     """Read, clean and deduplicate the sources, and publish them as shards.
 
     Shards have the columns ``source line source_text reference rejected first_row``; for an existing
-    paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``. Of
-    references alone ``source_text`` is the reference: what is translated first. A shard does not mix
+    paraphrase corpus also ``translation given_score`` and empty ``source_text`` and ``translation_score``.
+    For references alone, ``source_text`` is the reference, which is translated first. A shard does not mix
     sources. Rejected rows stay, with their reason. ``line`` counts through all files of a source.
 
-    A killed run resumes where it was: files that were read are not read again, and only the writing of the
-    shards begins anew. The result does not depend on ``resources``.
+    A killed run resumes: files that were read are not read again; only the writing of the shards starts over.
+        The result does not depend on ``resources``.
 
     parameters: section ``ingest``. output: directory to publish, replaced as a whole.
-    resources: where to run. languages: what a bitext should be in; not looked at where None.
+    resources: where to run. languages: the expected languages of a bitext; None to skip that check.
 
-    Raises:
-        ConfigurationError: files that are missing, all in one message; rows in other languages.
-        InputError: a source that cannot be read, with file and line.
-        IncompleteError: no row is kept, or counts do not add up.
-        WorkLockedError: another process is ingesting into the same work directory.
-        Interrupted: SIGTERM or Ctrl-C.
+    Raises: ConfigurationError: missing files, all in one message; rows in other languages. InputError: a
+        source that cannot be read, with file and line. IncompleteError: no row is kept, or counts do not add
+        up. WorkLockedError: another process is ingesting into the same work directory. Interrupted: SIGTERM
+        or Ctrl-C.
     """
     started = time.monotonic()
     work = WorkDirectory("ingest", resources.work.resolve())
     with work.lock():
         for left in work.path.glob("**/.*.tmp"):
-            left.unlink(missing_ok=True)  # of a writer that was killed
+            left.unlink(missing_ok=True)  # left by a killed writer
         sources = resolve(parameters, work.path)
         size = sum(file.size for source in sources for file in source.files)
         with open_jobs(resources, 1 + size // _BYTES_A_ROW) as jobs:
@@ -127,7 +125,8 @@ def _read(
     resources: Resources,
     languages: Languages | None,
 ) -> list[_Source]:
-    """Read all files, in any order; parts in the order of the sources. Raises as :func:`ingest` does."""
+    """Read all files in any order; return their parts in the order of the sources. Raises as :func:`ingest`
+    does."""
     files = [file for source in sources for file in source.files]
     given = [(file,) for file in files]
     digests = jobs.results(SourceFile.digests, given, description="check", unit="files")
@@ -136,9 +135,9 @@ def _read(
         work.path / "files" / file_key(file, cleaning, kind, INGEST, digest)
         for file, digest in zip(files, digests, strict=True)
     ]
-    # One file named by two sources is read once.
+    # A file that two sources name is read once.
     todo = {path: index for index, path in reversed(list(enumerate(directories)))}
-    # Where there are fewer files than workers, each is cleaned by several threads of its one worker.
+    # If there are fewer files than workers, each worker cleans its file with several threads.
     threads = min(_MOST_THREADS, max(1, resources.worker_count() // len(todo)))
     arguments = [
         (files[index], cleaning, kind, digests[index], path, threads) for path, index in todo.items()
@@ -185,7 +184,7 @@ def _join_files(
 def _rank(
     parameters: IngestParameters, read: Sequence[_Source], work: WorkDirectory, jobs: Jobs
 ) -> dict[tuple[str, str], GroupRanks]:
-    """Find equal pairs, and equal foreign sides, over all parts; ranks by their key."""
+    """Find equal pairs and equal foreign sides over all parts. Returns ranks by their key columns."""
     parts = [part for source in read for part in source.parts]
     chosen = [PAIR_KEY] if parameters.cleaning.duplicates else []
     chosen += [] if parameters.kind == "paraphrases" else [SOURCE_KEY]
@@ -197,10 +196,10 @@ def _rank(
 
 
 def rank_parts(parts: Sequence[Part], columns: tuple[str, str], directory: Path) -> None:
-    """Rank the rows that were not rejected by one of their keys.
+    """Rank the rows that are not rejected by one of their keys.
 
     parts: all parts of the corpus, in order. columns: the two halves of the key.
-    directory: of its own, see :func:`paraforge.base.shards.groups.rank_groups`.
+    directory: see :func:`paraforge.base.shards.groups.rank_groups`.
     """
 
     def keys() -> Iterator[tuple[Keys, Rows]]:
@@ -226,7 +225,7 @@ def _write(
     ranks: dict[tuple[str, str], GroupRanks],
     output: Path,
 ) -> IngestReport:
-    """Stream the parts into shards, and publish them with their counts."""
+    """Write the parts as shards, and publish them with their counts."""
     kind = parameters.kind
     sources: dict[str, SourceReport] = {}
     rows = sum(report.rows for source in read for report in source.reports)
@@ -266,7 +265,7 @@ def _write(
 
 
 def _add_examples(table: pa.Table, texts: tuple[str, ...], examples: dict[str, list[list[Any]]]) -> None:
-    """Collect the first rows that are rejected for each reason: line and texts."""
+    """Collect the first rejected rows for each reason: line and texts."""
     for reason in table["rejected"].drop_null().unique().to_pylist():
         known = examples.setdefault(reason, [])
         if len(known) < EXAMPLES:
@@ -310,7 +309,7 @@ def _tables(source: _Source, kind: str, ranks: dict[tuple[str, str], GroupRanks]
 
 
 def _remove_others(work: WorkDirectory, read: Sequence[_Source]) -> None:
-    """Keep the parts that were used, and the sample bitext if it was read."""
+    """Remove parts that were not used, and the sample bitext if it was not read."""
     parts = {f"files/{part.path.parent.name}" for source in read for part in source.parts}
     inside = {
         path.relative_to(work.path).parts[0]

@@ -1,7 +1,7 @@
-"""Which language texts are in, and whether the sides of a bitext are in the languages that they should be in.
+"""Identifies the language of texts, and checks that the sides of a bitext are in the right languages.
 
-py3langid knows about 140 languages and takes a text of any other one for one of these. So its answer counts
-only where nearly all rows agree.
+py3langid knows about 140 languages and mistakes a text in any other one for one of these. So its answer
+counts only if nearly all rows agree.
 """
 
 import importlib.util
@@ -14,35 +14,34 @@ from typing import Any
 from paraforge.base.text.language_codes import two_letters
 from paraforge.intake.bitext.columns import NO_WORD
 
-# A text is judged if it has this many letters in different words, and a verdict needs this many texts.
+# A text is judged if its distinct words have this many letters, and a verdict needs this many texts.
 _LETTERS = 15
 _TEXTS = 20
-# Texts of a language that the identifier knows are in it at least in this share; of Twi, which it does not
-# know, two thirds are called Lingala.
+# Of texts in a known language, at least this share is identified as that language. Of texts in Twi, which is
+# unknown, two thirds are identified as Lingala.
 _AGREED = 0.8
-# A side is in another language as a whole if fewer rows than these are in the right one.
+# A whole side is in another language if a smaller share of its rows is in the right one.
 _FEW = 0.2
 _NO_LANGUAGE = "zxx"
-# Of these the identifier takes one for another.
+# Languages that the identifier confuses with each other.
 _ALIKE = [frozenset(codes.split()) for codes in ("no nn", "hr sr bs", "id ms", "zh yue wuu", "en pcm")]
 SIDES = ("source_text", "reference")
 
 
 def language_code(language: str) -> str:
-    """Return how the identifier names a language: ``ces_Latn`` and ``cs-CZ`` are ``cs``, and ``nb`` is
-    ``no``."""
+    """Return the identifier's code of a language: ``cs`` for ``ces_Latn`` and ``cs-CZ``, ``no`` for
+    ``nb``."""
     code = two_letters(language) or language.strip().lower()
     return "no" if code == "nb" else code
 
 
 def is_identifiable(language: str) -> bool:
-    """Return whether texts in this language can be told from others: py3langid is installed and knows it."""
+    """Return whether texts in this language can be identified: py3langid is installed and knows it."""
     return importlib.util.find_spec("py3langid") is not None and language_code(language) in _scores("")
 
 
 def identified(texts: Sequence[str]) -> str | None:
-    """Return the language that nearly all of the texts are in; None if there is no such one, or py3langid is
-    not installed."""
+    """Return the language of nearly all texts; None if there is none, or py3langid is not installed."""
     if importlib.util.find_spec("py3langid") is None:
         return None
     judged = _judged(texts) or [" ".join(texts)]
@@ -52,8 +51,8 @@ def identified(texts: Sequence[str]) -> str | None:
 
 
 def other_language(texts: Sequence[str], language: str) -> str | None:
-    """Return the language that texts are in instead of ``language``; None if they may be in it, or nobody
-    knows."""
+    """Return the language that texts are in instead of ``language``; None if they may be in it or it is
+    unclear."""
     code = language_code(language)
     judged = _judged(texts) if is_identifiable(language) else []
     if len(judged) < _TEXTS:
@@ -68,8 +67,8 @@ def other_language(texts: Sequence[str], language: str) -> str | None:
 class Languages:
     """The languages that a bitext should be in.
 
-    source, target: what nmt.source_language and nmt.target_language say; source is None where only the
-    target is known. section: of params.yaml, which has check_languages.
+    source, target: nmt.source_language and nmt.target_language; source is None if only the target is known.
+        section: the section of params.yaml that has check_languages.
     """
 
     source: str | None
@@ -78,11 +77,11 @@ class Languages:
 
     @property
     def go_on(self) -> str:
-        """How not to be asked."""
+        """How to turn off the check."""
         return f"set {self.section}.check_languages=false"
 
     def options(self) -> dict[str, tuple[str, str]]:
-        """Return the language of each side, and the parameter that has it."""
+        """Return the language of each side, and the parameter that sets it."""
         known = {"source_text": ("source", self.source), "reference": ("target", self.target)}
         return {side: (f"nmt.{name}_language", one) for side, (name, one) in known.items() if one is not None}
 
@@ -90,10 +89,10 @@ class Languages:
 def wrong_language(
     texts: Mapping[str, Sequence[str]], languages: Languages, places: Mapping[str, str], exchanged: str
 ) -> str | None:
-    """Find sides that are exchanged or in another language; what is wrong, with the remedy.
+    """Find sides that are exchanged or in another language. Returns the problem with its remedy.
 
-    texts: ``source_text`` and ``reference``, row by row, or the latter alone. places: what a reader calls
-    their places. exchanged: how the source has to be written if its sides are in each other's place.
+    texts: ``source_text`` and ``reference``, row by row, or only the latter. places: a reader's names for
+        their places. exchanged: how to write the source if its sides are exchanged.
     """
     options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}
@@ -118,7 +117,7 @@ def wrong_language(
 
 
 def _judged(texts: Sequence[str]) -> list[str]:
-    """Return what is judged: the distinct texts without what has no language, short ones joined with the
+    """Return the texts to judge: distinct ones without numbers and addresses, short ones joined with the
     next."""
     judged, begun = [], ""
     for text in dict.fromkeys(texts):
@@ -145,7 +144,8 @@ def _scores(text: str) -> dict[str, float]:
 
 @cache
 def identifier() -> Any:
-    """py3langid's identifier of all its languages. It is decompressed once a process: half a second."""
+    """Load py3langid's identifier with all its languages. Decompressing it takes half a second, once per
+    process."""
     from py3langid import langid
 
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)

@@ -1,4 +1,4 @@
-"""Section ``ingest`` of params.yaml: what is read, from where, and how it is cleaned."""
+"""Section ``ingest`` of params.yaml: what to read, from where, and how to clean it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paraforge.intake.bitext.source import FileSource, NamedSource
 
 
 class Cleaning(Section):
-    """What is repaired and what is rejected; rejections are counted by reason."""
+    """What to repair and what to reject. Rejections are counted by reason."""
 
     malformed: Literal["error", "reject"] = Field(
         "error",
@@ -57,7 +57,7 @@ class Cleaning(Section):
 
 
 class SampleSource(NamedSource):
-    """The sample bitext that comes with the package; each domain is a source ``NAME-DOMAIN``."""
+    """The sample bitext in the package; each domain is a source ``NAME-DOMAIN``."""
 
     format: Literal["sample"]
     pairs: int = Field(20_000, ge=100, le=20_000)
@@ -74,7 +74,7 @@ class SampleSource(NamedSource):
 if TYPE_CHECKING:
     Source = FileSource | SampleSource
 else:
-    # What there is to choose from is known when the modules of readers have been looked for.
+    # The choices are known once the readers' modules have been found.
     _READERS = found_classes("paraforge.intake.bitext.readers", FileSource)
     Source = Annotated[Union[(*_READERS, SampleSource)], Field(discriminator="format")]
 
@@ -120,7 +120,7 @@ class IngestParameters(Section):
         for source in self.sources:
             has = source.column_names()
             if self.kind == "references" and isinstance(source, SampleSource):
-                continue  # its references are taken
+                continue  # its references are used
             if not required <= has or has - required - optional:
                 allowed = ", ".join(sorted(required)) + "".join(
                     f" and perhaps {name}" for name in sorted(optional)

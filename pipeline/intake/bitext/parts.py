@@ -1,6 +1,6 @@
 """Reads and cleans one file of a source into parts: shards that later runs reuse while the file is the same.
 
-A part also has the keys by which duplicates are found.
+A part also has the keys for finding duplicates.
 """
 
 import logging
@@ -41,18 +41,18 @@ TEXTS: dict[str, tuple[str, ...]] = {
 }
 PAIR_KEY = ("pair_high", "pair_low")
 SOURCE_KEY = ("source_high", "source_low")
-# Parts stay, so they are worth a smaller size: a tenth for a twentieth of the time.
+# Parts are kept, so they are compressed more: a tenth smaller for a twentieth more time.
 _LEVEL = 3
 
 
 @dataclass(frozen=True)
 class FileReport:
-    """What reading one file gave.
+    """The result of reading one file.
 
     rows: rows read, rejected ones included. last_line: line number of the last row.
-    rejected: rejected rows by reason, duplicates and contaminated rows not among them.
+    rejected: rejected rows by reason, except duplicates and contaminated rows.
     changes: rows or lines repaired, by what was repaired.
-    noticed: rows with something that is not repaired, by what it is. examples: a text of each.
+    noticed: rows with something that is not repaired, by kind. examples: a text of each kind.
     """
 
     rows: int
@@ -64,7 +64,7 @@ class FileReport:
 
 
 def part_schema(kind: str) -> pa.Schema:
-    """Columns of a part."""
+    """Return the columns of a part."""
     names = ["line", *TEXTS[kind], *(["given_score"] if kind == "paraphrases" else []), "rejected"]
     keys = PAIR_KEY + (() if kind == "paraphrases" else SOURCE_KEY)
     return pa.schema([*(COLUMNS[name] for name in names), *(pa.field(name, pa.uint64()) for name in keys)])
@@ -78,12 +78,13 @@ def read_parts(
     directory: Path,
     threads: int = 1,
 ) -> FileReport:
-    """Read, clean and key a file into ``directory``; reuses what an earlier run finished there.
+    """Read and clean a file into ``directory`` with keys for duplicates; reuses what an earlier run finished
+    there.
 
-    cleaning: how to clean it. kind: of section ``ingest``.
+    cleaning: how to clean it. kind: ``ingest.kind``.
     digests: SHA-256 of its files when the run began.
     directory: named after everything that the result depends on.
-    threads: that clean and write what this one reads; they change no byte.
+    threads: number of threads that clean and write; they change no byte.
 
     Raises:
         InputError: see :func:`paraforge.intake.bitext.sources.read_file`; a file that changes while it is
@@ -128,7 +129,7 @@ def read_parts(
         return write_shard(table.combine_chunks(), directory / shard_name(number), _LEVEL)
 
     def check_unchanged() -> None:
-        # The parts are kept under the hash of what the file held at the start.
+        # The parts are named by the hash of the file's content at the start.
         for name, path in file.paths.items():
             if _state(path) != before[name] and sha256_file(path) != digests[name]:
                 raise InputError(
@@ -136,13 +137,13 @@ def read_parts(
                 )
 
     try:
-        # One pool for both: as many threads as were given.
+        # One pool for both, with the given number of threads.
         with ThreadPoolExecutor(threads, "clean") as pool:
             blocks = _blocks_or_error(read_file(file, cleaning, reading))
             tables = in_window(pool, cleaned, blocks, 2 * threads)
             written = list(in_window(pool, write, enumerate(tables_of(counted(tables), PART_ROWS)), threads))
     except InputError:
-        check_unchanged()  # what was wrong may be where it was cut
+        check_unchanged()  # the error may come from a file that was being changed
         raise
     if rows == 0:
         raise InputError("the file has no rows", file.main_path)
@@ -156,7 +157,7 @@ def read_parts(
 
 
 def _blocks_or_error(blocks: Iterable[Block]) -> Iterator[Block | InputError]:
-    """Blocks with rows; an error comes in its place, after what is wrong with the rows before it."""
+    """Yield the blocks with rows; an error is yielded in its place, after errors of the rows before it."""
     try:
         yield from filter(len, blocks)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What ingest did, in numbers that add up: for each source and for the whole."""
+"""Reports what ingest did, in numbers that add up, per source and in total."""
 
 import logging
 from collections import Counter
@@ -15,12 +15,12 @@ from paraforge.intake.bitext.sources import SourceFiles
 logger = logging.getLogger(__name__)
 
 
-# A reason that rejects more than this share of a source is reported with examples.
+# A reason that rejects more than this share of a source is reported with examples,
 _FREQUENT = 0.05
-# So is a reason whatever its share.
+# and these reasons always are.
 _ALWAYS = "damaged_characters"
 EXAMPLES = 3
-# What is noticed in this share of a source is a warning; markup always is.
+# Something noticed in this share of a source causes a warning; markup always does.
 _NOTICED = 0.01
 _ADVICE = {
     "markup": "have markup in a text. Remove it from the files: translation and scores take it for words",
@@ -34,7 +34,7 @@ class SourceReport:
     """Counts of one source.
 
     noticed: rows with something that is not repaired. frequent: reasons that reject many rows, each with its
-    share and examples: line and texts. examples: a text for each thing noticed.
+        share and examples (line and texts). examples: a text for each thing noticed.
     """
 
     rows: int = 0
@@ -47,7 +47,7 @@ class SourceReport:
     files: list[dict[str, Any]] = field(default_factory=list)
 
     def warnings(self) -> list[str]:
-        """Return what a person should look at, a sentence each."""
+        """Return the warnings for this source, one sentence each."""
         found = []
         for reason, one in self.frequent.items():
             shown = "; ".join(
@@ -64,7 +64,7 @@ class SourceReport:
 
 @dataclass
 class IngestReport:
-    """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, for each source and for the whole.
+    """What ingest did: ``rows`` = ``kept`` + the sum of ``rejected``, per source and in total.
 
     rows: rows read. kept: rows not rejected. rejected: rejected rows by reason.
     changes: rows or lines repaired, by what was repaired. shards: shards written.
@@ -81,7 +81,7 @@ class IngestReport:
     pairs_per_second: int = 0
 
     def metrics(self) -> dict[str, Any]:
-        """Return the numbers alone, for ``dvc metrics show``; the files and their SHA-256 are in
+        """Return only the numbers, for ``dvc metrics show``. The files and their SHA-256 are in
         _shards.json."""
         numbers = asdict(self)
         for source in numbers["sources"].values():
@@ -90,7 +90,7 @@ class IngestReport:
 
 
 def summarize_rows(block: Block, notices: Notices) -> SourceReport:
-    """Count the rows of one block that was cleaned."""
+    """Count the rows of one cleaned block."""
     names = reason_names(block.codes).to_pylist()
     rejected = Counter(name for name in names if name is not None)
     examples: dict[str, list[list[Any]]] = {}
@@ -147,7 +147,7 @@ def report_source(
 
 
 def add_up(sources: dict[str, SourceReport], shards: int, written: int) -> IngestReport:
-    """Return the report of the whole. written: rows in the shards. Raises IncompleteError if counts do not
+    """Return the report of all sources. written: rows in the shards. Raises IncompleteError if counts do not
     add up, or every row was rejected."""
     rejected: Counter[str] = sum((Counter(one.rejected) for one in sources.values()), Counter())
     changes: Counter[str] = sum((Counter(one.changes) for one in sources.values()), Counter())
@@ -169,7 +169,7 @@ def _in_order(counts: Counter[str]) -> dict[str, int]:
 
 
 def log_report(report: IngestReport) -> None:
-    """Log a line for each source and one for the whole."""
+    """Log a line for each source and one for the total."""
     for name, source in report.sources.items():
         told = "".join(f", {count:,} {reason}" for reason, count in source.rejected.items())
         repaired = ", ".join(f"{count:,} {what}" for what, count in source.changes.items())

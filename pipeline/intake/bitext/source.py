@@ -1,4 +1,4 @@
-"""What every source of rows is: its parameters, the files that they name, and how these are read."""
+"""Base classes of sources: their parameters, their files, and how these are read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from paraforge.intake.bitext.block import Block
 logger = logging.getLogger(__name__)
 
 ColumnPlace = int | str
-ONLY = "file"  # the name under which a source of one file at a time keeps its path
+ONLY = "file"  # the key for the path of a source that has one file at a time
 
 
 class Where(Section):
     """A condition on a column: exactly one of ``values`` and ``not_in``.
 
-    Values are compared as texts; see :func:`paraforge.intake.bitext.block.text_of` for those of typed
-    formats.
+    Values are compared as texts; see :func:`paraforge.intake.bitext.block.text_of` for typed formats.
     """
 
     column: ColumnPlace = Field(description="number from 0, or name")
@@ -46,7 +45,7 @@ class Where(Section):
         return self
 
     def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
-        """For each row, whether it is taken."""
+        """Return which rows are selected."""
         wanted = pa.array(sorted(set(self.values or self.not_in or [])), pa.string())
         found: NDArray[np.bool_] = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
         return found if self.values is not None else ~found
@@ -81,7 +80,8 @@ class FileSource(NamedSource):
 
     @abstractmethod
     def patterns(self) -> dict[str, list[str]]:
-        """Paths and patterns of files. Of several keys each has the files of a column, read in step."""
+        """Return paths and patterns of files. If there are several keys, each has the files of one column,
+        which are read in step."""
 
     @abstractmethod
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
@@ -89,12 +89,12 @@ class FileSource(NamedSource):
 
         paths: a file for each key of :meth:`patterns`. reading: how.
 
-        Raises InputError: the file cannot be read; with line, where there is one.
+        Raises InputError: the file cannot be read, with the line if there is one.
         """
 
 
 class ColumnSource(FileSource):
-    """Files that have all columns."""
+    """Files that each have all columns."""
 
     path: FilePath | list[FilePath] = Field(
         min_length=1,
@@ -105,7 +105,7 @@ class ColumnSource(FileSource):
     where: Where | None = None
 
     def patterns(self) -> dict[str, list[str]]:
-        """``path`` as a list."""
+        """Return ``path`` as a list."""
         return {ONLY: [self.path] if isinstance(self.path, str) else self.path}
 
     def column_names(self) -> set[str]:
@@ -117,7 +117,7 @@ class ColumnSource(FileSource):
 
 
 class NamedColumnSource(ColumnSource):
-    """Files whose columns go by name."""
+    """Files with named columns."""
 
     @model_validator(mode="after")
     def _names(self) -> NamedColumnSource:
@@ -127,12 +127,12 @@ class NamedColumnSource(ColumnSource):
 
     @property
     def names(self) -> dict[str, str]:
-        """The name of each column in the file."""
+        """Return the name of each column in the file."""
         return {column: str(place) for column, place in self.columns.items()}
 
 
 class SeparatedSource(ColumnSource):
-    """Files of lines whose columns go by number, or by the names of a header."""
+    """Files of lines with columns by number, or by name if there is a header."""
 
     header: bool = Field(False, description="whether the first line names the columns")
 

@@ -1,4 +1,4 @@
-"""From the configured sources to the files to read, with every problem found before anything is read."""
+"""Resolves the configured sources to files, and finds every problem before anything is read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, Sampl
 from paraforge.intake.bitext.readers.tsv import TsvSource
 from paraforge.intake.bitext.source import ONLY, FileSource
 
-_DIGITS_OF_A_ROW = 19  # any number of fewer digits fits int64
+_DIGITS_OF_A_ROW = 19  # any number with fewer digits fits in int64
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,31 @@ class SourceFile:
 
     @property
     def main_path(self) -> Path:
-        """The file that errors name."""
+        """The file to name in errors."""
         return next(iter(self.paths.values()))
 
     def path_of(self, column: str) -> Path:
-        """Return the file that a column is read from."""
+        """Return the file of a column."""
         return self.paths.get(column, self.main_path)
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """Return the bytes on disk."""
         return sum(path.stat().st_size for path in self.paths.values())
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of each file."""
+        """Return the SHA-256 of each file."""
         return {name: sha256_file(path) for name, path in self.paths.items()}
 
     def reading(self) -> dict[str, Any]:
-        """Return what the rows depend on beside the bytes of the files."""
+        """Return everything besides the files' bytes that the rows depend on."""
         ignored = {"name", "licence", "path", "paths", "drop_rows"}
         return self.source.model_dump(mode="json", exclude=ignored)
 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A source with its files, in the order in which they are joined."""
+    """A source with its files, in the order in which they are concatenated."""
 
     name: str
     files: list[SourceFile]
@@ -65,12 +65,11 @@ class SourceFiles:
 
 
 def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
-    """Find the files of every source, and make the sample bitext's.
+    """Find the files of every source, and write those of the sample bitext.
 
     parameters: section ``ingest``. work: directory for the sample bitext.
 
-    Raises:
-        ConfigurationError: every file that is missing, every variable not set, all in one message.
+    Raises: ConfigurationError: all missing files and unset variables, in one message.
     """
     problems = Problems()
     found: dict[str, SourceFiles] = {}
@@ -96,7 +95,7 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
 
 
 class Problems:
-    """Everything that is wrong with the sources; a variable that is not set is named once."""
+    """Return everything wrong with the sources; an unset variable is named once."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -122,8 +121,7 @@ class Problems:
 
 
 def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
-    """Return the files of a source; None where something is wrong with them, which is added to
-    ``problems``."""
+    """Return the files of a source; None if something is wrong with them, which is added to ``problems``."""
     groups: dict[str, list[Path]] = {}
     drop_rows = None
     before = len(problems)
@@ -131,7 +129,7 @@ def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
         groups[key] = []
         for pattern in patterns:
             try:
-                # Workers elsewhere have another current directory.
+                # Workers on other hosts have another current directory.
                 groups[key] += [path.absolute() for path in files_of(pattern)]
             except InputError as error:
                 problems.add(source.name, error)
@@ -152,7 +150,7 @@ def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
 
 
 def _pairing_problem(groups: dict[str, list[Path]]) -> str | None:
-    """Why the files of the sides cannot be paired in order, if they cannot."""
+    """Return why the files of the sides cannot be paired in order, if they cannot."""
     counts = {name: len(paths) for name, paths in groups.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} for {name}" for name, count in counts.items())
@@ -170,7 +168,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
 def _stem(path: Path) -> str:
-    """Return a file's name without compression and language: ``news.cs.gz`` is ``news``."""
+    """Return a file's name without compression and language: ``news`` for ``news.cs.gz``."""
     plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
     return plain.stem
 
@@ -192,10 +190,10 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
 
 
 def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
-    """Read one file of a source, as its format and the cleaning say.
+    """Read one file of a source in its format.
 
-    cleaning: what happens to rows that cannot be read.
-    reading: where changes are counted, and how much is read at a time.
+    cleaning: what to do with rows that cannot be read. reading: where changes are counted, and how much is
+        read at a time.
 
     Raises InputError: see the readers in :mod:`paraforge.intake.bitext.readers`.
     """
@@ -206,9 +204,9 @@ def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = No
 
 
 def read_row_numbers(path: Path) -> NDArray[np.int64]:
-    """Row numbers to drop: the first column of each line, counted from 0; the first line may be a header.
+    """Read the row numbers to drop: the first column of each line, from 0; the first line can be a header.
 
-    Returns the numbers, rising, without repeats. Raises InputError: a line that does not begin with a row
+    Returns the distinct numbers in ascending order. Raises InputError: a line that does not begin with a row
     number.
     """
     return np.array(sorted(set().union(*_row_numbers(path))), dtype=np.int64)
@@ -227,6 +225,7 @@ def _row_numbers(path: Path) -> Iterator[set[int]]:
 
 
 def file_key(file: SourceFile, cleaning: Cleaning, kind: str, version: int, digests: dict[str, str]) -> str:
-    """Key of what reading and cleaning a file gives: hash of its bytes and of everything that matters."""
+    """Return the key of a cleaned file: the hash of its bytes and of everything else that the result depends
+    on."""
     per_row = cleaning.model_dump(mode="json", exclude={"duplicates"})
     return hash_json([version, kind, file.reading(), per_row, digests])[:40]

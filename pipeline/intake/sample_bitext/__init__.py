@@ -1,8 +1,8 @@
 """The embedded sample bitext: 20,000 Czech-English sentence pairs written for this project.
 
-``data/`` has them, a file a domain, and 500 more whose Czech sentences are in none of these. The grammar that
-they were drawn from is in the history of the project. Every fifth pair also has a sentence in an invented
-language, made of the Czech one by a rule: a second pivot.
+``data/`` has one file per domain, and 500 test pairs whose Czech sentences are in none of these. The grammar
+that generated them is in the history of the project. Every fifth pair also has a sentence in an invented
+language, derived from the Czech one by a rule, as a second pivot.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
 
 PAIRS = 20_000
-# The code of languages that somebody has invented; and one pair in so many has a sentence in it.
+# The code of constructed languages; one pair in this many has a sentence in it.
 INVENTED = "art"
 _INVENTED_SHARE = 5
 # Shares of the generated pairs.
@@ -26,7 +26,7 @@ _HANDWRITTEN_AT_MOST = 5  # one pair in five
 
 @dataclass(frozen=True)
 class SamplePair:
-    """A sentence pair of the sample: the source's name, the Czech sentence and its English reference."""
+    """A sentence pair of the sample: source name, Czech sentence and English reference."""
 
     source: str
     cs: str
@@ -35,7 +35,7 @@ class SamplePair:
 
 @dataclass(frozen=True, order=True)
 class SynonymPair:
-    """Two English expressions, in alphabetical order, that render the same Czech in the same place."""
+    """Two English expressions, in alphabetical order, that translate the same Czech in the same position."""
 
     left: str
     right: str
@@ -55,7 +55,7 @@ def _check_size(pairs: int, most: int) -> None:
 
 
 def _sizes(pairs: int, written: int) -> dict[str, int]:
-    """Return how many pairs of each source there are; they add up to ``pairs``."""
+    """Return the number of pairs of each source; they add up to ``pairs``."""
     left = pairs - written
     sizes = {f"sample-{domain}": int(left * share) for domain, share in _DOMAIN_SHARE.items()}
     sizes["sample-everyday"] += left - sum(sizes.values())
@@ -64,8 +64,8 @@ def _sizes(pairs: int, written: int) -> dict[str, int]:
 
 def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
     """Yield the first ``pairs`` of the sample: the four domains one after the other, then the hand-written
-    ones, which are all there unless that would be more than a fifth. Raises InputError: there are not so
-    many."""
+    ones, all of them unless that would be more than a fifth. Raises InputError: ``pairs`` is more than there
+    are."""
     _check_size(pairs, PAIRS)
     written = min(len(_rows("sample-handwritten")), pairs // _HANDWRITTEN_AT_MOST)
     for source, size in _sizes(pairs, written).items():
@@ -74,15 +74,15 @@ def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
 
 
 def synonym_pairs() -> tuple[SynonymPair, ...]:
-    """Return the sample's ground truth, sorted: words and phrases, inflected as in its sentences, that could
-    be chosen for the same Czech in the same place."""
+    """Return the sample's ground truth, sorted: words and phrases, inflected as in its sentences, that are
+    interchangeable translations of the same Czech."""
     return tuple(SynonymPair(*row) for row in _rows("synonyms"))
 
 
 def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
     content = "".join(f"{cs}\t{reference}\n" for cs, reference in rows).encode("utf-8")
     if path.is_file() and path.read_bytes() == content:
-        return path  # an unchanged file keeps its time, so that nothing after it runs again
+        return path  # an unchanged file keeps its time, so that later stages do not rerun
     write_whole(path, content)
     return path
 
@@ -90,8 +90,8 @@ def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
 def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> list[Path]:
     """Write the training part: `<source>.tsv` (Czech, tab, English; UTF-8, newline) for each of `SOURCES`.
 
-    In the invented language it is one file, `sample-art.tsv`, of a fifth of the pairs. Files are whole or not
-    there, and a second call changes nothing. Raises InputError: there are not so many.
+    The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
+    atomically, and a second call changes nothing. Raises InputError: ``pairs`` is more than there are.
     """
     _check_size(pairs, PAIRS)
     by_source: dict[str, list[tuple[str, str]]]
@@ -107,8 +107,8 @@ def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> l
 
 
 def write_sample_test(path: Path, pairs: int = 500) -> Path:
-    """Write the first pairs of the test split as one TSV: no Czech sentence of the training part is there.
-    Raises InputError: there are not so many."""
+    """Write the first pairs of the test split as one TSV, without any Czech sentence of the training part.
+    Raises InputError: ``pairs`` is more than there are."""
     rows = _rows("sample-test")
     _check_size(pairs, len(rows))
     path.parent.mkdir(parents=True, exist_ok=True)

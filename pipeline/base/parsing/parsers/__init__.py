@@ -1,5 +1,5 @@
-"""The parsers, one a module; what one needs is looked for when it is opened.
+"""The parsers, one per module. A parser looks for the program it needs when it is opened.
 
-A module here offers what :class:`~paraforge.base.parsing.parser.ParserModule` says. It is found by being
-here; another package names its module in the entry point group ``paraforge.parsers``.
+A module here offers what :class:`~paraforge.base.parsing.parser.ParserModule` says. Every module in this
+directory is found. Another package registers its module in the entry point group ``paraforge.parsers``.
 """

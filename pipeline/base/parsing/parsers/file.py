@@ -1,4 +1,4 @@
-"""A file of trees that some other parser made: a line has a sentence, a tab and its bracketed tree."""
+"""A file of trees made by another parser: each line has a sentence, a tab and its bracketed tree."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ class ParseTable:
 
 
 def _keys(sentences: Sequence[str]) -> list[bytes]:
-    """Return a key of each sentence, white space apart."""
+    """Return a key for each sentence that ignores differences in white space."""
     keys = text_keys(pa.array([" ".join(sentence.split()) for sentence in sentences], pa.string()))
     return [row.tobytes() for row in np.ascontiguousarray(keys)]

@@ -1,4 +1,4 @@
-"""link-grammar's ``link-parser``, a program of its own that is fed through a pipe."""
+"""link-grammar's ``link-parser``, a separate program that is fed through a pipe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from paraforge.base.interrupts import check_interrupt
 PROGRAM = "link-parser"
 LANGUAGE = "en"
 LINKAGES = 10
-# Of link-parser's own clock; a sentence that takes longer has no tree.
+# Seconds by link-parser's own clock. A sentence that takes longer has no tree.
 SECONDS = 3
 SENTENCES_AT_ONCE = 200
-# Longer than link-parser's limit (254 tokens) or than anything that it ends within its time.
+# Longer than link-parser's limit (254 tokens), and than anything it finishes in time.
 MAXIMUM_WORDS = 100
-# A program that neither answers nor keeps its time limit is ended after so much for each sentence.
+# A program that neither answers nor keeps its time limit is killed after this many seconds per sentence.
 _PATIENCE = 10 * SECONDS
 _START_SECONDS = 30
 _INSTALL = "Debian: apt-get install link-grammar link-grammar-dictionaries-en."
@@ -33,7 +33,7 @@ _OPTIONS = {
     "spell": 0,
     "verbosity": 0,
 }
-# A command whose answer comes behind every tree: a sentence without a tree would go unnoticed otherwise.
+# A command whose answer follows every tree. Without it, a sentence without a tree would go unnoticed.
 _MARK, _MARKED = "!width=16381", "width set to 16381"
 
 
@@ -75,7 +75,8 @@ class LinkGrammar:
         return trees
 
     def _parse_some(self, sentences: Sequence[str]) -> Iterator[str | None]:
-        """Of sentences that fit one run; one that ends the program has no tree, those after it are tried."""
+        """Parse sentences that fit in one run. A sentence that crashes the program has no tree; those after
+        it are tried again."""
         texts = [_one_line(sentence) for sentence in sentences]
         start = 0
         while start < len(texts):
@@ -87,7 +88,7 @@ class LinkGrammar:
                 start += 1
 
     def _run(self, texts: Sequence[str]) -> list[str | None]:
-        """Trees of the first of the texts: of all, unless the program dies or hangs."""
+        """Return the trees of the first texts: of all texts, unless the program dies or hangs."""
         lines = (f" {text}\n{_MARK}\n" if text else f"{_MARK}\n" for text in texts)
         command = [self._program, LANGUAGE, *(f"-{name}={value}" for name, value in _OPTIONS.items())]
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
@@ -111,7 +112,7 @@ class LinkGrammar:
 
 
 def _version(program: str) -> str:
-    """Of program and dictionary: another dictionary gives other trees."""
+    """Return a fingerprint of program and dictionary, because another dictionary gives other trees."""
     try:
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -125,7 +126,7 @@ def _version(program: str) -> str:
 
 
 def _one_line(sentence: str) -> str:
-    """Return what is sent: a line without controls; nothing where the sentence is too long."""
+    """Return the line to send, without control characters; empty if the sentence is too long."""
     words = "".join(letter if letter.isprintable() else " " for letter in sentence).split()
     return " ".join(words) if len(words) <= MAXIMUM_WORDS else ""
 

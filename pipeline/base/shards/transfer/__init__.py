@@ -1,1 +1,1 @@
-"""Files travel over Dask's connections to workers that do not see the disk of the host that asks."""
+"""Sends files over Dask's connections to workers that do not see the submitting host's disk."""

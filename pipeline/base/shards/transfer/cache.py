@@ -1,4 +1,4 @@
-"""Copies of models on a worker's host: which jobs use them, and which are removed when the cache is full."""
+"""Cache of models on a worker's host: which jobs use them, and which to remove when the cache is full."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from paraforge.base.files import hash_json, remove_directory, sweep, write_whole
 logger = logging.getLogger(__name__)
 
 _CONTENT, _LOCK = "content", "lock"
-# In a copy: the time of its last use, and whether all of its files have come.
+# Files in a copy that record its last use and that all of its files have arrived.
 _LAST_USE, _COMPLETE = "last-use", "complete"
 _USED = ".used"
 _KEY = re.compile(r"[0-9a-f]{64}")
@@ -23,22 +23,24 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Cache:
-    """A directory that all workers of a host share.
+    """A cache directory that all workers on a host share.
 
-    A copy is ``KEY/content/NAME``. Jobs have directories of their own, ``.job.*.tmp``, with a file
-    ``KEY.used`` for each copy that they use. These files are read and written under the lock of the cache, so
-    that no copy is removed between being found and being used.
+    A copy is ``KEY/content/NAME``. Each job has a directory ``.job.*.tmp`` with a file ``KEY.used`` for each
+    copy that it uses. These files are read and written under the cache's lock, so that no copy is removed
+    between being found and being used.
 
-    most: bytes of all copies together, unless jobs use more; None: no bound.
+    most: limit in bytes for all copies together, unless jobs use more; None for no limit.
     """
 
     directory: Path
     most: int | None = None
 
     def enter(self, name: str, listed: Sequence[Sequence[str]], job: Path) -> Path:
-        """Return where the copy of a file or directory is, or is to be put; a job uses it from now on.
+        """Return the path of the copy of a file or directory, whether or not it exists yet, and mark it as
+        used by a job.
 
-        name: its name. listed: name and SHA-256 of each of its files. job: directory of the job.
+        name: name of the file or directory. listed: name and SHA-256 of each of its files. job: the job's
+            directory.
         """
         entry = self.directory / hash_json([name, listed])
         with self._lock():
@@ -48,7 +50,8 @@ class Cache:
         return entry / _CONTENT / name
 
     def use(self, copy: Path, job: Path) -> bool:
-        """Note that a job uses a complete copy; False where there is none, as when it was removed since."""
+        """Mark a complete copy as used by a job. Returns False if there is none, e.g. because it was
+        removed."""
         entry = copy.parents[1]
         with self._lock():
             if not self.is_complete(copy):
@@ -62,24 +65,24 @@ class Cache:
         return FileLock(copy.parents[1] / _LOCK)
 
     def is_complete(self, copy: Path) -> bool:
-        """Return whether all files of a copy have come."""
+        """Return whether all files of a copy have arrived."""
         return (copy.parents[1] / _COMPLETE).exists()
 
     def complete(self, copy: Path) -> None:
-        """Note that all files of a copy have come; called under its lock."""
+        """Mark a copy as complete; called under its lock."""
         write_whole(copy.parents[1] / _COMPLETE, "")
 
     def leave(self, job: Path) -> None:
-        """Note the end of a job, before its directory is removed."""
+        """Release the copies that a job used, before its directory is removed."""
         for path in job.glob(f"*{_USED}"):
             with suppress(OSError):
                 os.utime(self.directory / path.stem / _LAST_USE)
 
     def prune(self, all_unused: bool = False) -> None:
-        """Remove copies that no job uses, those unused for longest first, until the others are small enough.
+        """Remove unused copies, least recently used first, until the others fit the limit.
 
-        all_unused: remove all of them, for room on the disk. Only directories that have the name of a copy
-        are touched.
+        all_unused: remove all of them to free disk space. Only directories with the name of a copy are
+            touched.
         """
         most = 0 if all_unused else self.most
         if most is None:
@@ -102,10 +105,10 @@ class Cache:
                 logger.warning("%s: %d bytes of at most %d are in use", self.directory, total, most)
 
     def _used(self) -> set[str]:
-        """Keys of all copies that jobs use."""
+        """Return the keys of all copies that jobs use."""
         used: set[str] = set()
         for job in self.directory.glob(".job.*.tmp"):
-            with suppress(FileNotFoundError):  # a job that has ended meanwhile
+            with suppress(FileNotFoundError):  # a job that ended in the meantime
                 used.update(path.stem for path in job.iterdir() if path.suffix == _USED)
         return used
 

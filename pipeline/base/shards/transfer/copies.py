@@ -1,4 +1,4 @@
-"""Copies of a job's files: the worker asks for them, and the host with the project sends them in pieces."""
+"""Copies of a job's files: the worker requests them, and the host with the project sends them in pieces."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A scheduler never forgets a topic: one for all runs.
+# A scheduler never forgets a topic, so all runs share one.
 _TOPIC = "paraforge-files"
-# Without a word for so long, a worker gives its job back, and a sender forgets the worker.
+# After this many seconds of silence, a worker gives its job back and a sender forgets the worker.
 PATIENCE_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 5.0
 _SECONDS_FOR_ROOM = 10.0
 _PIECE = 4 << 20
-# What is wrong with the disk of a worker, and not with those of others.
+# Errors of this worker's disk, which others need not have.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class _Incoming:
-    """A file that is being received: where it is written, bytes that are there, and how it ended."""
+    """A file that is being received: where it is written, bytes received so far, and how it ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,13 +52,13 @@ class _Incoming:
 
 
 _incoming: dict[str, _Incoming] = {}
-# Copies of models that this process has verified, and what is known of them by run.
+# Copies of models that this process has verified, and what it knows of them, by run.
 _places: dict[tuple[str, Path], Path] = {}
 _placing = threading.Lock()
 
 
 def receive(request: str, offset: int, piece: bytes, digest: str, problem: str) -> bool:
-    """Take a piece of a file that this process has asked for; False: it is not the one that is next."""
+    """Receive a piece of a file that this process requested. Returns False if it is not the next piece."""
     coming = _incoming.get(request)
     if coming is None or offset != coming.bytes:
         return False
@@ -77,8 +77,8 @@ def receive(request: str, offset: int, piece: bytes, digest: str, problem: str) 
 class Copies:
     """Copies of a job's files on its worker.
 
-    disk: of the host that asks. files: of the job. job: its number.
-    ask: sends a message to the host that asks. directory: for files of this job alone. cache: for the others.
+    disk: the submitting host's disk. files: the job's files. job: its number. ask: sends a message to the
+        submitting host. directory: for files that only this job uses. cache: for the others.
     """
 
     disk: Disk
@@ -90,7 +90,7 @@ class Copies:
     cache: Cache
 
     def fetch(self) -> None:
-        """Copy the files of this job, and those to keep that are not here yet."""
+        """Copy this job's own files, and the shared ones that are not here yet."""
         for path in self.files.kept:
             with _placing:
                 known = _places.get((self.disk.run, path))
@@ -102,12 +102,12 @@ class Copies:
             self.place(path).parent.mkdir(parents=True, exist_ok=True)
 
     def _keep(self, root: Path) -> Path:
-        """Return the copy of a file or directory, verified."""
+        """Return the verified copy of a file or directory."""
         listing = self.directory / f"{uuid.uuid4().hex}.json"
         self._receive(root, listing, is_list=True)
         listed = json.loads(listing.read_text())
         copy = self.cache.enter(root.name, listed, self.directory)
-        # Of several workers of one host, the first asks and the others find what it was given.
+        # If a host has several workers, the first requests the file and the others find it.
         with self.cache.filling(copy):
             if not self.cache.is_complete(copy):
                 for name, digest in listed:
@@ -119,7 +119,7 @@ class Copies:
         return copy
 
     def _receive_with_room(self, path: Path, target: Path) -> None:
-        """Copy a file; where the disk is full, once more when no copy is left that no job uses."""
+        """Copy a file; if the disk is full, remove all unused copies and try once more."""
         try:
             self._receive(path, target)
         except OSError as error:
@@ -129,7 +129,7 @@ class Copies:
             self._receive(path, target)
 
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
-        """Copy a file. Raises RetryError: it does not come, or is damaged; InputError: it cannot be read
+        """Copy a file. Raises RetryError: it does not arrive, or is damaged; InputError: it cannot be read
         there; OSError: it cannot be written here."""
         request = uuid.uuid4().hex
         coming = _incoming[request] = _Incoming(self.directory / f"{request}.part")
@@ -139,7 +139,7 @@ class Copies:
             while not (coming.digest or coming.problem):
                 asked = (self.disk.run, self.job, request, self.worker, str(path), is_list, coming.bytes)
                 self.ask(_TOPIC, asked)
-                # The host that asks also says that it is still there, as while it hashes a large file.
+                # The submitting host also says that it is still alive, e.g. while it hashes a large file.
                 while coming.changed.wait(_ASK_AGAIN_SECONDS) and not (coming.digest or coming.problem):
                     coming.changed.clear()
                     heard = time.monotonic()
@@ -157,8 +157,8 @@ class Copies:
         coming.path.replace(target)
 
     def place(self, path: Path) -> Path:
-        """Return where a path of the host that asks is here; the same path if it is no file of the job, nor
-        leads to one."""
+        """Return the local path of one of the submitting host's paths; unchanged if it neither is a file of
+        the job nor leads to one."""
         for root in self.files.kept:
             if root == path or root in path.parents:
                 return _places[self.disk.run, root] / path.relative_to(root)
@@ -167,8 +167,7 @@ class Copies:
         return path
 
     def placed(self, value: Any) -> Any:
-        """Return a value with all paths in it, also inside of containers and dataclasses, changed to those
-        here."""
+        """Return a value in which all paths are local ones, also inside containers and dataclasses."""
         if isinstance(value, Path):
             return self.place(value)
         if type(value) in (list, tuple):
@@ -183,7 +182,7 @@ class Copies:
         return value
 
     def left(self) -> list[bytes | None]:
-        """Return what the job has left, a content for each file that it may write."""
+        """Return the content of each file that the job may write."""
         paths = map(self.place, self.files.written)
         return [path.read_bytes() if path.is_file() else None for path in paths]
 
@@ -194,9 +193,8 @@ def copied(
 ) -> Iterator[Copies]:
     """Provide copies of a job's files for the block; see :class:`Copies`.
 
-    Raises:
-        RetryError: a file does not come, or cannot be written here, where there may be room later.
-        InputError: one cannot be read where it is. The names of errors of the block are those there, too.
+    Raises: RetryError: a file does not arrive, or cannot be written here now. InputError: a file cannot be
+        read on the submitting host. Errors of the block name that host's paths.
     """
     cache = Cache((disk.cache or cache_directory("worker")).expanduser(), disk.cache_bytes)
     directory = None
@@ -210,7 +208,7 @@ def copied(
     except OSError as error:
         if directory is not None and error.errno not in _FULL:
             raise
-        time.sleep(_SECONDS_FOR_ROOM)  # others take the job meanwhile
+        time.sleep(_SECONDS_FOR_ROOM)  # others take the job in the meantime
         raise RetryError(f"{worker} cannot write to {cache.directory}: {error.strerror}") from error
     finally:
         if directory is not None:
@@ -219,7 +217,7 @@ def copied(
 
 
 class Sender:
-    """Sends workers the files that they ask for."""
+    """Sends workers the files that they request."""
 
     def __init__(self, client: Client, disk: Disk, files: Sequence[JobFiles]) -> None:
         self._client = client
@@ -231,7 +229,7 @@ class Sender:
         self._named = False
 
     def asked(self, event: tuple[float, tuple[str, int, str, str, str, bool, int]]) -> None:
-        """Handle :data:`_TOPIC` in the client's event loop."""
+        """Start to handle :data:`_TOPIC` in the client's event loop."""
         run, job, request, worker, path, is_list, offset = event[1]
         if run != self._disk.run or request in self._sending:
             return
@@ -242,18 +240,18 @@ class Sender:
         self._sending[request] = asyncio.ensure_future(sending)
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         for sending in list(self._sending.values()):
             self._client.loop.add_callback(sending.cancel)
 
     async def _send(
         self, job: int, request: str, worker: str, path: Path, is_list: bool, offset: int
     ) -> None:
-        """Send what is left of a file, piece by piece, as long as the worker takes them."""
+        """Send the rest of a file piece by piece, as long as the worker accepts them."""
         try:
             while True:
                 reading = asyncio.ensure_future(asyncio.to_thread(self._piece, job, path, is_list, offset))
-                # A large file is hashed for longer than a worker waits without a word.
+                # Hashing a large file takes longer than a worker waits in silence.
                 while not (await asyncio.wait([reading], timeout=_KEEP_ALIVE_SECONDS))[0]:
                     await self._client.run(receive, request, offset, b"", "", "", workers=[worker])
                 piece, digest, problem = reading.result()
@@ -263,14 +261,13 @@ class Sender:
                 offset += len(piece)
                 if digest or problem or not taken.get(worker):
                     return
-        except Exception as error:  # whatever it is, the worker asks again if it is still there
+        except Exception as error:  # whatever happened, the worker asks again if it is still alive
             logger.debug("%s was not sent to %s: %r", path, worker, error)
         finally:
             del self._sending[request]
 
     def _piece(self, job: int, path: Path, is_list: bool, offset: int) -> tuple[bytes, str, str]:
-        """Return a piece of a file; with the last one its SHA-256, and what is wrong instead if something
-        is."""
+        """Return a piece of a file, with its SHA-256 after the last piece, or an error message instead."""
         files = self._files[job]
         kept = any(root == path or root in path.parents for root in files.kept)
         if ".." in path.parts or not (kept or path in files.read):
@@ -289,14 +286,14 @@ class Sender:
             return b"", "", f"cannot be read: {error.strerror}"
 
     def _listed(self, root: Path) -> list[tuple[str, str]]:
-        """Name and SHA-256 of each file of a directory; of a file, an empty name."""
+        """Return the name and SHA-256 of each file in a directory; the name is empty for a single file."""
         paths = sorted(files_below(root)) if root.is_dir() else [root]
         return [
             (path.relative_to(root).as_posix() if path != root else "", self._digest(path)) for path in paths
         ]
 
     def _digest(self, path: Path) -> str:
-        with self._hashing:  # once, however many workers ask
+        with self._hashing:  # only once, however many workers ask
             if path not in self._digests:
                 self._digests[path] = sha256_file(path)
             return self._digests[path]
@@ -304,7 +301,7 @@ class Sender:
 
 @contextmanager
 def sending(client: Client, disk: Disk | None, files: Sequence[JobFiles] | None) -> Iterator[None]:
-    """While the block runs, workers get the files of jobs that they ask for."""
+    """Send workers the files of jobs that they request while the block runs."""
     if disk is None or files is None:
         yield
         return
@@ -314,5 +311,5 @@ def sending(client: Client, disk: Disk | None, files: Sequence[JobFiles] | None)
         yield
     finally:
         sender.stop()
-        with suppress(Exception):  # where the connection is lost there is nobody to inform
+        with suppress(Exception):  # if the connection is lost, there is nobody to inform
             client.unsubscribe_topic(_TOPIC)

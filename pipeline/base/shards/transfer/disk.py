@@ -1,4 +1,4 @@
-"""Which workers see the disk of the host that asks."""
+"""Finds out which workers see the submitting host's disk."""
 
 import logging
 import socket
@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Disk:
-    """How a worker finds out whether it sees the disk of the host that asks.
+    """How a worker finds out whether it sees the submitting host's disk.
 
-    project: directory there, for messages. token: a file there and its content; None: no worker sees it.
-    cache: directory for copies on the worker; None: in the cache of its user. run: names the run.
-    cache_bytes: of all copies that are kept there; None: no bound.
+    project: directory there, for messages. token: a file there and its content; None if no worker sees it.
+        cache: directory for copies on the worker; None for its user's cache. run: name of the run.
+        cache_bytes: limit for all cached copies; None for no limit.
     """
 
     project: str
@@ -43,7 +43,7 @@ class Disk:
 
 @contextmanager
 def announced(resources: Resources) -> Iterator[Disk | None]:
-    """While the block runs, workers can find out whether they see this disk; None: all of them do."""
+    """Let workers find out whether they see this disk while the block runs; None if all of them do."""
     if resources.scheduler is None or resources.shared_disk:
         yield None
         return
@@ -61,13 +61,13 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
         remove(directory)
 
 
-# What workers have said of disks, by scheduler and work directory: a run asks once.
+# The workers' answers by scheduler and work directory, so that a run asks only once.
 _known: dict[tuple[str, Path], bool] = {}
 
 
 def on_shared_disk(resources: Resources) -> bool:
-    """Return whether all workers see this disk, as far as this process has not asked before; waits a while
-    for a first worker."""
+    """Return whether all workers see this disk, asking only once per process; waits a while for a first
+    worker."""
     if resources.scheduler is None or resources.shared_disk:
         return True
     if resources.shared_disk is None:

@@ -1,4 +1,5 @@
-"""JSON: an object a line, or an array of objects; texts by field name or dotted path (``translation.cs``)."""
+"""Reads JSON: one object per line, or an array of objects; texts by field name or dotted path
+(``translation.cs``)."""
 
 import codecs
 import json
@@ -27,15 +28,15 @@ _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 
 
 class JsonlSource(NamedColumnSource):
-    """An object a line, or one array of objects; nested fields as ``translation.cs``."""
+    """One object per line, or one array of objects; nested fields as ``translation.cs``."""
 
     format: Literal["jsonl"]
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read a file of JSON objects. An empty line and a null are blank text.
 
-        A column ``a.b`` is field b of the object in field a where there is no field of the name ``a.b``
-        itself. Of an array, the line of a row is the number of its object.
+        A column ``a.b`` is field b of the object in field a, unless there is a field named ``a.b``. In an
+        array, the line of a row is the number of its object.
 
         Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; in a strict reading if a line
         is not a JSON object with these fields or has a field twice, a text is not a string, or a score is not
@@ -47,7 +48,7 @@ class JsonlSource(NamedColumnSource):
 
 
 def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """Yield the objects of a file as lines of JSON: the lines of the file or, of an array, its items.
+    """Yield the objects of a file as lines of JSON: the file's lines or the items of its array.
 
     Raises InputError: see :meth:`JsonlSource.read`.
     """
@@ -61,7 +62,7 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
 
 
 def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """Yield the items of an array, each as a line; in bounded memory."""
+    """Yield the items of an array, each as a line, in bounded memory."""
     texts = _decoded(path)
     text, place = next(texts).removeprefix("\ufeff").lstrip(), 1
     items: list[str] = []
@@ -138,12 +139,12 @@ def _parse(
                         f"{where and where.column!r} is {type(value).__name__}, not a single value"
                     )
             _append(texts, scores, values)
-        # A RecursionError is the answer to a line of ten thousand brackets.
+        # A line of ten thousand brackets raises RecursionError.
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             if strict:
                 told = f"no field {error}" if isinstance(error, LookupError) else str(error)
                 if isinstance(error, RecursionError):
-                    told = "nested too deeply"  # Python says it in other words in each version
+                    told = "nested too deeply"  # Python's wording differs between versions
                 raise InputError(
                     f"not a JSON object as expected: {told}", path, block.first + row, REJECT_MALFORMED
                 ) from error
@@ -175,7 +176,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _SCANNER = json.JSONDecoder()
-# Readers of JSON take the last of equal names: which text was meant is not known.
+# JSON readers take the last of equal names, so it is unclear which text was meant.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
@@ -185,7 +186,7 @@ def _field(item: dict[str, Any], name: str) -> Any:
     value: Any = item
     for part in name.split("."):
         if value is None:
-            return None  # the object that would have the field is null, and so is the field
+            return None  # the parent object is null, and so is the field
         if not isinstance(value, dict) or part not in value:
             raise LookupError(repr(name))
         value = value[part]
@@ -193,7 +194,7 @@ def _field(item: dict[str, Any], name: str) -> Any:
 
 
 def _append(texts: dict[str, list[str]], scores: list[float | None], values: Mapping[str, Any]) -> None:
-    """Add a row, all of it or, where a value is of the wrong type, nothing."""
+    """Add a whole row, or nothing if a value has the wrong type."""
     for name, value in values.items():
         if name == "score":
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):

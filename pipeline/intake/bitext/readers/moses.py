@@ -1,4 +1,4 @@
-"""Moses format: a file for each side, line n of one belongs to line n of the other."""
+"""Reads the Moses format: one file per side, aligned line by line."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -29,13 +29,13 @@ class MosesSource(FileSource):
         return {column: [pattern] for column, pattern in self.paths.items()}
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read parallel files, one for each text column and one for ``score`` where there is one.
+        """Read parallel files, one for each text column and perhaps one for ``score``.
 
-        Raises InputError: see :func:`paraforge.base.text.lines.paired_blocks`; in a strict reading a score
-        that is no number.
+        Raises InputError: see :func:`paraforge.base.text.lines.paired_blocks`; in a strict reading, a score
+            that is not a number.
         """
         for blocks in paired_blocks(paths, reading):
-            # A row rejected for one side's sake has the reason of the first side that has one.
+            # A rejected row has the reason of the first side that has one.
             codes = reduce(lambda a, b: np.where(a != 0, a, b), map(reason_codes, blocks.values()))
             block = Block(
                 lines=next(iter(blocks.values())).numbers,

@@ -1,4 +1,4 @@
-"""Parquet files as a source: any string columns, nested ones by dotted path."""
+"""Reads Parquet files: any string columns, nested ones by dotted path."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,9 +27,9 @@ class ParquetSource(NamedColumnSource):
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read a Parquet file batch by batch; a null is blank text. A column ``a.b`` is field b of struct a.
 
-        Raises InputError: not Parquet, damaged or truncated, a feature that is not read; no such column; a
-        text column that is no text; in a strict reading bytes that are not UTF-8, or a score that is not
-        finite.
+        Raises InputError: not Parquet, damaged or truncated, or an unsupported feature; no such column; a
+            text column of another type; in a strict reading, bytes that are not UTF-8 or a score that is not
+            finite.
         """
         path, where = paths[ONLY], self.where
         wanted = self.names if where is None else {**self.names, "where": str(where.column)}
@@ -115,7 +115,7 @@ def _block(path: Path, arrays: dict[str, pa.Array], row: int, strict: bool, wher
 
 def _tested(path: Path, block: Block, array: pa.Array, strict: bool) -> pa.Array:
     if pa.types.is_floating(array.type):
-        # numpy's numbers: a float32 0.1 reads "0.1", a Python number made of it 0.10000000149011612.
+        # numpy prints the float32 0.1 as "0.1"; converted to a Python float it would be 0.10000000149011612.
         numbers = array.drop_null().to_numpy()
         texts = np.full(len(array), text_of(None), dtype=object)
         texts[array.is_valid().to_numpy(zero_copy_only=False)] = [text_of(number) for number in numbers]

@@ -1,4 +1,4 @@
-"""TMX files: translation units read as a stream, in bounded memory, with no entities and nothing fetched."""
+"""Reads TMX files as a stream of translation units, in bounded memory, without entities or network access."""
 
 import codecs
 import re
@@ -20,15 +20,15 @@ from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 _READ_BYTES = 1 << 18
 _BLOCK_UNITS = 10_000
 _KEPT_CHARACTERS = 4_096
-# Their content is markup of the translated document's own format, not text (TMX 1.4b, section 3).
+# Their content is markup in the translated document's format, not text (TMX 1.4b, section 3).
 _CODE_ELEMENTS = frozenset(["bpt", "ept", "it", "ph", "ut"])
-# Of these, those that stand for something in the text, such as a line break or an image.
+# Those that stand for something in the text, such as a line break or an image.
 _PLACEHOLDERS = frozenset(["ph", "ut"])
-# Written for a placeholder until its neighbors are known; no character of XML.
+# Stands for a placeholder until its neighbors are known. XML does not allow this character.
 _PLACE = "\x00"
 _BETWEEN_WORDS = re.compile(f"(?<=[^\\W_]){_PLACE}+(?=[^\\W_])|(?<=[.,:;!?…]){_PLACE}+(?=[^\\W\\d_])")
 _END_OF_UNIT = re.compile(rb"</tu\s*>")
-# What the next parser is given before the units behind one that is not well formed.
+# Start of the next parser's input, before the units that follow one that is not well formed.
 _BEGINNING = b"<tmx><body>"
 _UTF16 = {
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", b"<\0": "utf-16-le", b"\0<": "utf-16-be"
@@ -36,22 +36,23 @@ _UTF16 = {
 
 
 class TmxSource(NamedColumnSource):
-    """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` where either is used."""
+    """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` if both are used."""
 
     format: Literal["tmx"]
     where: None = None
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
-        """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1: a line may hold two.
+        """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1; two units can be on one
+        line.
 
-        A unit without one of the languages is a row with a blank side. Of several variants in one language
-        the first is taken (``extra_variant``). A document type that only names a DTD is accepted and not
-        fetched; a declared entity is an error. A placeholder between two words becomes a space, formatting
-        inside a word nothing.
+        A unit without one of the languages is a row with a blank side. The first of several variants in one
+        language is used (``extra_variant``). A document type that only names a DTD is accepted and not
+        fetched; a declared entity is an error. A placeholder between two words becomes a space; formatting
+        inside a word is removed.
 
         A unit that is not well formed (a character that XML does not allow, a bare ampersand, an entity that
-        is not declared) is one malformed row. The language ``en`` takes ``en-GB`` too, in any case, and
-        ``cs|ces`` either of the two. A segment longer than ``max_line_bytes`` makes its row
+        is not declared) is one malformed row. The language ``en`` also matches ``en-GB``, in upper or lower
+        case, and ``cs|ces`` matches either. A segment longer than ``max_line_bytes`` makes its row
         ``overlong_line``.
 
         Raises InputError if the file is damaged or truncated, or has no ``<tu>`` or no unit in a language; in
@@ -70,7 +71,7 @@ class TmxSource(NamedColumnSource):
 
 
 def tmx_languages(path: Path, units: int) -> Counter[str]:
-    """Return how many variants of the first units of a TMX file have each language, in lower case."""
+    """Count the variants of the first units of a TMX file by language, in lower case."""
     collector = _Collector(path, {}, Reading(strict=False))
     for data in read_ahead(path, _READ_BYTES):
         collector.feed(data)
@@ -80,7 +81,7 @@ def tmx_languages(path: Path, units: int) -> Counter[str]:
 
 
 class _BadUnit(Exception):
-    """A unit cannot be read. skip: whether its end is still to come."""
+    """A unit cannot be read. skip: whether its end has not been reached."""
 
     def __init__(self, problem: str, skip: bool = True) -> None:
         super().__init__(problem)
@@ -90,8 +91,8 @@ class _BadUnit(Exception):
 class _Collector:
     """Collects the segments of the wanted languages from parser events.
 
-    The bytes from the beginning of the current unit on are kept: what follows a unit that is not well formed
-    is given to another parser.
+    The bytes from the start of the current unit are kept, so that another parser can continue after a unit
+    that is not well formed.
     """
 
     def __init__(self, path: Path, languages: Mapping[str, str], reading: Reading) -> None:
@@ -106,9 +107,9 @@ class _Collector:
         self.found: Counter[str] = Counter()
         self.units = 0
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._encoding: str | None = None  # what another parser has to be told
-        self._skipped: InputError | None = None  # what is wrong with a unit whose end has not come yet
-        self._lines_before = 0  # lines of the file before what the parser has been given
+        self._encoding: str | None = None  # for the next parser
+        self._skipped: InputError | None = None  # error in a unit whose end has not been reached
+        self._lines_before = 0  # lines of the file before the parser's input
         self._has_begun = False
         self._begin()
 
@@ -121,11 +122,11 @@ class _Collector:
         self.parser.CharacterDataHandler = self._characters
         self.parser.EntityDeclHandler = self._entity
         self.parser.XmlDeclHandler = self._declaration
-        # A DTD outside the file is never fetched. What it may declare would be left out of the text silently.
+        # An external DTD is never fetched, so entities it declares would silently be missing from the text.
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self.parser.SkippedEntityHandler = self._undeclared_entity
         self._kept = b""
-        self._kept_from = 0  # place of these bytes in what the parser has been given
+        self._kept_from = 0  # position of these bytes in the parser's input
         self._unit: dict[str, str] | None = None
         self._unit_begin = 0
         self._overlong = False
@@ -155,7 +156,7 @@ class _Collector:
                 data = self._give_up_unit(error)
                 continue
             except (ValueError, LookupError) as error:
-                # Of Python's codecs, which expat asks about encodings that it does not know itself.
+                # From Python's codecs, which expat uses for encodings that it does not know.
                 raise InputError(
                     f"its encoding is not supported: {error}", self.path, remedy="Convert it to UTF-8."
                 ) from error
@@ -164,12 +165,12 @@ class _Collector:
             begin = self.parser.CurrentByteIndex if self._unit is None else self._unit_begin
             done = max(begin - self._kept_from, 0)
             self._kept, self._kept_from = self._kept[done:], self._kept_from + done
-        # A tag without an end would be kept in memory until one comes.
+        # A tag without an end would be kept in memory.
         if len(self._kept) > 4 * self.max_bytes + 2 * _READ_BYTES:
             raise self._problem(f"a tag, comment or unit of more than {self.max_bytes:,} bytes")
 
     def _give_up_unit(self, error: Exception) -> bytes:
-        """Reject the unit that the parser has failed in. Returns what is left for another parser."""
+        """Reject the unit in which the parser failed. Returns the rest for another parser."""
         if isinstance(error, expat.ExpatError):
             message = f"not well-formed XML: {expat.errors.messages.get(error.code, str(error))}"
             place, line = self.parser.ErrorByteIndex, error.lineno
@@ -190,11 +191,11 @@ class _Collector:
         return self._after_unit(rest)
 
     def _after_unit(self, data: bytes) -> bytes:
-        """Skip to the end of the unit that is not well formed. Returns what follows it, if it has come."""
+        """Skip to the end of the unit that is not well formed. Returns what follows it, if anything yet."""
         data = self._kept + data
         end = _END_OF_UNIT.search(data)
         if end is None:
-            # The end tag may be cut; its first bytes are kept.
+            # The end tag may be cut, so its first bytes are kept.
             self._lines_before += data[:-32].count(b"\n")
             self._kept = data[-32:]
             return b""
@@ -325,6 +326,6 @@ class _Collector:
 
 
 def _matches(language: str, wanted: str) -> bool:
-    """Return whether a language tag is one of those wanted or a narrower one."""
+    """Return whether a language tag is one of the wanted ones or more specific."""
     tag = language.replace("_", "-")
     return any(tag == one or tag.startswith(f"{one}-") for one in wanted.replace("_", "-").split("|"))

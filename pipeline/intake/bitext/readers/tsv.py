@@ -1,4 +1,4 @@
-"""Tab-separated files, where quotes are text, and files of comma-separated values, where they are not."""
+"""Reads TSV, in which quotation marks are text, and CSV, in which they quote fields."""
 
 import csv
 from collections.abc import Collection, Iterator, Mapping
@@ -30,9 +30,9 @@ class TsvSource(SeparatedSource):
 
 
 class CsvSource(SeparatedSource):
-    """Comma-separated values; a field may be in quotation marks, with line breaks in it.
+    """Comma-separated values; fields can be quoted and contain line breaks.
 
-    A row is of at most max_line_bytes, and a field of 131,072 characters.
+    A row has at most max_line_bytes, and a field at most 131,072 characters.
     """
 
     format: Literal["csv"]
@@ -62,16 +62,16 @@ def read_separated(
 ) -> Iterator[Block]:
     """Read a file of rows. Every row has as many columns as the first; an empty line is a blank row.
 
-    A row is numbered by its first line. Where quotation marks do not fit, or are not closed within a row that
-    has as many columns, that line alone is malformed, and the next one begins a row.
+    A row has the number of its first line. If quotation marks do not match, or do not close within a row of
+    the right number of columns, only that line is malformed, and the next line starts a row.
 
-    columns: where each text column and ``score`` stand: a number from 0, or a name in the header.
+    columns: the column of each text and of ``score``: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
-    where: which rows are taken; the others are rejected as ``not_selected``. separator: a tab, or that of a
-    file whose fields may be quoted.
+    where: conditions on rows; the others are rejected as ``not_selected``. separator: a tab, or the separator
+        of a file with quoted fields.
 
     Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; a column that is not there; in a
-    strict reading a row with another number of columns, or a score that is no number.
+        strict reading, a row with another number of columns or a score that is not a number.
     """
     wanted = dict(columns) if where is None else {**columns, "where": where.column}
     places: dict[str, int] | None = None
@@ -128,8 +128,8 @@ def _places(
 class _Rows:
     """Consecutive rows of a file.
 
-    numbers: of each one's first line. fields: a list of each; empty where the row cannot be read.
-    codes: why a row is rejected; see :class:`Block`. blank: which are empty lines.
+    numbers: first line of each row. fields: list of each row's fields; empty if it cannot be read. codes: why
+        a row is rejected; see :class:`Block`. blank: which rows are empty lines.
     """
 
     numbers: NDArray[np.int64]
@@ -147,7 +147,7 @@ def _plain(block: LineBlock, separator: str) -> _Rows:
 
 
 def _read_rows(path: Path, reading: Reading, separator: str) -> Iterator[_Rows]:
-    """Yield rows of a line each or, between quotation marks, of several, also of two blocks."""
+    """Yield rows; a row has one line or, with quotation marks, several, even across blocks."""
     joiner = _Joiner(separator, reading.max_line_bytes)
     for block in line_blocks(path, reading):
         quoted = separator != "\t" and pc.any(pc.match_substring(block.lines, '"')).as_py()
@@ -163,7 +163,7 @@ def _read_rows(path: Path, reading: Reading, separator: str) -> Iterator[_Rows]:
 
 
 class _Joiner:
-    """Lines that are not rows yet, with their numbers and codes; width: fields of the first row."""
+    """Lines that are not rows yet, with their numbers and codes. width: number of fields in the first row."""
 
     def __init__(self, separator: str, limit: int) -> None:
         self.separator = separator
@@ -179,8 +179,7 @@ class _Joiner:
         self._codes += reason_codes(block).tolist()
 
     def rows(self, last: bool) -> _Rows | None:
-        """Return the rows that are complete, all of them where the file has no more lines; None without
-        any."""
+        """Return the complete rows, or all of them at the end of the file; None if there are none."""
         place = 0
         starts, fields, codes = [], [], []
         while place < len(self.lines):
@@ -203,7 +202,8 @@ class _Joiner:
         return found if starts else None
 
     def _row(self, place: int, last: bool) -> tuple[list[str], int]:
-        """Fields of the row that begins at a line, and its lines; none where it needs the next block's."""
+        """Return the fields of the row that begins at a line, and its number of lines; none if it needs the
+        next block."""
         line = self.lines[place]
         if '"' not in line:
             return line.split(self.separator), 1
@@ -217,7 +217,7 @@ class _Joiner:
         return [], int(last or place + reader.line_num < len(self.lines))
 
     def _from(self, place: int) -> Iterator[str]:
-        """Yield the lines of a row at most; a line that is faulty is one of its own."""
+        """Yield the lines of one row at most; a faulty line is a row of its own."""
         size = 0
         for number in range(place, len(self.lines)):
             size += len(self.lines[number].encode()) + 1
@@ -247,7 +247,7 @@ def _split(path: Path, found: _Rows, places: Mapping[str, int], width: int, stri
 
 
 def _column(values: pa.Array, starts: NDArray[np.int32], widths: NDArray[np.int32], place: int) -> pa.Array:
-    """Field ``place`` of each row; empty where the row has no such field."""
+    """Return field ``place`` of each row; empty if the row has no such field."""
     missing = widths <= place
     if not missing.any():
         return values.take(pa.array(starts + place))
