@@ -1,1 +1,1 @@
-"""From translated pairs to a published corpus: scores, selection, statistics, publication."""
+"""Turns translated pairs into a published corpus: scores, selection, statistics, publication."""

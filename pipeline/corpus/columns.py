@@ -1,4 +1,4 @@
-"""Every column of the project in the order of the published corpus, scores included, and its label."""
+"""All columns of the published corpus, scores included, in order, with their labels."""
 
 from collections.abc import Iterable
 from math import inf
@@ -14,7 +14,7 @@ def _given(name: str, scale: Scale | None = None, limits: tuple[float, float] | 
     return Column(name, field.type, field.metadata[b"description"].decode(), scale=scale, limits=limits)
 
 
-# A score's column is declared where it is computed, so that adding one is adding a file.
+# A score's column is declared where it is computed, so a new score needs only a new file.
 SCORES: dict[str, Column] = {
     column.name: column
     for column in (
@@ -23,10 +23,10 @@ SCORES: dict[str, Column] = {
         *(column for scorer in scorer_types() for column in scorer.columns),
     )
 }
-# Those with a mean, and those with a histogram.
+# Columns with a mean, and columns with a histogram.
 AVERAGED = tuple(name for name, column in SCORES.items() if column.numeric)
 SCALES = {name: column.scale for name, column in SCORES.items() if column.scale is not None}
-# What the row's fate is, and what the steps tell each other, comes behind the scores.
+# The row's fate, and columns that steps pass to each other, come after the scores.
 _LAST = ("group", *schema.FATE_COLUMNS, "repeats", "first_row")
 
 COLUMNS: dict[str, pa.Field] = {
@@ -35,7 +35,7 @@ COLUMNS: dict[str, pa.Field] = {
     **{name: schema.COLUMNS[name] for name in _LAST},
 }
 
-# What people call the columns: in tables, pictures and explanations.
+# Labels of the columns in tables, pictures and explanations.
 LABELS: dict[str, str] = {name: name.replace("_", " ") for name in COLUMNS}
 LABELS |= {name: column.label for name, column in SCORES.items() if column.label}
 LABELS |= {
@@ -48,5 +48,5 @@ LABELS |= {
 
 
 def schema_of(names: Iterable[str], extra: Iterable[pa.Field] = ()) -> pa.Schema:
-    """As :func:`paraforge.base.shards.schema.schema_of`, of all columns."""
+    """Return a schema like :func:`paraforge.base.shards.schema.schema_of`, with scores."""
     return schema.schema_of(names, extra, COLUMNS)

@@ -1,4 +1,4 @@
-"""What every scorer of pairs is: the columns that it declares, when it is wanted, and how it scores."""
+"""The base class of scorers: the columns that a scorer declares, when it is used, and how it scores."""
 
 from __future__ import annotations
 
@@ -24,26 +24,22 @@ if TYPE_CHECKING:
 
 
 class SentenceEncoder(Protocol):
-    """A trained model that can score pairs."""
+    """A trained model that embeds texts, so that pairs can be scored."""
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """Return vectors of a pyarrow string array, (texts, dimension); zeros for a text that has none."""
+        """Return vectors of a pyarrow string array, (texts, dimension); zeros for a text without one."""
 
 
 @dataclass(frozen=True)
 class ScorerChoice:
-    """What is chosen of scorers.
+    """The chosen scorers and what they need.
 
-    Attributes:
-        vectors: what gives the paraphrase score: a table of word vectors, a scorer of words, a trained model;
-            None for no such score.
-        counts: words and lengths of the corpus; without them there are no scores that compare with these.
-        lexical: which words of the corpus translate each other; without it no pair is judged by its source.
-        identify_language: add the languages of both sides.
-        languages: codes of the languages to tell apart; None for all.
-        sentence_transformer_directory: add the cosine under this model.
-        cross_encoder_directory: add what this cross-encoder says.
-        device: where these models run.
+    Attributes: vectors: what computes the paraphrase score: a table of word vectors, a word scorer or a
+        trained model; None for no such score. counts: words and lengths of the corpus; without them, scores
+        that need them are left out. lexical: which words of the corpus translate each other; without it there
+        is no source similarity. identify_language: add the languages of both sides. languages: codes of the
+        languages to tell apart; None for all. sentence_transformer_directory: add the cosine under this
+        model. cross_encoder_directory: add the score of this cross-encoder. device: where these models run.
     """
 
     vectors: WordVectors | WordScorer | SentenceEncoder | None
@@ -58,20 +54,21 @@ class ScorerChoice:
 
 @dataclass(frozen=True)
 class Scale:
-    """Equal bins from ``low`` to ``high``; what is outside is counted in the first or last bin."""
+    """Equal bins from ``low`` to ``high``; values outside count in the first or last bin."""
 
     low: float
     high: float
     bins: int
 
     def bin_of(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Bin of each value. An edge belongs to the bin above it, the last edge to the last bin."""
+        """Return the bin of each value. An edge belongs to the bin above it, the last edge to the last
+        bin."""
         places = np.floor((values - self.low) * (self.bins / (self.high - self.low)) + 1e-6)
         return np.clip(places, 0, self.bins - 1).astype(np.int64)
 
     @property
     def edges(self) -> list[float]:
-        """Lower edges of the bins, and the upper one of the last."""
+        """Return the lower edges of the bins, and the upper edge of the last."""
         return [round(float(edge), 6) for edge in np.linspace(self.low, self.high, self.bins + 1)]
 
 
@@ -86,10 +83,10 @@ def inside(
     maximum: float | None = None,
     closed: Closed = "both",
 ) -> npt.NDArray[np.bool_]:
-    """Compare scores with bounds: the one comparison of filters, groups and verdicts. NaN is never inside.
+    """Compare scores with bounds. Filters, groups and verdicts all use this comparison. NaN is never inside.
 
     A bound is rounded to the precision of the scores, so that 0.7 as a 32-bit score reaches a minimum of 0.7
-    and is not below a maximum of 0.7, as a reader expects. closed: which bounds belong to the interval.
+    and is not below a maximum of 0.7, as a reader expects. closed: which bounds are inclusive.
     """
     found = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
     if minimum is not None:
@@ -107,14 +104,12 @@ def _at_precision(values: npt.NDArray[Any], bound: float) -> Any:
 
 @dataclass(frozen=True)
 class Column:
-    """The one declaration of a column of scores, for whatever writes, bounds, counts, draws or names it.
+    """The declaration of a score column, used wherever it is written, bounded, counted, plotted or named.
 
-    Attributes:
-        name: of the column. kind: pyarrow type; filters may bound a number, and tables show its mean.
-        description: what the column has, in the shards' schema and the reference.
-        label: what people call it; its name with blanks where nothing is said.
-        scale: bins of its histogram; None: it has no histogram.
-        limits: the least and the greatest value that it can have; by default those of shares, otherwise none.
+    Attributes: name: name of the column. kind: pyarrow type; filters can bound a number, and tables show its
+        mean. description: meaning of the column, in the shards' schema and the reference. label: label for
+        people; by default the name with blanks. scale: bins of its histogram; None for no histogram. limits:
+        the least and the greatest possible value; by default those of shares.
     """
 
     name: str
@@ -130,29 +125,27 @@ class Column:
 
     @property
     def field(self) -> pa.Field:
-        """As schemas have it."""
+        """Return the field for schemas."""
         return schema_column(self.name, self.kind, self.description)
 
     @property
     def numeric(self) -> bool:
-        """Whether it has a mean."""
+        """Return whether the column has a mean."""
         return bool(pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind))
 
 
 Worse = Literal["larger", "smaller", "farther"]
-"""Which of two scores is the worse one: the larger, the smaller, or the one farther from zero."""
+"""Which of two scores is worse: the larger, the smaller, or the one farther from zero."""
 
 
 class Scorer(ABC):
-    """Gives one or more columns of scores.
+    """Computes one or more columns of scores.
 
-    Attributes:
-        columns: what it gives.
-        is_sign: the columns show how a translation fails, not whether it is another sentence's: no verdict on
-            mismatched pairs judges them.
-        worse: a pair of two translations gets the worse one of the scores that each of them has with the
-            reference that both were made from; None for a score that compares the two sides.
-        place: columns come in the order of their scorers' places.
+    Attributes: columns: the columns that it computes. is_sign: whether the columns show how a translation
+        fails, not whether it belongs to another sentence. No verdict on mismatched pairs judges signs. worse:
+        for a pair of two translations, how to choose the worse of their scores against the reference that
+        both were made from; None for a score that compares the two sides. place: position of its columns
+        among those of the other scorers.
     """
 
     columns: ClassVar[tuple[Column, ...]]
@@ -162,20 +155,19 @@ class Scorer(ABC):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Scorer | None:
-        """Return the scorer, or None where it is not wanted."""
+        """Return the scorer, or None if it is not chosen."""
         return cls()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @abstractmethod
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """Return a pyarrow array as long as ``pairs`` for each column; null where a pair has no such
-        score."""
+        """Return a pyarrow array as long as ``pairs`` for each column; null for pairs without that score."""
 
 
 def scorer_types() -> list[type[Scorer]]:
-    """Return every scorer there is: of the modules in ``scorers/``, and those that other packages add."""
+    """Return all scorers: those of the modules in ``scorers/``, and those of other packages."""
     return sorted(found_classes("paraforge.corpus.scoring.scorers", Scorer), key=lambda scorer: scorer.place)

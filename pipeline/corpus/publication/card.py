@@ -22,16 +22,16 @@ from paraforge.corpus.selection.fate import Counts, total_of
 from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.versions import PUBLISH
 
-# The Hub wants it as README.md, which readers of a directory of Parquet files would take for Parquet.
+# The Hub wants it as README.md, which readers of a Parquet directory would try to read as Parquet.
 CARD_NAME = "_README.md"
-# So that datasets finds the split without the card.
+# So that `datasets` finds the split without the card.
 CONFIGS_NAME = ".huggingface.yaml"
-# By powers of ten from a thousand.
+# Powers of ten from a thousand.
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-# What corpora begin with: English from Czech.
+# Default languages of a corpus: English from Czech.
 _LANGUAGES = ("en", "cs")
 _TEMPLATE = Path(__file__).with_name("card.md")
-# What Arrow calls otherwise than `datasets`.
+# Types that `datasets` calls by other names than Arrow does.
 _TYPES = {"float": "float32", "double": "float64"}
 
 
@@ -58,7 +58,7 @@ def describe(corpus: Path) -> str:
     """Return the description of a published corpus in Markdown: card, summary and report show it.
 
     It begins with a title of level 1; the card's front matter is left out. The card is the description:
-    publication writes it, with everything that a corpus can name escaped, and everybody else reads it.
+    publication writes it, with all text from the corpus escaped, and everything else reads it.
 
     Raises InputError if the directory has no card or the card has no front matter.
     """
@@ -77,11 +77,11 @@ def read_card(corpus: Path) -> tuple[str, str]:
 
 
 def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str, Any]:
-    """Return the card's metadata as the Hub reads it; the languages of pivots are on it in any case."""
+    """Return the card's metadata as the Hub reads it, including the pivots' languages."""
     pivots = [name for pivot in manifest.pivots for name in pivot.split("+")]
     languages = list(dict.fromkeys([*(parameters.languages or _LANGUAGES), *pivots]))
     tags, creators, given = list(parameters.tags), ["found"], is_given(manifest.steps)
-    if given:  # its foreign side, if there ever was one, is not in it
+    if given:  # the corpus does not contain a foreign side
         languages = languages[:1]
         tags = [tag for tag in tags if tag != "back-translation"]
     else:
@@ -103,7 +103,7 @@ def front_matter(manifest: Manifest, parameters: PublishParameters) -> dict[str,
 
 
 def file_configs(manifest: Manifest) -> dict[str, Any]:
-    """Return which files are which split, and their columns, as the Hub and ``datasets`` read it."""
+    """Return the splits' files and their columns, as the Hub and ``datasets`` read them."""
     return configs({"default": (_splits(manifest), manifest.columns)})
 
 
@@ -121,8 +121,8 @@ def _pattern(split: str) -> str:
 def configs(
     named: Mapping[str, tuple[Mapping[str, str], Sequence[Mapping[str, str]]]],
 ) -> dict[str, Any]:
-    """Return configurations as the Hub and ``datasets`` read them: of each the pattern of the files of each
-    split, and its columns (``name`` and Arrow's ``type``)."""
+    """Return configurations as the Hub and ``datasets`` read them: for each, the file pattern of each split
+    and the columns (``name`` and Arrow's ``type``)."""
     return {
         "configs": [
             {
@@ -149,7 +149,7 @@ def _feature(kind: str) -> dict[str, str]:
 
 
 def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishParameters) -> str:
-    """Return the text of the card. Everything that a user can name or that comes from a corpus is escaped."""
+    """Return the text of the card. Everything from a user or a corpus is escaped."""
     metadata = front_matter(manifest, parameters)
     kept = manifest.content == KEPT
     words = verdict_words(manifest) if kept else None
@@ -205,7 +205,7 @@ def _introduction(manifest: Manifest, languages: Sequence[str]) -> str:
 
 
 def lineage_words(manifest: Manifest) -> list[str]:
-    """Return sentences on the pivots and the splits of a corpus that has such."""
+    """Return sentences about the corpus' pivots and splits, if it has any."""
     sentences = []
     if manifest.pivots:
         sentences.append("The column pivot names the language of the foreign side.")
@@ -218,7 +218,7 @@ def lineage_words(manifest: Manifest) -> list[str]:
 
 
 def _use(manifest: Manifest) -> str:
-    # The directory as it is, or the pattern, is what each of these readers understands.
+    # Each of these readers understands either the directory or the pattern.
     loads = "\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest))
     text = """```python
 from datasets import load_dataset  # PATH: this directory, or its name on the Hub

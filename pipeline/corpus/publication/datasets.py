@@ -1,4 +1,4 @@
-"""Published datasets as the query commands see them: files that are there, whole, and of a known schema."""
+"""Published datasets for the query commands: complete files with a known schema."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ class Dataset:
     """A directory of Parquet files with one schema.
 
     name: ``corpus``, ``rejected`` or ``lexicon``.
-    files: absolute paths, in order; none where the dataset is empty and has no file.
-    rows: rows of all files, as the manifest says.
-    schema: columns as the manifest says.
-    manifest: of a published corpus; None of a lexicon and of shards.
-    aligned: files with more columns of the same rows, a list for each directory; of shards alone.
+    files: absolute paths, in order; none if the dataset is empty.
+    rows: rows of all files, from the manifest. schema: columns, from the manifest. manifest: of a published
+        corpus; None for a lexicon and for shards. aligned: files with more columns of the same rows, a list
+        for each directory; only for shards.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Dataset:
 
     @property
     def splits(self) -> dict[str, Dataset]:
-        """The files of each split as a dataset."""
+        """Return the files of each split as a dataset."""
         if self.manifest is None:
             return {TRAIN: self}
         named = list(zip(self.files, self.manifest.files, strict=True))
@@ -62,15 +61,15 @@ class Dataset:
 
     @property
     def training(self) -> Dataset:
-        """The same without the splits that are held out of training; empty where all are."""
+        """Return the same without the splits that are held out of training; empty if all are."""
         return self.splits.get(TRAIN, replace(self, files=[], rows=0))
 
 
 def open_published(directory: Path) -> Dataset:
     """Open ``data/corpus`` or ``data/rejected``, or a copy of one.
 
-    Only sizes and the Parquet marks are looked at; ``paraforge verify`` reads every byte. Raises InputError:
-    no manifest, a changed one, one of a newer version, or a file is missing or cut off.
+    Checks only sizes and Parquet's magic bytes; ``paraforge verify`` reads every byte. Raises InputError: the
+    manifest is missing, changed or of a newer version, or a file is missing or truncated.
     """
     if not directory.is_dir():
         raise InputError("no such directory", directory, remedy="Use the directory of a published corpus.")
@@ -96,9 +95,9 @@ def open_published(directory: Path) -> Dataset:
 
 
 def open_shards(directory: Path) -> Dataset | None:
-    """Open shards of the pipeline such as ``data/scored``, with the columns that are in directories of their
-    own; None where there are no shards, or published ones. Raises InputError: they are not aligned, or a file
-    is missing or cut off."""
+    """Open shards of the pipeline such as ``data/scored``, including columns in subdirectories; None if there
+    are no shards or they are published ones. Raises InputError: they are not aligned, or a file is missing or
+    truncated."""
     has_index = (directory / INDEX_NAME).is_file()
     if not has_index or ShardDirectory(directory).description.get("step") == "publish":
         return None
@@ -110,7 +109,7 @@ def open_shards(directory: Path) -> Dataset | None:
 
 
 def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Columns of a published dataset, some rows at a time. Raises InputError: a file is damaged."""
+    """Yield columns of a published dataset in batches of rows. Raises InputError: a file is damaged."""
     names = list(columns)
     for path in dataset.files:
         with open_file(path) as file:
@@ -119,8 +118,8 @@ def published_tables(dataset: Dataset, columns: Sequence[str]) -> Iterator[pa.Ta
 
 
 def open_publication(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """Return the kept pairs of a publication and, unless told otherwise, the rejected ones next to them.
-    Raises InputError: not a published corpus, damaged, or of another run than what is next to it."""
+    """Return the kept pairs of a publication and, by default, the rejected ones next to them. Raises
+    InputError: not a published corpus, damaged, or the two are from different runs."""
     dataset = open_published(directory)
     datasets = [dataset]
     other = directory.absolute().parent / (REJECTED if dataset.name == KEPT else KEPT)
@@ -158,10 +157,11 @@ def open_file(path: Path) -> AbstractContextManager[pq.ParquetFile]:
 
 
 def neighbours(corpus: Dataset, damaged: bool = True) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """Open the datasets next to a corpus, including itself. Returns those that can be read, by name; and of
-    those that cannot, why.
+    """Open a corpus and the datasets next to it. Returns those that can be read, by name, and why the others
+    cannot be.
 
-    damaged: whether one that exists and cannot be read is among these; otherwise it raises InputError.
+    damaged: report a dataset that exists but cannot be read in the second result; otherwise it raises
+        InputError.
     """
     found = {corpus.name: corpus}
     missing: dict[str, str] = {}

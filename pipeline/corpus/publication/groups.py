@@ -1,4 +1,4 @@
-"""Which kept pairs say the same, and splits of the corpus that share no sentence."""
+"""Groups kept pairs that say the same, and draws splits that share no sentence."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 GROUP = "group"
 _SCORE = "paraphrase_score"
 _BLOCK = 1 << 20
-# No cluster takes more than this part of a split, which a few frequent sentences would fill otherwise.
+# No cluster takes more than this share of a split; otherwise a few frequent sentences would fill it.
 _LARGEST = 20
 
 Rows = NDArray[np.int64]
@@ -37,13 +37,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Grouping:
-    """Where the kept pairs belong.
+    """The groups and splits of the kept pairs.
 
-    starts: for each shard, how many kept pairs earlier shards have; and the number of all.
-    groups: for each kept pair, the number of the first one of its group; None without groups.
-    clusters: the same of all that shares a sentence; None without splits.
-    drawn, splits: first pairs of the clusters that are held out, rising; the split of each, from 1.
-    names: of the splits; the first is for training.
+    starts: for each shard, the number of kept pairs in earlier shards, then their total. groups: for each
+        kept pair, the number of the first pair in its group; None without groups. clusters: the same for
+        pairs connected by shared sentences; None without splits. drawn, splits: first pairs of the held-out
+        clusters, ascending, and the split of each, from 1. names: names of the splits; the first is for
+        training.
     """
 
     starts: list[int]
@@ -54,14 +54,14 @@ class Grouping:
     names: tuple[str, ...] = (TRAIN,)
 
     def group(self, shard: int, kept: NDArray[np.bool_]) -> pa.Array:
-        """Return the group of each row of a shard, null where it was not kept."""
+        """Return the group of each row of a shard, null for rows that were not kept."""
         values = np.zeros(len(kept), np.int64)
         if self.groups is not None:
             values[kept] = self.groups[self.starts[shard] : self.starts[shard + 1]]
         return pa.array(values, pa.int64(), mask=~kept)
 
     def split(self, shard: int) -> NDArray[np.uint8]:
-        """Return the place in ``names`` of the split that each kept pair of a shard is in."""
+        """Return the index in ``names`` of each kept pair's split, for one shard."""
         first, stop = self.starts[shard], self.starts[shard + 1]
         found = np.zeros(stop - first, np.uint8)
         if self.clusters is not None and len(self.drawn):
@@ -73,14 +73,14 @@ class Grouping:
 def find_grouping(view: ShardView, parameters: PublishParameters, directory: Path, workers: int) -> Grouping:
     """Group the kept pairs, and draw the splits.
 
-    Pairs with one reference are a group, as are those with one sentence on either side where both have at
-    least ``parameters.group_score``; case, punctuation and spaces do not count. No two splits share a
-    sentence on any side, whatever its score, nor a foreign sentence. Memory grows with the splits alone.
+    Pairs with the same reference form a group, and so do pairs that share a sentence on either side if both
+    have at least ``parameters.group_score``. Case, punctuation and spaces are ignored. No two splits share a
+    sentence on any side, whatever its score, nor a foreign sentence. Memory grows only with the splits.
 
-    view: texts, lineage and fate of each pair. directory: new or empty, for what is out of core.
+    view: texts, lineage and fate of each pair. directory: a new or empty one for temporary files.
 
-    Raises InputError: the splits ask for more pairs than there are. A split that cannot be filled, as pairs
-    that belong together are too many, is a warning.
+    Raises InputError: the splits ask for more pairs than there are. Warns if a split cannot be filled because
+        too many pairs belong together.
     """
 
     def each(what: Callable[[int], Any]) -> Iterator[Any]:
@@ -122,12 +122,12 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
 def draw_splits(
     clusters: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
 ) -> tuple[Rows, NDArray[np.uint8]]:
-    """Draw whole clusters into splits; memory grows with the splits alone.
+    """Draw whole clusters into splits; memory grows only with the splits.
 
     clusters: for each row, the first row of its cluster. keys: a pseudo-random number for each row; clusters
-    are drawn by that of their first row. wanted: rows of each split, filled in this order.
+        are drawn by their first row's number. wanted: rows of each split, filled in this order.
 
-    Returns the first rows of the clusters drawn, rising, and the place of each one's split, from 1.
+    Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """
     candidates = 2 * sum(wanted.values()) + 1000
     while True:
@@ -149,7 +149,7 @@ def draw_splits(
 
 
 def _first_rows(clusters: Rows, keys: NDArray[np.uint64], share: float) -> Rows:
-    """First rows of about this share of the clusters, those with the smallest keys."""
+    """Return the first rows of about this share of the clusters, those with the smallest keys."""
     limit = np.uint64(min(share * 2.0**64, 2.0**64 - 2048))
     found = [np.zeros(0, np.int64)]
     for first in range(0, len(clusters), _BLOCK):
@@ -163,7 +163,7 @@ def _first_rows(clusters: Rows, keys: NDArray[np.uint64], share: float) -> Rows:
 
 
 def _sizes(clusters: Rows, firsts: Rows) -> Rows:
-    """Return rows of the clusters that have these first rows."""
+    """Return the number of rows in each cluster with these first rows."""
     sizes = np.zeros(len(firsts), np.int64)
     for first in range(0, len(clusters), _BLOCK):
         place, held = _places(firsts, clusters[first : first + _BLOCK])
@@ -190,7 +190,8 @@ def _fill(
 
 
 def _places(firsts: Rows, clusters: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """For each row, the place of its cluster in the rising ``firsts``, and whether it is one of them."""
+    """Return for each row the index of its cluster in the ascending ``firsts``, and whether it is one of
+    them."""
     place = np.searchsorted(firsts, clusters).clip(max=max(0, len(firsts) - 1))
     held: NDArray[np.bool_] = firsts[place] == clusters if len(firsts) else np.zeros(len(clusters), bool)
     return place, held
@@ -201,20 +202,20 @@ def _present(view: ShardView, names: Iterable[str]) -> list[str]:
 
 
 def _kept(view: ShardView, shard: int, columns: Sequence[str]) -> pa.Table:
-    """Columns of the kept pairs of a shard."""
+    """Return columns of the kept pairs of a shard."""
     rows = view.read(shard, [*columns, *_present(view, FATE_COLUMNS)])
     return rows.filter(pa.array(kept_mask(rows)))
 
 
 def _keys(view: ShardView, shard: int, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
-    """:func:`joining_keys` of the kept rows of a shard."""
+    """Return :func:`joining_keys` of the kept rows of a shard."""
     scored = [] if score is None else _present(view, [_SCORE])
     return joining_keys(_kept(view, shard, [*columns, *scored]), columns, score)
 
 
 def joining_keys(rows: pa.Table, columns: Sequence[str], score: float | None) -> NDArray[np.uint64]:
-    """Keys that rows of a group share, (rows, columns, 2); 0, 0 for no text, and for all but the first column
-    of a row whose paraphrase score is below ``score``."""
+    """Return the keys that connect rows into groups, (rows, columns, 2); 0, 0 for no text, and for all but
+    the first column of a row whose paraphrase score is below ``score``."""
     keys = sentence_keys([rows[name] for name in columns])
     if score is not None and _SCORE in rows.column_names:
         values, missing = numbers(rows[_SCORE])

@@ -1,4 +1,4 @@
-"""The sentences of a corpus' splits, which are out of whatever is trained on other text, too."""
+"""The sentences of a corpus' held-out splits, which must also be left out of training on other text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.corpus.columns import COLUMNS
 
 HELD_OUT: Final = "held_out"
-"""The step that writes these pairs, and the reason for which one is not trained on."""
+"""The step that writes these pairs, and the reason to leave a pair out of training."""
 SCHEMA: Final = pa.schema([COLUMNS[name] for name in TEXT_COLUMNS])
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Pairs of shards, of which no sentence may be trained on. Memory holds the distinct ones."""
+    """Pairs of which no sentence may be trained on. The distinct sentences are in memory."""
 
     directory: Path
 
@@ -40,11 +40,11 @@ class HeldOut:
         )
 
     def holds(self, texts: Any) -> NDArray[np.bool_]:
-        """Tell which of the texts are held out; case, punctuation and spaces do not count."""
+        """Return which texts are held out, ignoring case, punctuation and spaces."""
         return self._sentences.holds(texts)
 
 
 def open_held_out(directory: Path) -> HeldOut | None:
-    """Return what the stage publish wrote, ``data/held_out``; None where no pair is held out. Raises
-    InputError: no such shards."""
+    """Open ``data/held_out``, which the stage publish wrote; None if no pair is held out. Raises InputError:
+    no such shards."""
     return HeldOut(directory) if ShardDirectory(directory).total_rows else None

@@ -1,4 +1,4 @@
-"""What a lexicon is on disk: `lexicon.json`, the words, and entries as Parquet sorted for look-up by word."""
+"""The files of a lexicon: `lexicon.json`, the words, and entries as Parquet sorted for look-up by word."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from paraforge.base.files import plain_name, read_json
 FORMAT = 1
 MANIFEST = "lexicon.json"
 WORDS = "words.parquet"
-# A look-up reads one row group: a few hundred kilobytes.
+# A look-up reads one row group of a few hundred kilobytes.
 ROWS_PER_GROUP = 32_768
 ROWS_PER_FILE = 2_000_000
 
@@ -47,8 +47,8 @@ WORDS_SCHEMA = pa.schema(
 
 
 def read_lexicon_json(directory: Path) -> tuple[dict[str, Any], list[tuple[str, int]]]:
-    """Return the content of `lexicon.json`, and name and rows of each file with entries. Raises InputError:
-    not a lexicon, one of a newer format, or it is damaged."""
+    """Return the content of `lexicon.json`, and the name and rows of each file with entries. Raises
+    InputError: not a lexicon, one of a newer format, or it is damaged."""
     path = directory / MANIFEST
     if not path.is_file():
         raise InputError(f"not a lexicon: it has no {MANIFEST} in it", directory)

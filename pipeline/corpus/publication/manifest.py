@@ -14,7 +14,7 @@ from paraforge.base.shards.schema import SCHEMA_VERSION
 from paraforge.corpus.selection.fate import Counts
 from paraforge.versions import __version__
 
-# Readers of a directory of Parquet files pass over names that begin with an underscore.
+# Readers of a Parquet directory skip names that begin with an underscore.
 MANIFEST_NAME = "_manifest.json"
 OTHER_SCHEMA = "Use the version of paraforge that wrote it, or publish the corpus again with this one."
 FORMAT = 1
@@ -23,7 +23,7 @@ TRAIN = "train"
 
 
 def stem_of(name: str) -> str:
-    """Return what a file's name begins with: ``test`` of ``test-00000.parquet``."""
+    """Return the beginning of a file's name: ``test`` for ``test-00000.parquet``."""
     return name.rpartition("-")[0]
 
 
@@ -38,23 +38,23 @@ class PublishedFile:
 
     @property
     def split(self) -> str:
-        """``train`` of ``shard-00000.parquet``, or what else the name begins with, e.g. ``test``."""
+        """``train`` for ``shard-00000.parquet``, otherwise the beginning of the name, e.g. ``test``."""
         return {"shard": TRAIN}.get(stem_of(self.path), stem_of(self.path))
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``_manifest.json`` says.
+    """The content of ``_manifest.json``.
 
     content: ``corpus`` (kept pairs) or ``rejected`` (rejected and failed pairs). name: title of the dataset.
     signature: see :mod:`paraforge.corpus.publication.signature`.
-    counts: of the whole run, so that kept, rejected and failed add up to the rows that came in.
-    sources: the same counts of each source. files: the Parquet files, in order.
-    pivots: the same counts of each pivot, where there are several.
+    counts: counts of the whole run; kept, rejected and failed add up to the input rows. sources: the same
+        counts for each source. files: the Parquet files, in order. pivots: the same counts for each pivot, if
+        there are several.
     columns: name, type and description of each column.
-    steps: version, parameters and fingerprints of each step that the corpus went through.
+    steps: version, parameters and fingerprints of each step that made the corpus.
     licences: licence of each source, as configured.
-    publication: the same in the manifests of the kept and the rejected pairs of one run, and only there.
+    publication: an ID shared by the manifests of the kept and the rejected pairs of one run.
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty without mismatched pairs.
     wrong_pairs: the file of mismatched pairs, or None, as for the rejected pairs.
     group_score: see ``publish.group_score``; None without groups.
@@ -79,12 +79,12 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows of all files."""
+        """The rows of all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def splits(self) -> dict[str, int]:
-        """Rows of each split, in the files' order."""
+        """The rows of each split, in the files' order."""
         rows: Counter[str] = Counter()
         for file in self.files:
             rows[file.split] += file.rows
@@ -92,11 +92,11 @@ class Manifest:
 
     @property
     def expected_rows(self) -> int:
-        """Rows that the files have to have by the counts."""
+        """The number of rows that the files must have according to the counts."""
         return self.counts.kept if self.content == KEPT else self.counts.left_out
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON value, with the SHA-256 of everything else in it as ``sha256``."""
+        """Return it as a JSON value, with the SHA-256 of everything else in ``sha256``."""
         value: dict[str, Any] = {
             "format": FORMAT,
             "paraforge": self.version,
@@ -129,7 +129,7 @@ class Manifest:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read ``_manifest.json`` and check that it is as it was written.
+    """Read ``_manifest.json`` and check that it is unchanged.
 
     Raises InputError: it is missing, not JSON, of a newer format, incomplete, or was changed.
     """
@@ -179,7 +179,7 @@ def _file(value: Mapping[str, Any]) -> PublishedFile:
 
 
 def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
-    """Name, type and description of each column, as the manifest and the card list them."""
+    """Return name, type and description of each column, for the manifest and the card."""
     return [
         {
             "name": column.name,
@@ -191,7 +191,7 @@ def describe_columns(schema: Iterable[pa.Field]) -> list[dict[str, str]]:
 
 
 def schema_differences(schema: pa.Schema, columns: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return how a file's columns differ from those that the manifest lists; empty where they agree."""
+    """Return how a file's columns differ from the manifest's; empty if they agree."""
     wanted = {column["name"]: column["type"] for column in columns}
     found = {column.name: str(column.type) for column in schema}
     problems = [f"column '{name}' is missing" for name in wanted if name not in found]

@@ -1,4 +1,4 @@
-"""Section ``publish`` of params.yaml: how the corpus is cut into files, and what its card says."""
+"""Section ``publish`` of params.yaml: how to cut the corpus into files, and what its card says."""
 
 import re
 from collections.abc import Iterable
@@ -10,9 +10,10 @@ from paraforge.base.section import Section
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")]
 
-# Of a source without a licence, where another one's would cover it.
+# For a source without a license whose name suggests another source's.
 NOT_STATED = "not stated"
-# The rest is for training, in files called shard-*; `datasets` reads "all" as every split.
+# These names are reserved: the rest of the corpus is for training, in files shard-*, and `datasets` reads
+# "all" as every split.
 _TAKEN = ("train", "shard", "rejected", "all")
 
 
@@ -65,12 +66,14 @@ class PublishParameters(Section):
     examples: int = Field(2, ge=0, le=100, description="pairs from each score band to show on the card")
 
     def licences_of(self, sources: Iterable[str]) -> dict[str, str]:
-        """Licence of each source that has one; ``news.2014`` has that of ``news`` unless it has its own."""
+        """Return the licence of each source that has one; ``news.2014`` has that of ``news`` unless it has
+        its own."""
         found = {source: self._licence_of(source) for source in sorted(sources)}
         return {source: licence for source, licence in found.items() if licence}
 
     def _licence_of(self, source: str) -> str:
-        """Empty where it has none; of ``A/B``, whose sides are of two sources, that of both."""
+        """Return a source's licence, empty if it has none. For ``A/B``, whose sides are from two sources, it
+        names both."""
         if "/" in source:
             both = [self._licence_of(one) for one in source.split("/")]
             return " and ".join(dict.fromkeys(both)) if all(both) else ""

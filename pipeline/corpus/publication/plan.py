@@ -1,15 +1,16 @@
-"""Which shards go into which published file, so that files are written side by side and always the same."""
+"""Plans which shards go into which published file, so that files are written in parallel and are always the
+same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# At most this many shards share a file, even where few pairs are kept, so that all workers have some.
+# At most this many shards share a file, even if few pairs are kept, so that all workers have work.
 SHARDS_PER_FILE = 20
 
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """Neighbouring shards whose rejected rows go into one file; ``number`` is None where they have none."""
+    """Adjacent shards whose rejected rows go into one file; ``number`` is None if they have none."""
 
     number: int | None
     shards: range
@@ -17,7 +18,7 @@ class RefusedFile:
 
 @dataclass(frozen=True)
 class FilePlan:
-    """Neighbouring shards whose kept rows go into one file; ``number`` is None where they have none."""
+    """Adjacent shards whose kept rows go into one file; ``number`` is None if they have none."""
 
     number: int | None
     shards: range
@@ -28,7 +29,7 @@ def plan_files(rows: Sequence[int], kept: Sequence[int], rows_per_file: int) -> 
     """Cut the shards into groups of about ``rows_per_file`` kept rows.
 
     rows: rows of each shard. kept: kept rows of each shard.
-    rows_per_file: a file has no more rows than this, or else comes from one shard.
+    rows_per_file: most rows of a file, unless a single shard has more.
 
     Returns plans in shard order. Files are numbered from 0 without gaps; there is at least one of each kind,
     so that an empty dataset still has its schema.

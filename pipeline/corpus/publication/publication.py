@@ -1,4 +1,4 @@
-"""Publication: kept pairs and rejected pairs as two Parquet datasets with manifest, signature and card."""
+"""Publishes kept and rejected pairs as two Parquet datasets with manifest, signature and card."""
 
 import logging
 import time
@@ -42,14 +42,14 @@ logger = logging.getLogger(__name__)
 
 STEP = "publish"
 _UNPUBLISHED = ("first_row",)
-# Readers with a condition skip pages; storage that cuts files by their content, such as the Hub's, stores the
-# unchanged parts of a new version only once.
+# With a page index, readers skip pages by a condition. With content-defined chunks, storage such as the Hub's
+# stores the unchanged parts of a new version only once.
 _OPTIONS = {"write_page_index": True, "use_content_defined_chunking": True}
 
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What publication did: the manifests of both datasets, the statistics, and the wall-clock time."""
+    """The result of publication: the manifests of both datasets, the statistics, and the wall-clock time."""
 
     corpus: Manifest
     rejected: Manifest
@@ -57,7 +57,7 @@ class PublishReport:
     seconds: float
 
     def result(self) -> str:
-        """Return what came of it in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
+        """Return the result in one line: ``13,396 pairs in 1 file, 1.2 MB; 6,604 rejected; 0.3 s``."""
         files = len(self.corpus.files)
         size = sum(file.bytes for file in self.corpus.files) / 1e6
         parts = [f"{counted(self.corpus.rows, 'pair')} in {counted(files, 'file')}, {size:,.1f} MB"]
@@ -68,7 +68,7 @@ class PublishReport:
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
-        """Return what ``metrics/publish.json`` holds."""
+        """Return the content of ``metrics/publish.json``."""
         counts = self.corpus.counts
         size = sum(file.bytes for file in self.corpus.files)
         pivots = {name: one.as_dict() for name, one in sorted(self.corpus.pivots.items())}
@@ -100,20 +100,19 @@ def publish(
     held_out: Path | None = None,
     model: Path | None = None,
 ) -> PublishReport:
-    """Write both datasets and the pairs that are held out; each directory is replaced as a whole.
+    """Write both datasets and the held-out pairs; each directory is replaced as a whole.
 
     parameters: name, licences, file size.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``.
-    selected: what selection wrote for them, ``data/selected``.
-    corpus, rejected: where to publish kept pairs, and those rejected or failed.
+    selected: the output of selection for them, ``data/selected``.
+    corpus, rejected: where to publish the kept pairs, and the rejected or failed ones.
     resources: threads, and the work directory that holds the lock.
-    held_out: where the sentences of the splits go, too, for stages that train on other text.
+    held_out: where to also write the sentences of the splits, for stages that train on other text.
     model: ``model.json`` of the translation model, for the languages that the parameters do not name.
 
-    Raises:
-        InputError: there are no pairs, a shard is damaged, or the selection is that of another input.
-        IncompleteError: rows in differ from kept + rejected + failed.
-        WorkLockedError: another process is publishing with the same work directory.
+    Raises: InputError: there are no pairs, a shard is damaged, or the selection belongs to another input.
+        IncompleteError: rows in differ from kept + rejected + failed. WorkLockedError: another process is
+        publishing with the same work directory.
     """
     started = time.monotonic()
     if parameters.languages is None and model is not None and model.is_file():
@@ -125,7 +124,7 @@ def publish(
         stack.enter_context(work.lock())
         workers = threads_for(resources, view.total_rows)
         scratch = work.path / "groups"
-        remove_directory(scratch)  # of a run that was killed
+        remove_directory(scratch)  # left by a killed run
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         grouping = find_grouping(view, parameters, scratch, workers)
@@ -140,7 +139,7 @@ def publish(
 
 
 def _languages_of(model: Path) -> list[str]:
-    """Codes of the target and the source language of a model."""
+    """Return the codes of a model's target and source languages."""
     content = read_json(model)
     with describing(model, "damaged index"):
         languages = [str(content["target_language"]), str(content["source_language"])]
@@ -159,8 +158,8 @@ def _check_selection(view: ShardView, inputs: Sequence[Path], selected: Path) ->
 
 @dataclass(frozen=True)
 class _Written:
-    """What one plan wrote: files of both datasets and the statistics of its rows; and rows of other splits,
-    by the split's place, which are not written yet."""
+    """The result of one plan: files of both datasets, the statistics of its rows, and rows of other splits,
+    by the split's index, which are not written yet."""
 
     kept: list[ShardRecord]
     refused: list[ShardRecord]
@@ -189,7 +188,7 @@ class _Publication:
         self.columns = [name for name in COLUMNS if name in present]
         self.columns += [name for name in present if name not in COLUMNS]
         self.schema = self._schema(self.columns)
-        # A column without any value is left out: no kept pair has a reason, and no other one a group.
+        # A column without any value is left out: kept pairs have no reason, and others have no group.
         self.schemas = {
             KEPT: self._schema([name for name in self.columns if name not in (*FATE_COLUMNS, "repeats")]),
             REJECTED: self._schema([name for name in self.columns if name != GROUP]),
@@ -198,7 +197,7 @@ class _Publication:
     def _schema(self, columns: Sequence[str]) -> pa.Schema:
         found = {column.name: column for directory in self.view.directories for column in directory.schema}
         meanings = self._meanings()
-        # Without the footer keys of the steps, which say nothing about the corpus.
+        # Without the steps' footer keys, which say nothing about the corpus.
         fields = [COLUMNS[name] if name in COLUMNS else found[name] for name in columns]
         return pa.schema(
             one.with_metadata({"description": meanings[one.name]}) if one.name in meanings else one
@@ -206,8 +205,7 @@ class _Publication:
         )
 
     def _meanings(self) -> dict[str, str]:
-        """Return what columns of texts have where they are not English sides with translations into
-        English."""
+        """Return the descriptions of text columns if they are not English with translations into English."""
         steps = {str(one.description.get("step")): one.description for one in self.view.directories}
         if is_given(steps):
             return {"reference": "a sentence", "translation": "paraphrase of the reference, as it was given"}
@@ -278,7 +276,7 @@ class _Publication:
         )
 
     def _write(self, plan: FilePlan) -> _Written:
-        """Write the files of one plan; reads one shard after the other."""
+        """Write the files of one plan, reading one shard after the other."""
         kept_parts: list[pa.Table] = []
         records: list[ShardRecord] = []
         statistics = []
@@ -359,7 +357,7 @@ class _Publication:
         return manifest
 
     def _training_rows(self) -> Iterator[pa.Table]:
-        """Lineage and translation of the kept pairs of each shard that are in no split."""
+        """Yield lineage and translation of each shard's kept pairs that are in no split."""
         lineage = [name for name in LINEAGE if name in self.view.column_names]
         fate = [name for name in FATE_COLUMNS if name in self.view.column_names]
         for index in range(len(self.view)):
@@ -368,7 +366,7 @@ class _Publication:
             yield kept.filter(pa.array(self.grouping.split(index) == 0))
 
     def _copy_wrong_pairs(self, directory: Path) -> PublishedFile | None:
-        """Publish the mismatched pairs behind the verdict, with the texts of training pairs alone."""
+        """Publish the mismatched pairs behind the verdict, with only the texts of training pairs."""
         pairs = find_wrong_pairs([stage.path for stage in self.view.directories])
         if pairs is None:
             return None

@@ -1,4 +1,4 @@
-"""The one-line signature of a corpus, in the manner of sacreBLEU: what it was made of, and how.
+"""The one-line signature of a corpus in the style of sacreBLEU: what it was made from, and how.
 
 Example:
 ``src:tatoeba|mt:3fa9c1d2|beam:12|nbest:1|tok:moses-lc|score:paragram:91ab77e0|sim:0.4-1|len:1-30|v:0.1.0``
@@ -12,7 +12,7 @@ from paraforge.base.files import hash_json
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.versions import __version__
 
-# The tokens that all lengths, overlaps and scores are counted in.
+# The tokenizer of all lengths, overlaps and scores.
 TOKENISER = "moses-lc"
 _NAMED_SOURCES = 4
 _DIGITS = 8
@@ -21,10 +21,10 @@ Description = Mapping[str, Any]
 
 
 def signature(sources: Sequence[str], steps: Mapping[str, Description], select: SelectParameters) -> str:
-    """Make the signature.
+    """Build the signature.
 
     sources: names of the bitexts.
-    steps: what ``_shards.json`` says of each step that ran: parameters and fingerprints.
+    steps: parameters and fingerprints of each step that ran, from ``_shards.json``.
 
     Returns ``key:value`` pairs joined by ``|``; the same inputs always give the same line.
     """
@@ -48,7 +48,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
 
 
 def short_fingerprint(description: Description, name: str) -> str:
-    """First eight hexadecimal digits of one of a step's fingerprints; empty where there is none."""
+    """Return the first eight hexadecimal digits of one of a step's fingerprints; empty if there is none."""
     fingerprint = str((description.get("fingerprints") or {}).get(name) or "").removeprefix("sha256:")
     if not fingerprint or fingerprint == "none":
         return ""
@@ -60,7 +60,7 @@ def short_fingerprint(description: Description, name: str) -> str:
 
 
 def is_given(steps: Mapping[str, Description]) -> bool:
-    """Return whether the pairs came with their translations, so that nothing was translated."""
+    """Return whether the input pairs already had translations, so that nothing was translated."""
     translate = steps.get("translate") or {}
     parameters = translate.get("parameters") or {}
     if parameters.get("pivots"):
@@ -69,7 +69,8 @@ def is_given(steps: Mapping[str, Description]) -> bool:
 
 
 def _translator(description: Description) -> str:
-    """Return the model's fingerprint, and of several pivots that of each; what is no model says so."""
+    """Return the model's fingerprint, or that of each pivot's model; engines without a model have their own
+    names."""
     if pivots := (description.get("parameters") or {}).get("pivots"):
         return "+".join(f"{name}-{_translator(one)}" for name, one in pivots.items())
     if is_given({"translate": description}):

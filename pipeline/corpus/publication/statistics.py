@@ -1,4 +1,5 @@
-"""Figures for a corpus' card and plots: counts by source, score bands, histogram, means, examples."""
+"""Computes the figures of a corpus' card and plots: counts by source, score bands, histogram, means,
+examples."""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ _EXAMPLE_SEED = 0
 
 @dataclass
 class Published:
-    """Sums over rows: the figures of shards add up to those of the corpus.
+    """Sums over rows, so the figures of shards add up to those of the corpus.
 
-    sources: counts of each source. pivots: counts of each pivot, if there are several.
-    kept, refused: figures of the kept pairs, and of all other rows.
-    examples: for each band kept pairs to show, with a pseudo-random ``key``; those with the smallest keys.
+    sources: counts for each source. pivots: counts for each pivot, if there are several. kept, refused:
+        figures of the kept pairs, and of all other rows. examples: for each band, the kept pairs with the
+        smallest pseudo-random ``key``, as examples.
     """
 
     examples_per_band: int = 0
@@ -50,11 +51,11 @@ class Published:
 
     @property
     def counts(self) -> Counts:
-        """Counts of all sources together."""
+        """The counts of all sources together."""
         return total_of(self.sources)
 
     def add(self, other: Published) -> None:
-        """Add the figures of other rows."""
+        """Add the statistics of other rows."""
         add_counts(self.sources, other.sources)
         add_counts(self.pivots, other.pivots)
         self.kept.add(other.kept)
@@ -65,7 +66,7 @@ class Published:
         ]
 
     def means(self) -> dict[str, float]:
-        """Means over kept pairs."""
+        """Return means over kept pairs."""
         means = {column: rounded(moments.mean) for column, moments in self.kept.moments.items()}
         return {column: mean for column, mean in means.items() if mean is not None}
 
@@ -84,7 +85,7 @@ class Published:
         ]
 
     def scores(self) -> list[dict[str, Any]]:
-        """Return the histogram of the paraphrase score; ``score`` is the lower edge of a bin."""
+        """Return the histogram of the paraphrase score; ``score`` is a bin's lower edge."""
         nothing = np.zeros(HEAT_X.bins, np.int64)
         kept, refused = (
             figures.histograms.get("paraphrase_score", nothing) for figures in (self.kept, self.refused)
@@ -117,8 +118,8 @@ def describe(rows: pa.Table, examples_per_band: int) -> Published:
 
 
 def count_lineage(rows: pa.Table) -> Published:
-    """Count the rows of each source, and of each pivot of rows that have one, by ``rejected`` and ``failed``;
-    nothing else. Raises IncompleteError if a row is both rejected and failed."""
+    """Count the rows of each source, and of each pivot if there are pivots, by ``rejected`` and ``failed``.
+    Raises IncompleteError if a row is both rejected and failed."""
 
     def counts(column: str) -> dict[str, Counts]:
         fate = rows.select([name for name in (column, *FATE_COLUMNS) if name in rows.column_names])

@@ -1,4 +1,4 @@
-"""What a run gave, gathered from its metrics and its published corpus: what ``paraforge summary`` shows."""
+"""Collects what ``paraforge summary`` shows from a run's metrics and its published corpus."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from paraforge.corpus.statistics.counts import BANDS
 from paraforge.intake.bitext.block import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
-# Of each stage, one that reads its output, and the output.
+# For each stage, a stage that reads its output, and the output.
 _READ_BY = {
     "select": ("publish", "data/selected"),
     "score": ("publish", "data/scored"),
@@ -29,11 +29,11 @@ _READ_BY = {
 
 @dataclass(frozen=True)
 class Summary:
-    """What there is to show of a run.
+    """What to show of a run.
 
     root: the project's directory. corpus: manifest of ``data/corpus``.
-    metrics: content of ``metrics/STAGE.json`` of each stage that has one for this corpus.
-    later: stages that ran again since the corpus was published, whose metrics are left out.
+    metrics: content of ``metrics/STAGE.json`` for each stage that has one for this corpus. later: stages that
+        have rerun since the corpus was published; their metrics are left out.
     """
 
     root: Path
@@ -43,24 +43,24 @@ class Summary:
 
     @property
     def megabytes(self) -> float:
-        """Size of the published corpus."""
+        """The size of the published corpus."""
         return sum(file.bytes for file in self.corpus.files) / 1e6
 
     @property
     def seconds(self) -> dict[str, float]:
-        """How long each stage took the last time it ran."""
+        """The duration of each stage's last run."""
         return {
             stage: float(values["seconds"]) for stage, values in self.metrics.items() if values.get("seconds")
         }
 
     def get(self, stage: str, key: str) -> Any:
-        """One metric, or None."""
+        """Return one metric, or None."""
         return self.metrics.get(stage, {}).get(key)
 
 
 def load_summary(root: Path) -> Summary:
-    """Gather what a run in the project directory ``root`` left. Raises InputError: there is no published
-    corpus, or it is damaged."""
+    """Collect the results of a run in the project directory ``root``. Raises InputError: there is no
+    published corpus, or it is damaged."""
     corpus = root / "data" / "corpus"
     if not corpus.is_dir():
         raise InputError("there is no corpus yet", corpus, remedy="Run 'make corpus' or 'dvc repro'.")
@@ -79,7 +79,7 @@ def load_summary(root: Path) -> Summary:
 
 
 def _later_stages(root: Path) -> tuple[str, ...]:
-    """Stages of which dvc.lock records another output than the one that the corpus was made of."""
+    """Return the stages whose output in dvc.lock is not the one that the corpus was made from."""
     try:
         stages = read_yaml_text((root / "dvc.lock").read_text(encoding="utf-8"))["stages"]
         digests = {
@@ -89,18 +89,18 @@ def _later_stages(root: Path) -> tuple[str, ...]:
             for file in stage.get(side, [])
         }
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError):
-        return ()  # not run by DVC, or cut off by a kill
+        return ()  # not run by DVC, or killed
     later: list[str] = []
     for stage, (reader, path) in _READ_BY.items():
         read, made = digests.get((reader, "deps", path)), digests.get((stage, "outs", path))
-        # What a stage that ran again read is not what the corpus was made of either.
+        # The input of a stage that has rerun is not what the corpus was made from, either.
         if (read and made and read != made) or reader in later or not _recorded(root, stage, digests):
             later.append(stage)
     return tuple(stage for stage in STAGES if stage in later)
 
 
 def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str | None]) -> bool:
-    """Return whether the metrics are those that DVC recorded; a stage that was killed before that left
+    """Return whether the metrics are those that DVC recorded. A stage that was killed before that leaves
     others."""
     path = f"metrics/{stage}.json"
     digest = digests.get((stage, "outs", path))
@@ -110,7 +110,7 @@ def _recorded(root: Path, stage: str, digests: Mapping[tuple[str, str, str], str
 
 
 def suggestions(summary: Summary) -> list[tuple[str, str]]:
-    """Return what to try next, fitting what the run gave: what for, and what to type."""
+    """Return suggestions for this run's results: a purpose and a command for each."""
     counts = summary.corpus.counts
     advice: list[tuple[str, str]] = []
     by_filters = [(name, number) for name, number in counts.rejected.most_common() if name not in REASONS]
@@ -159,7 +159,7 @@ def suggestions(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _query(dataset: str, condition: str) -> str:
-    # Shown to be typed, not run.
+    # Shown for the user to type, not run.
     sql = " ".join(("SELECT reference, translation FROM", dataset, condition, "LIMIT 20"))
     return f'paraforge query data/corpus "{sql}"'
 

@@ -1,4 +1,4 @@
-"""The verdict on a corpus' scores in words, for the summary, the report and the dataset card."""
+"""Puts the verdict on a corpus' scores into words, for the summary, the report and the dataset card."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +13,11 @@ from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.parameters import SelectParameters, selection_of
 
 _POOR: Final = 0.9
-"""Separation that a score of use reaches: below it, one pair in ten is on the wrong side of a wrong one."""
+"""A useful score reaches this separation. Below it, more than one in ten comparisons of a right with a
+mismatched pair goes the wrong way."""
 _HARDLY: Final = 0.7
 _BEHIND: Final = 0.05
-"""How much less than the best source's separation a source's may be before it is named."""
+"""A source is named if its separation is this much below the best source's."""
 _UNSURE: Final = 0.02
 _NAMED: Final = 5
 _SURE: Final = f"{100 * CONFIDENCE:g}% confidence"
@@ -26,14 +27,14 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class VerdictWords:
-    """What to begin with: sentences that say what the scores are worth, and what is wrong."""
+    """The verdict as sentences, and warnings."""
 
     sentences: list[str]
     warnings: list[str]
 
 
 def verdict_words(manifest: Manifest) -> VerdictWords:
-    """Return the verdict on a corpus in words; no sentences without mismatched pairs."""
+    """Return the verdict on a corpus in words; it is empty without mismatched pairs."""
     return words_of(
         manifest.verdict,
         selection_of(manifest.steps) or SelectParameters(),
@@ -45,10 +46,10 @@ def verdict_words(manifest: Manifest) -> VerdictWords:
 def words_of(
     verdict: Figures, parameters: SelectParameters, counts: Counts, sources: Sequence[str] = ()
 ) -> VerdictWords:
-    """Return the verdict on scores in words, what a reader wants to know first.
+    """Return the verdict on scores in words, the most important first.
 
     verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`; empty for none.
-    parameters: of the selection, settled. counts: what it kept and rejected. sources: all that there are.
+    parameters: the settled selection. counts: what it kept and rejected. sources: names of all sources.
     """
     idle = list(_idle_thresholds(parameters, counts))
     if not verdict:
@@ -77,7 +78,7 @@ def words_of(
 
 @dataclass(frozen=True)
 class SeparationRow:
-    """A line of the table of verdicts: what a score is worth in a source, in words."""
+    """A row of the table of verdicts: one score in one source, in words."""
 
     score: str
     source: str
@@ -89,8 +90,7 @@ class SeparationRow:
 
 
 def separations(manifest: Manifest) -> list[SeparationRow]:
-    """Return what the scores are worth in all sources together and in each that has enough mismatched
-    pairs."""
+    """Return the verdicts for all sources together and for each source with enough mismatched pairs."""
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
         if not whole["pairs"]:
@@ -113,13 +113,12 @@ def separations(manifest: Manifest) -> list[SeparationRow]:
 
 
 def label(score: str) -> str:
-    """Return what people call a score."""
+    """Return the label of a score."""
     return LABELS.get(score, score.replace("_", " "))
 
 
 def area_text(separation: Figures | None) -> str:
-    """Return a separation with as many digits as distinguish it from 1, and its interval where that is
-    wide."""
+    """Format a separation with enough digits to distinguish it from 1, and its interval if that is wide."""
     if separation is None:
         return "–"
     shown = _area(separation["value"])
@@ -129,12 +128,13 @@ def area_text(separation: Figures | None) -> str:
 
 
 def _area(value: float) -> str:
-    # Rounded down: only 1 is perfect.
+    # Rounded down, because only 1 is perfect.
     return f"{value:.2f}" if value < 0.99 else f"{math.floor(value * 1000) / 1000:.3f}"
 
 
 def _sentences(score: str, figures: Figures, asked: float | None) -> Iterator[str]:
-    """Yield what a score is worth, what the threshold lets through, and what another one would."""
+    """Yield sentences: how well a score separates, what its threshold lets through, and what another one
+    would."""
     if figures["separation"] is None:
         yield f"No pair has a {label(score)}."
         return
@@ -182,13 +182,13 @@ def _of_adequacy(figures: Figures | None, kept: int) -> Iterator[str]:
 
 
 def _rounded(number: float) -> int:
-    """Two digits of a number that a sample estimates."""
+    """Round an estimate to two significant digits."""
     whole = round(number)
     return int(round(whole, 2 - len(str(whole)))) if whole > 99 else whole
 
 
 def _of_altered_meanings(figures: Figures | None) -> Iterator[str]:
-    """Yield what `contradiction` is worth on pairs that were altered by rule; nothing where there are too
+    """Yield a sentence on how well `contradiction` finds pairs altered by rule; nothing if there are too
     few."""
     if not figures:
         return
@@ -217,7 +217,7 @@ def passing_words(passing: float, pairs: int) -> str:
 
 
 def share_text(share: float) -> str:
-    """``4%``; what is not nothing or not all is not rounded to it."""
+    """Format a share, e.g. ``4%``; only exact 0 and 1 become 0% and 100%."""
     if 0 < share < 0.01:
         return "less than 1%"
     if 0.99 < share < 1:
@@ -226,8 +226,7 @@ def share_text(share: float) -> str:
 
 
 def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
-    """Yield sources in which the score hardly tells good from mismatched pairs, or that it does so in
-    none."""
+    """Yield warnings about sources in which the score hardly separates right from mismatched pairs."""
     areas = {name: one["separation"] for name, one in figures["sources"].items() if one["separation"]}
     best = max((one["low"] for one in areas.values()), default=0.0)
     poor = sorted(
@@ -241,7 +240,7 @@ def _bad_sources(score: str, figures: Figures) -> Iterator[str]:
     named = [f"{name} ({_area(areas[name]['value'])})" for name in poor]
     where = f" in {_listed(named)}"
     if len(poor) == len(figures["sources"]):
-        # Of several poor sources, the worst may still differ from the best.
+        # Even if all sources are poor, the worst may be far below the best.
         worst, other = areas[poor[0]], areas[poor[-1]]
         where = f", least in {poor[0]} ({_area(worst['value'])})" if worst["high"] < other["low"] else ""
     yield (
@@ -256,16 +255,17 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _shares_asked_for(verdict: Figures, parameters: SelectParameters) -> dict[str, float]:
-    """Of the scores whose minimum was found on the mismatched pairs, the share that may pass."""
+    """Yield, for minima found on the mismatched pairs, the share that may pass."""
     asked: Mapping[str, float] = verdict.get("asked") or {}
     thresholds = {one.reason: one.threshold({}) for one in parameters.filters}
     return {found[0]: asked[reason] for reason, found in thresholds.items() if found and reason in asked}
 
 
 def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[str]:
-    """Minima of judged scores that reject nothing, or everything that the filters before them accept.
+    """Yield warnings about minima of judged scores that reject nothing, or everything that earlier filters
+    accept.
 
-    A sign of failed translations may well reject nothing.
+    A sign of failed translations can legitimately reject nothing.
     """
     rejected = counts.rejected
     standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)

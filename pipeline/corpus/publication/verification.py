@@ -33,20 +33,20 @@ _COMPANION_STEMS = ("license", "licence", "citation", "changelog", "notice")
 
 
 def _problem(path: Path, message: str, remedy: str = AGAIN) -> InputError:
-    """Something that is not as the manifest says: which file, what is wrong, what to do."""
+    """Describe a difference from the manifest: which file, what is wrong, what to do."""
     return InputError(message, path, remedy=remedy)
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome; the corpus is sound if there are no problems."""
+    """The result; the corpus is sound if there are no problems."""
 
     manifest: Manifest | None
     problems: list[InputError] = field(default_factory=list)
 
 
 def verify(corpus: Path, workers: int = 2) -> Verification:
-    """Check everything that can be checked; all problems are listed, not only the first.
+    """Check everything that can be checked, and list all problems.
 
     corpus: directory of a published corpus, kept or rejected pairs. workers: threads.
     """
@@ -88,15 +88,15 @@ def verify(corpus: Path, workers: int = 2) -> Verification:
             if found_rows is not None and counted is not None:
                 found_rows.add(counted)
             else:
-                found_rows = None  # only where every file could be read do the sums mean anything
+                found_rows = None  # the sums are only meaningful if every file could be read
     if found_rows is not None:
         problems += [_problem(path, message) for message in _sum_problems(manifest, found_rows)]
     return Verification(manifest, problems)
 
 
 def counterpart(corpus: Path) -> Path | None:
-    """Return the directory of rejected pairs next to one of kept pairs, or the other way round; None without
-    one."""
+    """Return the directory of rejected pairs next to one of kept pairs, or vice versa; None if there is
+    none."""
     other = {"corpus": "rejected", "rejected": "corpus"}.get(corpus.resolve().name)
     found = None if other is None else corpus.resolve().with_name(other)
     if found is None or not found.is_dir():
@@ -111,7 +111,7 @@ def _counterpart_problems(corpus: Path, manifest: Manifest) -> Iterator[InputErr
     try:
         found = read_manifest(other).publication
     except InputError:
-        return  # what is wrong with it is said where it is verified itself
+        return  # its problems are reported when it is verified itself
     if found != manifest.publication:
         yield _problem(
             other / MANIFEST_NAME,
@@ -133,7 +133,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _links(corpus: Path) -> Iterator[InputError]:
-    """Whoever passes the corpus on would pass on what a link leads to."""
+    """Sharing the corpus would also share the targets of links."""
     for path in sorted(path for path in corpus.iterdir() if path.is_symlink()):
         remedy = "Replace it with a copy of the file."
         yield _problem(path, f"a symbolic link to {path.readlink()}", remedy)
@@ -197,7 +197,7 @@ def _check_bytes(path: Path, file: PublishedFile) -> Iterator[InputError]:
 def _check_file(
     corpus: Path, manifest: Manifest, file: PublishedFile
 ) -> tuple[list[InputError], Published | None]:
-    """Return what is wrong with a file; and its counts, where it can be read."""
+    """Return what is wrong with a file, and its counts if it can be read."""
     path = corpus / file.path
     problems = list(_check_bytes(path, file))
     if path.is_symlink() or not path.is_file():
@@ -221,7 +221,7 @@ def _check_file(
 
 
 def _sum_problems(manifest: Manifest, found: Published) -> Iterator[str]:
-    """Compare the rows themselves with the counts."""
+    """Compare the rows with the counts."""
     if manifest.content == KEPT and found.counts.left_out:
         yield f"{found.counts.left_out:,} rows of the corpus are marked as rejected or failed"
     if manifest.content != KEPT and found.counts.kept:

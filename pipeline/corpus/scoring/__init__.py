@@ -1,1 +1,1 @@
-"""Tokens and scores of a paraphrase pair, one score a module."""
+"""Scores of paraphrase pairs, and the verdict on them."""

@@ -1,7 +1,8 @@
-"""How likely people accept a pair as a paraphrase, by its built-in score and its signs of an altered meaning.
+"""Estimates how likely people accept a pair as a paraphrase, from its built-in score and signs of an altered
+meaning.
 
 A logistic regression, calibrated by ``experiments/adequacy.py`` on human judgements: STS 2012 to 2014 (4 and
-above of 5), MSRP, and WMT 2015 (a z-score of 0.3 and above); every domain weighs the same.
+above of 5), MSRP, and WMT 2015 (a z-score of 0.3 and above); every domain has the same weight.
 """
 
 from typing import Any, Final
@@ -16,9 +17,9 @@ ADEQUACY: Final = "adequacy"
 SCORE: Final = "paraphrase_score"
 _CONSTANT, _OF_SCORE, _OF_CONTRADICTION = -4.895, 7.46, -0.886
 SPREAD: Final = 1.194
-"""How far the prediction for a domain that was left out is from its share, in logits (root mean square)."""
+"""Root mean square error, in logits, of the predicted share in a domain that was left out."""
 GOOD: Final = 0.7
-"""Share of adequate pairs that a suggested minimum reaches."""
+"""The share of adequate pairs that a suggested minimum must reach."""
 FEWEST: Final = 30
 _DIGITS: Final = 4
 _MINIMUM_DIGITS: Final = 2
@@ -34,20 +35,20 @@ def adequacy(scores: npt.NDArray[Any], contradictions: npt.NDArray[Any]) -> npt.
 
 
 def shifted(probabilities: Numbers, logits: float) -> Numbers:
-    """Probabilities with a number added to their logits."""
+    """Add a number to the logits of probabilities."""
     odds = np.clip(probabilities, 1e-6, 1 - 1e-6) / (1 - np.clip(probabilities, 1e-6, 1 - 1e-6))
     return np.asarray(1 / (1 + np.exp(-logits) / odds))
 
 
 def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, float]:
-    """Return what share of the kept pairs is likely to be adequate.
+    """Estimate the share of the kept pairs that are adequate.
 
     right: the sample of scored pairs, see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
-    kept: which of them selection keeps.
+    kept: which of these selection keeps.
 
-    Returns ``share``, ``low`` and ``high``; and, unless 70% are adequate already or no score promises it,
-    ``minimum``, the least paraphrase score from which on 70% are, ``minimum_share``, what share that is, and
-    ``kept_by_it``, the share of the kept pairs that reach it. Empty where another scorer is used, or too few
+    Returns ``share``, ``low`` and ``high``; and, unless 70% are already adequate or no minimum promises it,
+    ``minimum``, the least paraphrase score above which 70% are, ``minimum_share``, their exact share, and
+    ``kept_by_it``, the share of the kept pairs that reach it. Empty if another scorer is used or too few
     pairs are kept.
     """
     probabilities, scores, weights = _known(right, kept)
@@ -69,8 +70,8 @@ def judge_adequacy(right: pa.Table, kept: npt.NDArray[np.bool_]) -> dict[str, fl
 
 
 def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers, Numbers]:
-    """Adequacy, paraphrase score and weight of the chosen pairs that have both; of none where the columns are
-    missing."""
+    """Return adequacy, paraphrase score and weight of the chosen pairs that have both scores; empty if the
+    columns are missing."""
     names = (f"{RIGHT}{ADEQUACY}", f"{RIGHT}{SCORE}", "weight")
     if not {*names} <= {*right.column_names}:
         return np.zeros(0), np.zeros(0), np.zeros(0)
@@ -82,8 +83,8 @@ def _known(right: pa.Table, chosen: npt.NDArray[np.bool_]) -> tuple[Numbers, Num
 def minimum_for_adequate(
     probabilities: Numbers, scores: Numbers, weights: Numbers, share: float
 ) -> float | None:
-    """Return the least score of two digits from which on this share of the pairs is likely to be adequate;
-    None where fewer than 30 pairs would be left."""
+    """Return the least two-digit score above which this share of the pairs is likely to be adequate; None if
+    fewer than 30 pairs would remain."""
     order = np.argsort(-scores, kind="stable")
     means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
     good = np.flatnonzero(means >= share)
@@ -95,8 +96,8 @@ def minimum_for_adequate(
 
 
 def minimum_of_adequate(wrong_pairs: pa.Table, share: float) -> float:
-    """Return the minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no score
-    promises it, or adequacy is not known."""
+    """Return the minimum of the paraphrase score for a share of adequate pairs. Raises ValueError if no
+    minimum promises it, or adequacy is unknown."""
     right = other_rows(wrong_pairs)
     probabilities, scores, weights = _known(right, np.ones(len(right), bool))
     if not len(scores):

@@ -1,12 +1,13 @@
-"""How much of the reference a translation says, word by word: aligned words' cosines, with their neighbours.
+"""Measures how much of the reference a translation says, word by word, from the cosines of aligned words and
+their neighbors.
 
-A cosine of averages does not see which words are where, nor that one is missing. Here each word is compared
-with the word of the other side that it fits best, a word fitting better where its neighbours fit too.
+A cosine of averages sees neither word order nor that a word is missing. Here each word is compared with the
+best-fitting word of the other side, and a word fits better if its neighbors fit, too.
 
-The dot product's sum is taken in the same order on every processor. A compiler that may sum in any order adds
-as many numbers at once as the processor can, so the last digits differ between processors. Here every
-processor has 16 sums: product k goes to sum k modulo 16, rounded before it is added, and sums are added by
-halves, 8 to 8 and so on, until one is left.
+The dot product's sum is taken in the same order on every processor. A compiler that may reorder sums adds as
+many numbers at once as the processor can, so the last digits differ between processors. Here every processor
+keeps 16 sums: product k is rounded and added to sum k modulo 16, and then the sums are added by halves, 8 to
+8 and so on.
 """
 
 from typing import Any, Final
@@ -24,7 +25,8 @@ SUMS: Final = 16
 
 
 def _dot_product(typing_context: Any, left: Any, right: Any, size: Any) -> Any:
-    """Dot product of `size` float32 at address `left` with those at `right`, float32; for compiled functions.
+    """Return the dot product of `size` float32 at address `left` with those at `right`, float32; for compiled
+    functions.
 
     size: a multiple of SUMS, at least SUMS; nothing checks that.
     """
@@ -71,9 +73,9 @@ def _places(numbers: range) -> Any:
 
 
 CONTEXT: Final = 0.3
-"""Share of a fit that is due to the neighbours of both words."""
+"""The share of a fit that comes from the neighbors of both words."""
 BETA: Final = 2.0
-"""How many times as much recall weighs as precision: chrF's."""
+"""How many times as much recall weighs as precision, as in chrF."""
 _CELLS: Final = 1 << 20
 
 
@@ -83,12 +85,13 @@ def aligned_scores(
     directions: npt.NDArray[np.float32],
     lengths: npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
-    """F-score of aligned words of each pair, (pairs,) float32, 0 to 1; NaN where a side has no vector.
+    """Return the F-score of aligned words of each pair, (pairs,) float32, 0 to 1; NaN if a side has no
+    vector.
 
-    The fit of words i and j is `(1 - CONTEXT) c_ij + CONTEXT c_ij (c_i-1,j-1 + c_i+1,j+1) / 2`, c being their
-    vectors' cosine, at least 0; beyond the same end of both sides it is 1, beyond the end of one 0. Recall is
-    the mean over the reference's words of the best fit with a word of the translation, precision the reverse;
-    a word weighs as much as its vector is long.
+    The fit of words i and j is `(1 - CONTEXT) c_ij + CONTEXT c_ij (c_i-1,j-1 + c_i+1,j+1) / 2`, where c is
+    their vectors' cosine, at least 0; beyond the same end of both sides it is 1, beyond the end of only one
+    it is 0. Recall is the mean over the reference's words of the best fit with a word of the translation,
+    precision the reverse; the weight of a word is the length of its vector.
 
     references, translations: over one vocabulary. directions, lengths: of its words, see
         :func:`directions_of`.
@@ -111,8 +114,8 @@ def aligned_scores(
 def directions_of(
     vectors: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return vectors of length 1, with zeros up to a multiple of SUMS numbers; and the lengths that they
-    had."""
+    """Return vectors scaled to length 1 and padded with zeros to a multiple of SUMS numbers, and their
+    original lengths."""
     lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
     dimension = vectors.shape[1]
     directions = np.zeros((len(vectors), max(1, -(-dimension // SUMS)) * SUMS), dtype=np.float32)
@@ -122,7 +125,7 @@ def directions_of(
 
 @compiled
 def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
-    """Cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
+    """Write the cosine of each of `rows` with each of `columns`, at least 0, into found[i, 1 + j]."""
     dimension = directions.shape[1]
     first, size = directions.ctypes.data, directions.itemsize * dimension
     for i in range(len(rows)):
@@ -136,7 +139,7 @@ def _cosines(rows: Any, columns: Any, directions: Any, found: Any) -> None:
 def _best_fits(
     cosines: Any, rows: int, columns: int, context: float, row_best: Any, column_best: Any
 ) -> None:
-    """Raise the best fits of `rows` rows and of all columns; cosines has one more on each side."""
+    """Update the best fits of `rows` rows and of all columns; cosines has one more on each side."""
     alone, together = np.float32(1 - context), np.float32(context / 2)
     for i in range(1, rows + 1):
         best = np.float32(0)
@@ -150,7 +153,7 @@ def _best_fits(
 
 @compiled
 def _weighted(fits: Any, lengths: Any, words: Any) -> Any:
-    """Add up the fits of words, each times its vector's length."""
+    """Add up the fits of words, weighted by their vectors' lengths."""
     total = np.float32(0)
     for place in range(len(words)):
         total += fits[place] * lengths[words[place]]
@@ -183,7 +186,7 @@ def _aligned(
             continue
         row_best = np.zeros(rows, dtype=np.float32)
         column_best = np.zeros(columns, dtype=np.float32)
-        # Some of the rows at once, with one more on either side, so that long texts need no large matrix.
+        # A block of rows at a time, with one more on either side, so that long texts need no large matrix.
         step = max(1, min(rows, _CELLS // columns))
         if len(space) < (step + 2) * (columns + 2):
             space = np.empty((step + 2) * (columns + 2), dtype=np.float32)

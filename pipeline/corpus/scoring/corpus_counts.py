@@ -1,4 +1,4 @@
-"""What is counted over a corpus before its pairs are scored: words of the references, and usual lengths."""
+"""Counts the references' words and the usual lengths of a corpus before its pairs are scored."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from paraforge.versions import SCORE
 STEP: Final = "score-counts"
 COUNTED_COLUMNS: Final = (*TEXT_COLUMNS, *FATE_COLUMNS, "source", "translation_line")
 MOST_ROWS: Final = 2_000_000
-"""Rows that are all counted; of a longer corpus, shards at equal distances and one or more of each source."""
+"""A corpus of up to this many rows is counted completely; of a longer one, shards at equal distances and at
+least one of each source."""
 MOST_SOURCES: Final = 10_000
-"""Of more, such as one per document, the shards at equal distances have to do: memory stays bounded."""
+"""With more sources, such as one per document, only the shards at equal distances are counted, to bound
+memory."""
 MOST_WORDS: Final = 1 << 20
-"""Distinct words that are kept, the most frequent ones."""
+"""The number of most frequent distinct words to keep."""
 
-# Words of several shards that wait to be put together.
+# Words of several shards that are merged at once.
 _PENDING: Final = 1 << 22
-# Log ratios of lengths, in bins of a hundredth. Counts of bins add up to the same sum in any order.
+# Log ratios of lengths are counted in bins of 0.01, because counts add up to the same sum in any order.
 _BIN: Final = 0.01
 _FARTHEST: Final = 5.0
 _BINS: Final = round(2 * _FARTHEST / _BIN) + 1
-# A source begins as if this many pairs of equal length and this deviation had come before: human translations
-# of the same text deviate by 0.14 to 0.21.
+# A prior: each source starts with this many pairs of equal length and this deviation. Human translations of
+# the same text deviate by 0.14 to 0.21.
 _PRIOR_PAIRS: Final = 100
 _PRIOR_DEVIATION: Final = 0.2
 _LENGTHS: Final = b"paraforge.lengths"
@@ -53,7 +55,7 @@ class CorpusCounts:
 
     words: distinct lower-cased Moses tokens with a letter of the references, in the order of their bytes.
     counts: how often each occurs, int64.
-    lengths: by source the usual log ratio of the sides' lengths, and its deviation; see
+    lengths: for each source, the usual log ratio of the sides' lengths and its deviation; see
         :func:`~paraforge.corpus.scoring.pairs.log_length_ratios`.
     """
 
@@ -62,14 +64,14 @@ class CorpusCounts:
     lengths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def table(self) -> pa.Table:
-        """Both in one table."""
+        """Return both as one table."""
         return pa.table(
             {"word": self.words, "count": self.counts}, metadata={_LENGTHS: json.dumps(self.lengths)}
         )
 
     @classmethod
     def of_table(cls, table: pa.Table) -> CorpusCounts:
-        """Return what :meth:`table` gave."""
+        """Build the counts from the result of :meth:`table`."""
         lengths = json.loads((table.schema.metadata or {}).get(_LENGTHS, b"{}"))
         return cls(
             table["word"].combine_chunks(),
@@ -83,22 +85,22 @@ class CorpusCounts:
         return cls.of_table(pq.read_table(path, partitioning=None))
 
     def usual_length(self, source: str | None) -> tuple[float, float]:
-        """Usual log ratio and deviation of a source; of an unknown one, what a source begins with."""
+        """Return the usual log ratio and deviation of a source; for an unknown source, the prior."""
         return self.lengths.get(source or "", (0.0, _PRIOR_DEVIATION))
 
 
 @dataclass(frozen=True)
 class ShardCounts:
-    """What one shard adds: words with their counts, and by source how many pairs are in each bin."""
+    """The counts of one shard: words with their counts, and for each source the pairs in each bin."""
 
     words: pa.Table
     bins: Mapping[str, npt.NDArray[np.int64]]
 
 
 def count_shard(table: Any) -> ShardCounts:
-    """Count the rows that can be scored, of a table with `reference`, `translation` and perhaps `source`; not
-    pairs of two translations, whose references a machine made."""
-    # Other columns may be of a type that Arrow cannot filter.
+    """Count the rows that can be scored in a table with `reference`, `translation` and perhaps `source`,
+    except pairs of two translations, whose references are machine-made."""
+    # Other columns may have a type that Arrow cannot filter.
     counted = table.select([name for name in COUNTED_COLUMNS if name in table.column_names])
     rows = counted.filter(original_rows(table))
     tokens = tokenize_column(rows["reference"])
@@ -119,12 +121,11 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns file of the counts, and its SHA-256: scores depend on what was counted, and a new version of a
-    library may count otherwise.
+    Returns the file of the counts and its SHA-256. Scores depend on the counts, and a new version of a
+    library may count differently.
 
-    Raises:
-        WorkLockedError: another process counts with this work directory.
-        Interrupted: SIGTERM or Ctrl-C; the next run counts again.
+    Raises: WorkLockedError: another process is counting in this work directory. Interrupted: SIGTERM or
+        Ctrl-C; the next run counts again.
     """
     view = ShardView(translated)
     columns = [name for name in COUNTED_COLUMNS if name in view.column_names]
@@ -164,8 +165,8 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
 
 def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int]:
-    """Numbers of the shards that are counted of a corpus whose shards have these numbers of rows: all of a
-    short one; of a longer one those at equal distances, and the ``largest`` of the sources."""
+    """Return the numbers of the shards to count, given the rows of each: all shards of a short corpus; of a
+    longer one, those at equal distances and the ``largest`` shards of the sources."""
     step = -(-sum(rows) // MOST_ROWS)
     equal = range(0, len(rows), max(1, step))
     return sorted({*equal, *largest} if step > 1 else equal)
@@ -179,8 +180,8 @@ def source_rows(table: Any) -> Mapping[str, int]:
 
 
 def largest_shards(shards: Iterable[Mapping[str, int]]) -> set[int]:
-    """Numbers of the shards that have the most rows of a source, the first of equals, from what
-    :func:`source_rows` gives for each shard; none where there are more than MOST_SOURCES."""
+    """Return the shards that have the most rows of a source (the first of equals), given :func:`source_rows`
+    of each shard; none if there are more than MOST_SOURCES sources."""
     most: dict[str, tuple[int, int]] = {}
     for shard, sources in enumerate(shards):
         for source, rows in sources.items():
@@ -191,7 +192,7 @@ def largest_shards(shards: Iterable[Mapping[str, int]]) -> set[int]:
 
 
 def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:
-    """Return the counts of a corpus, from those of its shards in their order."""
+    """Merge the counts of all shards, in their order."""
     words = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     pending: list[pa.Table] = []
     bins: dict[str, npt.NDArray[np.int64]] = {}
@@ -207,7 +208,7 @@ def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:
 
 
 def _sums(tables: list[pa.Table]) -> pa.Table:
-    """Return the most frequent words, with their counts' sums."""
+    """Add up the counts, and keep the most frequent words."""
     sums = pa.concat_tables(tables).group_by("word", use_threads=False).aggregate([("count", "sum")])
     sums = sums.rename_columns(["word", "count"])
     if sums.num_rows > MOST_WORDS:
@@ -216,8 +217,8 @@ def _sums(tables: list[pa.Table]) -> pa.Table:
 
 
 def _usual(bins: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Median of the log ratios, and half the distance between the 16th and the 84th percentile. Of a normal
-    distribution that is the standard deviation; failed translations hardly change it."""
+    """Return the median of the log ratios, and half the distance between the 16th and the 84th percentile.
+    For a normal distribution that is the standard deviation, and failed translations hardly change it."""
     total = np.cumsum(bins)
     low, middle, high = (
         float(np.searchsorted(total, share * total[-1]) * _BIN - _FARTHEST) for share in (0.16, 0.5, 0.84)

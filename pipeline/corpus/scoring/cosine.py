@@ -1,4 +1,4 @@
-"""Cosine of the rows of two matrices, and of both sides of pairs under whatever gives a text a vector."""
+"""Cosines of the rows of two matrices, and of both sides of pairs under any text encoder."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
-# Bounds the memory of embeddings: 2 x 4096 x 1024 float32 are 32 MB.
+# Limits the memory of embeddings: 2 x 4096 x 1024 float32 are 32 MB.
 _BLOCK_ROWS: Final = 4096
 
 
 def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Cosine of row k of `left` and row k of `right`: rows, float32, -1 to 1.
+    """Return the cosine of row k of `left` and row k of `right`: rows, float32, -1 to 1.
 
-    NaN where a row has no direction: all zeros, or not finite.
+    NaN if a row is all zeros or not finite.
 
     left: rows x dimension, any floating type; products are summed in double precision.
-    right: of the same shape; ValueError if it is not.
+    right: of the same shape, otherwise ValueError.
     """
     check_rows(left, right)
     product = np.einsum("ij,ij->i", left, right, dtype=np.float64)
@@ -35,8 +35,8 @@ def cosine_of_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArr
 
 
 def check_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
-    """Raise ValueError unless both are matrices of the same shape: products would take a single row for as
-    many as there are on the other side."""
+    """Raise ValueError unless both are matrices of the same shape, because numpy would broadcast a single
+    row."""
     if left.ndim != 2 or left.shape != right.shape:
         raise ValueError(
             f"vectors of shapes {left.shape} and {right.shape}: pass two lists of the same length"
@@ -44,9 +44,9 @@ def check_rows(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
 
 
 def encoded_cosine(encode: Callable[[Any], npt.NDArray[np.float32]], pairs: Pairs) -> Any:
-    """Cosine of each pair, a pyarrow float32 array, -1 to 1; null where a side has no direction.
+    """Return the cosine of each pair, a pyarrow float32 array, -1 to 1; null if a side's vector is all zeros.
 
-    encode: vectors of the texts of a pyarrow string array, (texts, dimension); called with distinct texts.
+    encode: function from a pyarrow string array of distinct texts to vectors, (texts, dimension).
     """
     cosine = np.full(len(pairs), np.nan, dtype=np.float32)
     for first in range(0, len(pairs), _BLOCK_ROWS):

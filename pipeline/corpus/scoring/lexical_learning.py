@@ -1,7 +1,8 @@
-"""Learns the lexical table of a corpus from a sample of its rows by expectation maximisation, both ways.
+"""Learns the lexical table of a corpus from a sample of its rows by expectation maximization, in both
+directions.
 
-A wrong row must not teach the table that it is right. So a link needs two rows that have both words, and each
-expected count is less by one, which is the most that one row adds: no row is judged by what it taught itself.
+A wrong row must not teach the table that it is right. So a link needs two rows with both words, and one is
+subtracted from each expected count, the most that one row adds. No row is judged by its own evidence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,27 +44,27 @@ from paraforge.versions import SCORE
 STEP: Final = "score-translations"
 SIDES: Final = ("source_text", "reference")
 MOST_ROWS: Final = 300_000
-"""Rows that are learnt from, at most; of a longer corpus those with the smallest pseudo-random keys."""
+"""Most rows to learn from; of a longer corpus, those with the smallest pseudo-random keys."""
 MOST_CELLS: Final = 1 << 25
-"""Pairs of words in these rows, at most: four bytes of memory each."""
+"""Most pairs of words in these rows, each four bytes of memory."""
 MOST_CHARACTERS: Final = 400
-"""Characters of a side; a longer row teaches little of which word translates which."""
+"""Most characters of a side; a longer row shows little about which word translates which."""
 MOST_UNITS: Final = 1 << 18
-"""Distinct units of a side, the most frequent ones that occur at least twice."""
+"""Most distinct units of a side: the most frequent ones that occur at least twice."""
 ROUNDS: Final = 5
 _PARTS: Final = 16
 _LEAST: Final = 1e-3
-"""Probability below which a link is dropped, unless the other direction's is above."""
+"""A link is dropped if its probability is below this in both directions."""
 
 
 def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
-    """Return the rows with both sides that have the smallest keys, in the order of these.
+    """Return the rows with both sides that have the smallest keys, in the order of keys.
 
     tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
         rank 0 counts), ``rejected``, ``failed``. most: rows.
 
-    Returns ``key``, ``source``, ``line``, ``source_text``, ``reference``. A key depends on the row's number
-    alone.
+    Returns ``key``, ``source``, ``line``, ``source_text``, ``reference``. A key depends only on the row's
+    number.
     """
     drawn = Smallest(most)
     drawn.add(_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), drawn.limit))
@@ -76,8 +77,7 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
 
 
 def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
-    """Return the rows with both sides whose keys are below a limit; in a long corpus few are, so that the
-    others are not looked at."""
+    """Return the rows with both sides whose keys are below a limit, which in a long corpus are few."""
     keys = mix(np.arange(first, first + table.num_rows).astype(np.uint64))
     below = np.flatnonzero(keys <= np.uint64(limit))
     if len(below) < len(keys):
@@ -86,7 +86,7 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
     for name in SIDES:
         length = pc.utf8_length(table[name])
         usable = pc.and_(usable, pc.and_(pc.greater(length, 0), pc.less_equal(length, MOST_CHARACTERS)))
-    if "translation_line" in table.column_names:  # of a pair of two translations no side is a reference
+    if "translation_line" in table.column_names:  # in a pair of two translations, neither side is a reference
         usable = pc.and_(usable, pc.is_null(table["translation_line"]))
     if "rank" in table.column_names:
         usable = pc.and_(usable, pc.equal(pc.fill_null(table["rank"], 0), 0))
@@ -98,8 +98,8 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
 
 
 def learn(rows: pa.Table) -> LexicalTable:
-    """Return the table of rows of :func:`drawn_rows`; the same for the same rows in the same order,
-    anywhere."""
+    """Learn the table from the rows of :func:`drawn_rows`. The same rows in the same order give the same
+    table on any machine."""
     foreign = foreign_units(rows["source_text"])
     reference = units_of(tokenize_column(rows["reference"]))
     cells = np.cumsum(foreign.lengths * reference.lengths)
@@ -124,7 +124,7 @@ def learn(rows: pa.Table) -> LexicalTable:
 
 
 def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:
-    """Probability of each link given its unit on one side: what its count is above one / the unit's total."""
+    """Return the probability of each link given its unit on one side: (its count - 1) / the unit's total."""
     totals = np.bincount(given, counts)
     return np.asarray(np.maximum(counts - 1, 0) / np.maximum(totals[given], 1))
 
@@ -134,12 +134,11 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
 
     translated: shard directory. resources: threads and the work directory.
 
-    Returns file of the table, empty where no row has a foreign side, and its SHA-256: scores depend on what
-    was learned, and a new version of a library may learn otherwise.
+    Returns the file of the table, empty if no row has a foreign side, and its SHA-256. Scores depend on the
+    table, and a new version of a library may learn differently.
 
-    Raises:
-        WorkLockedError: another process learns with this work directory.
-        Interrupted: SIGTERM or Ctrl-C; the next run learns again.
+    Raises: WorkLockedError: another process is learning in this work directory. Interrupted: SIGTERM or
+        Ctrl-C; the next run learns again.
     """
     view = ShardView(translated)
     work = WorkDirectory(STEP, resources.work)
@@ -168,7 +167,7 @@ def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
 
 
 def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
-    """Return the known units of a side, and its tokens as their numbers, -1 for a unit that is not known."""
+    """Return the known units of a side, and its tokens as their numbers, -1 for unknown units."""
     counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
     table = pa.table(
         {"unit": pa.array(tokens.vocabulary, pa.string()), "count": counts, "place": np.arange(len(counts))}
@@ -182,9 +181,9 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
 
 
 def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
-    """Return pairs of known units that are together twice or more, as numbers in rising order."""
+    """Return pairs of known units that occur together twice or more, as ascending numbers."""
     found = []
-    for part in range(_PARTS):  # the pairs of all cells at once would take twice the memory of all else
+    for part in range(_PARTS):  # the pairs of all cells at once would take twice the memory of everything else
         keys, times = np.unique(_keys(*tokens, part), return_counts=True)
         found.append(keys[times > 1])
     return np.sort(np.concatenate(found))
@@ -192,7 +191,8 @@ def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
 
 @compiled
 def _keys(first: Any, first_offsets: Any, second: Any, second_offsets: Any, part: int) -> Any:
-    """Numbers of the pairs of known units in all rows whose first unit's number is in a part."""
+    """Return the numbers of the pairs of known units in all rows whose first unit is in one part of the
+    units."""
     keys = np.empty(0, np.int64)
     for filling in range(2):
         size = 0
@@ -212,7 +212,7 @@ def _keys(first: Any, first_offsets: Any, second: Any, second_offsets: Any, part
 
 @compiled
 def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, slots: Any, places: Any) -> Any:
-    """Place of each cell's link, -1 for none: row after row, of each second unit all first ones."""
+    """Return the index of each cell's link, -1 for none: row by row, for each second unit all first ones."""
     lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
     found = np.full(lengths.sum(), -1, np.int32)
     cell = 0
@@ -231,7 +231,7 @@ def _expect(
     first_chances: Any, second_chances: Any, forward: Any, backward: Any,
     counts: Any, nearness: Any,
 ) -> None:  # fmt: skip
-    """Add to the counts, (2, links), how often each link is expected in either direction."""
+    """Add the expected number of each link in both directions to the counts, (2, links)."""
     start = 0
     for row in range(len(first_offsets) - 1):
         begin, other = first_offsets[row], second_offsets[row]

@@ -1,9 +1,9 @@
-"""Which words of both sides of a bitext translate each other, and how well the sides of a row agree by that.
+"""A table of which words of a bitext translate each other, and how well the sides of a row agree with it.
 
-The model is IBM model 1 (Brown et al. 1993) with the diagonal prior of fast_align (Dyer et al. 2013): a word
-is due to chance with probability `CHANCE`, or translates one of the other side's words, those at its own
-relative position rather than others. A word is taken by its first letters, since few corpora are large enough
-to have seen every form of it.
+The model is IBM model 1 (Brown et al. 1993) with the diagonal prior of fast_align (Dyer et al. 2013): with
+probability `CHANCE` a word translates nothing; otherwise it translates one of the other side's words,
+preferably near its own relative position. Words are represented by their first letters, because few corpora
+are large enough to contain every form.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from paraforge.base.text.ragged import IntArray, offsets_of, ranges
 from paraforge.base.text.tokens import TokenColumn
 
 STEM: Final = 4
-"""Letters by which a word is taken. A token with a digit is taken whole."""
+"""The number of first letters that represent a word. A token with a digit is used whole."""
 CHANCE: Final = 0.1
-"""Probability that a word translates none of the other side's."""
+"""The probability that a word translates nothing on the other side."""
 WINDOW: Final = 100
-"""Words on either side of its own relative position among which a word's translation is looked for."""
+"""How many words before and after its own relative position a word's translation is searched in."""
 _DIGITS: Final = 4
-# Weight of a distance along the diagonal, by 32nds of the side: no exponential, whose last digit differs from
-# processor to processor.
+# Weights of distances from the diagonal, in 32nds of the side. They are constants because the last digit of
+# an exponential differs between processors.
 _BINS: Final = 32
 NEARNESS: Final = np.cumprod(np.full(_BINS + 1, 0.9))
 _WITHOUT_SPACES: Final = r"([\p{Han}\p{Hiragana}\p{Katakana}])"
@@ -44,18 +44,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """The units of one side, a pyarrow string array by falling count; how often each occurs, int64; and how
-    many occurrences of any unit there are, rare ones included."""
+    """The units of one side, a pyarrow string array by descending count; how often each occurs, int64; and
+    the occurrences of all units, including rare ones."""
 
     units: Any
     counts: IntArray
     total: int
 
     def chances(self, units: Any) -> tuple[npt.NDArray[np.int32], Floats]:
-        """Return number of each unit, -1 where it is not known, and the probability that it occurs
-        anywhere."""
+        """Return the number of each unit, -1 if unknown, and the probability that it occurs anywhere."""
         numbers = pc.index_in(units, value_set=self.units).fill_null(-1).to_numpy().astype(np.int32)
-        counts = np.append(self.counts, 1)  # as often as one that is not known
+        counts = np.append(self.counts, 1)  # as often as an unknown unit
         return numbers, counts[numbers] / max(2, self.total)
 
 
@@ -63,9 +62,9 @@ class Side:
 class LexicalTable:
     """Pairs of units that translate each other.
 
-    foreign, reference: the sides. links: pairs of their numbers, int32 (links, 2).
-    forward, backward: of each link the probability of the reference's unit given the foreign one, and the
-        reverse, float32 (links,).
+    foreign, reference: the sides. links: pairs of their units' numbers, int32 (links, 2). forward, backward:
+        for each link, the probability of the reference's unit given the foreign one, and the reverse, float32
+        (links,).
     """
 
     foreign: Side
@@ -75,8 +74,8 @@ class LexicalTable:
     backward: npt.NDArray[np.float32]
 
     def table(self) -> pa.Table:
-        """Return a row for each unit: its side, its count and, of the foreign side, its links; the totals
-        come last, as units that are null."""
+        """Return the table as a pyarrow table with a row for each unit: its side, its count and, on the
+        foreign side, its links. The totals come last, as null units."""
         sides = (self.foreign, self.reference)
         sizes = [len(side.units) for side in sides]
         links = np.bincount(self.links[:, 0], minlength=sum(sizes) + 2)
@@ -99,7 +98,7 @@ class LexicalTable:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> LexicalTable:
-        """Return what :meth:`table` gave."""
+        """Build it from the result of :meth:`table`."""
         sides = []
         for chosen in (table["foreign"], pc.invert(table["foreign"])):
             units, counts = (table[name].filter(chosen).combine_chunks() for name in ("unit", "count"))
@@ -123,12 +122,12 @@ class LexicalTable:
         return hashed(link_keys(self.links[:, 0], self.links[:, 1]))
 
     def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
-        """Return how much of the information in both sides' words the other side gives: (pairs,) float32, NaN
-        where a side has no word.
+        """Return how much of the information in both sides' words the other side explains: (pairs,) float32,
+        NaN if a side has no word.
 
-        The sum over words of ln(p / q) / the sum of -ln(q), q being the probability of the word anywhere and
-        p its probability given the other side: 1 where all words are as good as certain, 0 where they are
-        no likelier than in any other text, a little below it where nothing is translated.
+        This is the sum over words of ln(p / q) / the sum of -ln(q), where q is the probability of the word
+        anywhere and p its probability given the other side: 1 if all words are almost certain, 0 if they are
+        no likelier than in any other text, and slightly below 0 if nothing is translated.
 
         foreign, reference: see :func:`units_of`. The same unit on both sides, if it is a number or has
         `STEM` letters, translates itself.
@@ -149,8 +148,8 @@ class LexicalTable:
 
 
 def foreign_units(texts: Any) -> TokenColumn:
-    """Return the units of a string column of the foreign side, of which no language is known: Moses' rules
-    are for one language, and what they do beyond this is a matter of punctuation."""
+    """Return the units of a string column of the foreign side without Moses' rules, because its language is
+    unknown."""
     lists = pc.split_pattern(pa.chunked_array(texts).combine_chunks().fill_null(""), " ")
     chunks = lists.flatten().dictionary_encode()
     offsets = lists.offsets.to_numpy().astype(np.int64)
@@ -159,8 +158,8 @@ def foreign_units(texts: Any) -> TokenColumn:
 
 
 def units_of(tokens: TokenColumn) -> TokenColumn:
-    """Return the units of tokens: the first letters of each run, each number, each Chinese or Japanese
-    sign."""
+    """Return the units of tokens: the first letters of each run of letters, each number, each Chinese or
+    Japanese character."""
     texts = pc.utf8_lower(pa.array(tokens.vocabulary, pa.string()))
     spaced = pc.replace_substring_regex(texts, _WITHOUT_SPACES, r" \1 ")
     words = pc.split_pattern_regex(spaced, r"[^\p{L}\p{M}\p{N}]+")
@@ -172,20 +171,20 @@ def units_of(tokens: TokenColumn) -> TokenColumn:
     known = pc.not_equal(stems, "").to_numpy(zero_copy_only=False)
     ids = encoded.indices.to_numpy().astype(np.int32)[known]
     ends = offsets_of(known)[ends]
-    # Each token gives way to its units.
+    # Each token is replaced by its units.
     lengths = np.diff(ends)[tokens.ids]
     found = ids[ranges(ends[tokens.ids], lengths)]
     return TokenColumn(found, offsets_of(lengths)[tokens.offsets], encoded.dictionary.to_pylist())
 
 
 def link_keys(foreign: npt.NDArray[Any], reference: npt.NDArray[Any]) -> IntArray:
-    """Numbers of two units as one number, int64."""
+    """Combine the numbers of two units into one number, int64."""
     return foreign.astype(np.int64) << 32 | reference
 
 
 def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
-    """Return a hash table of distinct numbers, 0 or more: the number in each slot, -1 for none, and its
-    place."""
+    """Return a hash table of distinct non-negative numbers: the number in each slot, -1 for none, and its
+    index."""
     size = 64
     while size < 3 * len(keys):
         size *= 2
@@ -197,7 +196,7 @@ def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
 
 @compiled
 def _slot(slots: Any, key: Any) -> Any:
-    """Return where a number is or would be."""
+    """Return the slot where a number is or would be."""
     slot = ((key * 0x9E3779B97F4A7C1) >> 29) & (len(slots) - 1)
     while slots[slot] >= 0 and slots[slot] != key:
         slot = (slot + 1) & (len(slots) - 1)
@@ -213,7 +212,7 @@ def _fill(keys: Any, slots: Any, places: Any) -> None:
 
 @compiled
 def place_of(slots: Any, places: Any, foreign: int, reference: int) -> Any:
-    """Place of a pair of units in a hash table, -1 for none."""
+    """Return the index of a pair of units in a hash table, -1 for none."""
     key = np.int64(foreign) << 32 | np.int64(reference)
     slot = _slot(slots, key)
     return np.int32(-1) if slots[slot] < 0 else places[slot]
@@ -221,8 +220,7 @@ def place_of(slots: Any, places: Any, foreign: int, reference: int) -> Any:
 
 @compiled
 def distance(first: int, of_first: float, second: int, of_second: float) -> int:
-    """Return how far apart two places are, each relative to its side, in bins; of_first, of_second: 1 /
-    lengths."""
+    """Return the distance of two relative positions, in bins; of_first, of_second: 1 / lengths."""
     return int(abs((first + 0.5) * of_first - (second + 0.5) * of_second) * _BINS)
 
 
@@ -240,7 +238,7 @@ def _similarities(
         if rows == 0 or columns == 0:
             continue
         of_rows, of_columns = 1 / rows, 1 / columns
-        # Of each word, the probability that it is given and the weight of all that might give it.
+        # For each word, its probability and the total weight of the words that might explain it.
         given, weights = np.zeros(rows), np.zeros(rows)
         column_given, column_weights = np.zeros(columns), np.zeros(columns)
         for j in range(columns):

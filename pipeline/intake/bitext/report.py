@@ -15,9 +15,9 @@ from paraforge.intake.bitext.sources import SourceFiles
 logger = logging.getLogger(__name__)
 
 
-# A reason that rejects more than this share of a source is reported with examples,
+# Reasons that reject more than this share of a source are reported with examples,
 _FREQUENT = 0.05
-# and these reasons always are.
+# and so is this reason at any share.
 _ALWAYS = "damaged_characters"
 EXAMPLES = 3
 # Something noticed in this share of a source causes a warning; markup always does.

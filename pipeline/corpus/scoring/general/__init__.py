@@ -1,6 +1,6 @@
-"""The built-in English scorer: vectors of words and of their trigrams, trained by scripts/train_scorer.py.
+"""The built-in English scorer: vectors of words and their trigrams, trained by scripts/train_scorer.py.
 
-It is a directory as `WordScorer` writes it: `scorer.json`, which says what it was trained on, and
+The directory has the format of `WordScorer`: `scorer.json`, which says what it was trained on, and
 `vectors.safetensors`. Its card is README.md.
 """
 
