@@ -183,7 +183,7 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
 def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
     """Return pairs of known units that occur together twice or more, as ascending numbers."""
     found = []
-    for part in range(_PARTS):  # the pairs of all cells at once would take twice the memory of everything else
+    for part in range(_PARTS):  # all pairs at once would take twice the memory of everything else
         keys, times = np.unique(_keys(*tokens, part), return_counts=True)
         found.append(keys[times > 1])
     return np.sort(np.concatenate(found))
