@@ -1,7 +1,7 @@
-"""Finds the lines of a source where the foreign side and the reference fall out of step.
+"""Finds the lines of a source where the foreign side and the reference are misaligned.
 
-A line that is missing from one file shifts all lines behind it. Their similarity to the source is then below
-zero on average, as they translate each other less than words drawn at random; aligned text has 0.1 to 0.5.
+A line that is missing from one file shifts all later lines. Their mean similarity to the source is then below
+zero, because they translate each other less than random words do; aligned text has 0.1 to 0.5.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from paraforge.corpus.scoring.pairs import by_source
 logger = logging.getLogger(__name__)
 
 LINES: Final = 500
-"""Lines of a block that is judged as a whole."""
+"""Lines per block; a block is judged as a whole."""
 FEWEST: Final = 100
-"""Lines with a similarity that a block needs."""
+"""The least number of lines with a similarity in a block."""
 SHIFTED: Final = 0.0
-"""Mean similarity below which a block is out of step."""
+"""A block with a lower mean similarity is misaligned."""
 ALIGNED: Final = 0.1
-"""Mean similarity that a quarter of a source's blocks must reach: the words of the others are then known."""
+"""A quarter of a source's blocks must reach this mean similarity, so that the words of the others are
+known."""
 MOST_BLOCKS: Final = 1 << 20
-"""Blocks that memory holds; of a longer corpus they become twice as long, again and again."""
-_UNIT: Final = 10_000  # similarities have four digits, and whole numbers add up to the same in any order
+"""Most blocks in memory. For a longer corpus their length is doubled, repeatedly."""
+_UNIT: Final = 10_000  # similarities have four digits, and integers add up to the same sum in any order
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Lines of a source that are out of step: the first and the last one, whole blocks; and the mean
-    similarity in them and in the best quarter of the source's blocks."""
+    """Misaligned lines of a source: the first and the last one (of whole blocks), and the mean similarity in
+    them and in the best quarter of the source's blocks."""
 
     first: int
     last: int
@@ -43,15 +44,15 @@ class Stretch:
 
 
 class Blocks:
-    """Adds up similarities by blocks of lines."""
+    """Adds up similarities per block of lines."""
 
     def __init__(self, lines: int = LINES) -> None:
-        """lines: of a block."""
+        """lines: lines per block."""
         self.lines = lines
         self._sums: dict[str, npt.NDArray[np.float64]] = {}
 
     def add(self, rows: pa.Table) -> None:
-        """Look at rows with ``source``, ``line`` (from 1) and ``source_similarity``."""
+        """Add rows with ``source``, ``line`` (from 1) and ``source_similarity``."""
         similarity = rows["source_similarity"].to_numpy()
         lines = rows["line"].to_numpy()
         for source, places in by_source(rows["source"]):
@@ -64,7 +65,7 @@ class Blocks:
             sums = self._sums.get(source, np.zeros((2, 0)))
             if end > sums.shape[1]:
                 sums = self._sums[source] = np.pad(sums, ((0, 0), (0, end - sums.shape[1])))
-            # Only the blocks of these rows: a long source has many others.
+            # Only the blocks of these rows, because a long source has many others.
             sums[:, first:end] += np.bincount(block - first, units), np.bincount(block - first)
         while sum(one.shape[1] for one in self._sums.values()) > max(MOST_BLOCKS, len(self._sums)):
             self.lines *= 2
@@ -72,7 +73,7 @@ class Blocks:
                 self._sums[source] = np.add.reduceat(one, np.arange(0, one.shape[1], 2), axis=1)
 
     def out_of_step(self) -> dict[str, list[Stretch]]:
-        """Return the stretches of each source that has some, in order."""
+        """Return the misaligned stretches of each source that has some, in order."""
         found = {}
         for source, (units, counts) in sorted(self._sums.items()):
             judged = np.flatnonzero(counts >= FEWEST)
@@ -95,7 +96,7 @@ class Blocks:
 
 
 def warn_of(found: dict[str, list[Stretch]]) -> None:
-    """Log the stretches of each source, and what to do."""
+    """Warn of each source's stretches, and say what to do."""
     for source, stretches in found.items():
         listed = ", ".join(f"{one.first:,} to {one.last:,}" for one in stretches[:5])
         more = f" and {len(stretches) - 5:,} more" if len(stretches) > 5 else ""

@@ -1,4 +1,4 @@
-"""The pairs of a shard as scorers see them: texts, tokens and shared n-grams, each worked out once."""
+"""The pairs of a shard for scorers: texts, tokens and shared n-grams, each computed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LETTER = r"\p{L}"
 
 
 def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
-    """Yield the rows of each source, of a string column; a null is the source ``''``."""
+    """Yield the rows of each source in a string column; a null is the source ``''``."""
     codes = pa.chunked_array(sources).combine_chunks().fill_null("").dictionary_encode()
     of_row = codes.indices.to_numpy()
     for code, source in enumerate(codes.dictionary.to_pylist()):
@@ -28,7 +28,7 @@ def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
 
 
 def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float64]:
-    """Natural logarithm of the translation's characters + 1 / the reference's characters + 1, (rows,)."""
+    """Return ln((translation's characters + 1) / (reference's characters + 1)), (rows,)."""
     shorter, longer = (pc.utf8_length(texts).to_numpy() + 1.0 for texts in (reference, translation))
     return np.asarray(np.log(longer / shorter))
 
@@ -39,10 +39,10 @@ class Pairs:
 
     reference, translation: pyarrow string arrays of the same length.
     reference_tokens, translation_tokens: their tokens, over one vocabulary.
-    source: name of each pair's source, a pyarrow string array, null where it has none.
-    source_text: the foreign side, a pyarrow string array, null where it is missing.
-    scores: the columns of the scorers that came before.
-    once: what several scorers need, so that the first of them works it out for all.
+    source: name of each pair's source, a pyarrow string array, null if it has none.
+    source_text: the foreign side, a pyarrow string array, null if it is missing.
+    scores: the columns of earlier scorers.
+    once: cache for values that several scorers need.
     """
 
     reference: Any
@@ -56,9 +56,9 @@ class Pairs:
 
     @classmethod
     def of(cls, reference: Any, translation: Any, source: Any = None, source_text: Any = None) -> Pairs:
-        """Tokenise two string arrays (pyarrow, chunked or not, without nulls).
+        """Tokenize two string arrays (pyarrow, chunked or not, without nulls).
 
-        source, source_text: string arrays of the same length; None where all are null.
+        source, source_text: string arrays of the same length; None if all are null.
         """
         reference, translation, source, source_text = (
             pa.nulls(len(reference), pa.string())
@@ -74,7 +74,7 @@ class Pairs:
 
     @cached_property
     def shared(self) -> IntArray:
-        """How many n-grams of each length both sides share: 3 x pairs."""
+        """The number of n-grams of each length that both sides share: 3 x pairs."""
         from paraforge.base.text.ngrams import shared_ngrams  # numba takes time to import
 
         return shared_ngrams(self.reference_tokens, self.translation_tokens, HIGHEST_ORDER)
@@ -91,13 +91,13 @@ class Pairs:
 
     @cached_property
     def translation_words(self) -> IntArray:
-        """Words of each translation: tokens with a letter."""
+        """The number of words (tokens with a letter) in each translation."""
         tokens = self.translation_tokens
         return np.bincount(tokens.row_numbers[self.is_word[tokens.ids]], minlength=len(self))
 
     def unknown_words(self, known: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-        """Return words of translations that are neither known nor in their own reference: row, vocabulary
-        number.
+        """Return the words of translations that are neither known nor in their own reference, as rows and
+        vocabulary numbers.
 
         known: whether each word of the vocabulary is.
         """

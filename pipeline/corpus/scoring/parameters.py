@@ -1,4 +1,4 @@
-"""Section ``score`` of params.yaml: which scores a pair gets beside those that it always gets."""
+"""Section ``score`` of params.yaml: optional scores, in addition to those that every pair gets."""
 
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,8 @@ from paraforge.base.text.paths import FilePath, expand
 
 
 class ScoreParameters(Section):
-    """Section ``score``: what comes beside lengths, paraphrase score, overlaps, copy rate and the like."""
+    """Section ``score``: scores in addition to lengths, paraphrase score, overlaps, copy rate and the
+    like."""
 
     identify_language: bool | None = Field(
         None,
@@ -36,7 +37,7 @@ class ScoreParameters(Section):
     )
 
     def directory(self, name: Literal["sentence_transformer", "cross_encoder"]) -> Path | None:
-        """Return the model's directory with environment variables and ``~`` filled in; None where none is
+        """Return the model's directory with environment variables and ``~`` expanded; None if none is
         given."""
         given: str | None = getattr(self, name)
         return None if given is None else Path(expand(given))

@@ -1,4 +1,4 @@
-"""How much of a translation repeats itself where its reference does not, as that of a failing model does."""
+"""Measures how much a translation repeats itself and its reference does not, as with failing models."""
 
 from typing import Any, Final
 
@@ -9,16 +9,15 @@ from paraforge.base.compiled import compiled
 from paraforge.base.text.tokens import TokenColumn
 
 LENGTH: Final = 6
-"""Characters of a piece that may come again: most pieces of good text come once."""
+"""Characters per piece. Most pieces of this length occur only once in good text."""
 
 
 def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.NDArray[np.float32]:
-    """Share of the translation's pieces that come once too often, (pairs,) float32, 0 to 1.
+    """Return the share of the translation's pieces that are excess repetitions, (pairs,) float32, 0 to 1.
 
     Pieces are all runs of LENGTH characters of the tokens joined by blanks, with one blank at either end. A
-    piece that comes n times in the translation and m times in the reference is repeated n - max(1, m) times.
-    It does not matter whether characters, words or phrases are repeated. A text without pieces has none that
-    is repeated.
+    piece that occurs n times in the translation and m times in the reference is repeated n - max(1, m) times,
+    whether it is part of repeated characters, words or phrases. The share is 0 for a text without pieces.
 
     references, translations: over one vocabulary.
     """
@@ -39,16 +38,16 @@ def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.N
 
 @compiled
 def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, hashes: Any) -> int:
-    """Write the hash of each piece of a row of tokens; gives their number."""
+    """Write the hash of each piece of a row of tokens. Returns their number."""
     base = np.uint64(0x9E3779B97F4A7C15)
-    oldest = np.uint64(1)  # what the first character of a piece has been multiplied by
+    oldest = np.uint64(1)  # the factor of a piece's first character
     for _ in range(length - 1):
         oldest *= base
     value = np.uint64(0)
     window = np.zeros(length, dtype=np.uint64)
     count, place = 0, 0
     for token in range(-1, len(tokens)):
-        # A row begins with a blank; behind each token there is one already.
+        # A row begins with a blank; each token already ends with one.
         first = starts[tokens[token]] if token >= 0 else 0
         size = lengths[tokens[token]] if token >= 0 else 1
         for position in range(first, first + size):

@@ -1,7 +1,7 @@
-"""Composes the scorers into steps over shards: a shard of translated rows in, one of score columns out.
+"""Combines the scorers into steps over shards, from a shard of translated rows to a shard of score columns.
 
-What a model gives is a step of its own, with a directory next to the other scores' shards: to add a column
-that costs little runs no model again, and to add a model computes nothing else again.
+Each model's column is a separate step with its own directory next to the other scores. So adding a cheap
+column reruns no model, and adding a model recomputes nothing else.
 """
 
 from __future__ import annotations
@@ -55,22 +55,21 @@ logger = logging.getLogger(__name__)
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, "source", "source_text")
 _OF_TRANSLATIONS = ("original", "translation_source_text")
-# Directories that `score` may name, what their models are, and the column that each gives.
+# Parameters of `score` for model directories, with the kind of model and the column that each gives.
 _MODELS: dict[Literal["sentence_transformer", "cross_encoder"], tuple[Kind, str]] = {
     "sentence_transformer": ("SentenceTransformer", "cosine"),
     "cross_encoder": ("CrossEncoder", "cross_encoder"),
 }
-_MODEL_VERSION = 1  # of the columns of models; whoever raises it raises SCORE too, which DVC watches
+_MODEL_VERSION = 1  # of the models' columns. If you raise it, raise SCORE, too, because DVC watches that.
 _COUNTED = ("reference_tokens", "paraphrase_score", "overlap_3", "digit_mismatch")
 
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """What the score stage did.
+    """The result of the score stage.
 
     rows = scored + unscored; unscored rows were rejected, failed, or have no translation. Means are over the
-    scored rows that have the score. verdicts: what each score is worth on the mismatched pairs, and its
-    bands.
+    scored rows that have the score. verdicts: how well each score separates mismatched pairs, and its bands.
     out_of_step: lines of each source where reference and foreign side do not translate each other.
     """
 
@@ -91,13 +90,13 @@ class ScoreReport:
 
 
 OpenModel = Callable[[Path], SentenceEncoder]
-"""Opens a trained model from its directory; importable at top level, as it is sent to workers."""
+"""Opens a trained model from its directory. It must be importable, because it is sent to workers."""
 
 
 def open_vectors(
     directory: Path, open_model: OpenModel | None = None, verify: bool = False
 ) -> tuple[str, WordVectors | WordScorer | SentenceEncoder]:
-    """Open what the paraphrase score is computed with, whichever it is, and what its fingerprint is called.
+    """Open what computes the paraphrase score. Returns the name of its fingerprint, and what was opened.
 
     verify: read all of a table of word vectors and compare it with its fingerprint.
 
@@ -118,12 +117,12 @@ def build_scorers(
     column: str | None = None,
     **choice: Any,
 ) -> list[Scorer]:
-    """Load the scorers that are wanted, with what they need.
+    """Load the chosen scorers with what they need.
 
-    vectors: directory of a word-vector table, a scorer of words or a trained model, or one of them; None: no
+    vectors: directory of a word-vector table, a word scorer or a trained model, or an opened one; None for no
         paraphrase score.
-    open_model: opens the model's directory. counts: the corpus' counts, or a file of them.
-    lexical: the corpus' lexical table, or a file of it. column: only the scorer that gives this column.
+    open_model: opens the model's directory. counts: the corpus' counts, or their file. lexical: the corpus'
+        lexical table, or its file. column: load only the scorer of this column.
     choice: the other fields of :class:`~paraforge.corpus.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
@@ -142,15 +141,15 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     """Return the score columns of a table with `reference` and `translation` and perhaps `rejected` and
     `failed`.
 
-    Returns a pyarrow table of the scorers' columns alone, row-aligned with `table`. All scores of a row are
-    null where a side is null, or where an earlier step rejected it or failed on it.
+    Returns a pyarrow table of only the scorers' columns, row-aligned with `table`. All scores of a row are
+    null if a side is null or the row was rejected or failed.
     """
     usable = usable_rows(table)
     present = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS) if name in table.column_names]
     rows = table.select(present).filter(usable)
     pairs = Pairs.of(**{name: rows[name] for name in present if name in PAIR_COLUMNS})
     of_two = _PairsOfTranslations.of(rows)
-    # Row of each usable pair among the pairs, null for the other rows.
+    # The index of each row among the usable pairs, null for other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
     schema = schema_of(name for scorer in scorers for name in scorer.names)
     columns: dict[str, Any] = {}
@@ -165,7 +164,8 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
 
 @dataclass(frozen=True)
 class _PairsOfTranslations:
-    """The pairs of two translations among others: their places, and each translation with the reference."""
+    """The pairs of two translations among the rows: their indices, and each translation with the
+    reference."""
 
     places: npt.NDArray[np.int64]
     first: Pairs
@@ -173,7 +173,7 @@ class _PairsOfTranslations:
 
     @classmethod
     def of(cls, rows: pa.Table) -> _PairsOfTranslations | None:
-        """Find them; None where there are none."""
+        """Find them; None if there are none."""
         if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
             return None
         places = np.flatnonzero(rows["original"].is_valid().to_numpy())
@@ -187,7 +187,7 @@ class _PairsOfTranslations:
         return cls(places, first, second)
 
     def scores(self, scorer: Scorer, found: dict[str, Any]) -> dict[str, Any]:
-        """Replace the scores of these pairs by the worse one of both translations where the scorer asks for
+        """Replace the scores of these pairs by the worse of both translations' scores if the scorer asks for
         it."""
         if scorer.worse is None:
             return found
@@ -210,9 +210,10 @@ class _PairsOfTranslations:
 
 
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
-    """Return the function from shard to shard.
+    """Return the function from a shard to its scores.
 
-    devices: worker n takes device n modulo their number. arguments: the other ones of :func:`build_scorers`.
+    devices: worker n uses device n modulo their number. arguments: the other arguments of
+        :func:`build_scorers`.
     """
     scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
     return lambda table: score_table(table, scorers)
@@ -226,17 +227,15 @@ def score_steps(
     counted: tuple[Path, str] | None = None,
     learnt: tuple[Path, str] | None = None,
 ) -> list[Step]:
-    """Return the steps that score translated rows, see :func:`score`: that of all scores that cost little,
-    and one for each column that a model gives, ``score-COLUMN``.
+    """Return the steps that score translated rows, see :func:`score`: one for all cheap scores, and one for
+    each model's column, ``score-COLUMN``.
 
-    counted: file of the corpus' counts, and its SHA-256; see
-        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: file of its lexical
-        table, and its SHA-256; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
+    counted: file of the corpus' counts and its SHA-256; see
+        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: file of its lexical table and
+        its SHA-256; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
 
-    Raises:
-        InputError: the vectors or the sentence-transformers model are missing or damaged.
-        MissingPackageError: a package is asked for and not installed.
-        ConfigurationError: a language is not known.
+    Raises: InputError: the vectors or the sentence-transformers model are missing or damaged.
+        MissingPackageError: a chosen package is not installed. ConfigurationError: a language is unknown.
     """
     identify = parameters.identify_language
     if identify is None:
@@ -300,7 +299,7 @@ def score_steps(
 def _model_step(
     column: str, kind: str, directory: Path, arguments: dict[str, Any], libraries: tuple[str, ...] = ()
 ) -> Step:
-    """Return the step of the column that a model gives, which depends on the model and on the texts alone."""
+    """Return the step of a model's column, which depends only on the model and the texts."""
     return Step(
         name=f"score-{column}",
         version=_MODEL_VERSION,
@@ -316,7 +315,7 @@ def _model_step(
 
 
 def _added_scorers() -> dict[str, list[str]]:
-    """Return the scorers of other packages, for the key of what is scored."""
+    """Return the scorers of other packages, for the step's key."""
     added = [f"{scorer.__module__}.{scorer.__name__}" for scorer in scorer_types()]
     added = [name for name in added if not name.startswith("paraforge.")]
     return {"added_scorers": added} if added else {}
@@ -335,8 +334,8 @@ def score(
     parameters: section `score`.
     translated: shard directory with lineage, reference, translation, rejected and failed.
     vectors: directory of a word-vector table, of a scorer of words, or of a trained model.
-    output: shard directory to publish, row-aligned with `translated`; in it a shard directory for each column
-        that a model gives, and the file of :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
+    output: shard directory to publish, row-aligned with `translated`, with a subdirectory for each model's
+        column and the file of :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
     resources: where to run.
     open_model: opens a trained model's directory; without it, `vectors` is a table.
     """
@@ -347,14 +346,14 @@ def score(
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
     steps = [replace(one, columns=[name for name in one.columns or () if name in present]) for one in steps]
     lineage = [name for name in LINEAGE[:2] if name in present]
-    judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # shards of other makers may have no lineage
+    judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # other programs' shards may have no lineage
     notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
     steps[0] = replace(steps[0], columns=columns, notes=notes)
     counts: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     blocks = Blocks()
     wrong = None
-    # Nothing is at `output` before all of it is there: scores, columns of models, and mismatched pairs.
+    # `output` appears only when everything is complete: scores, columns of models, and mismatched pairs.
     with replaced_directory(output) as scored:
         report = run_step(steps[0], [translated], scored, resources)
         for one in steps[1:]:
@@ -394,12 +393,12 @@ def score(
 
 
 def _column_of(step: Step) -> str:
-    """Return the column of a model's step, after which its directory is named."""
+    """Return the column of a model's step, which is also the name of its directory."""
     return str(step.arguments["column"])
 
 
 def scored_sources(rows: pa.Table) -> dict[str, int]:
-    """Scored rows of each source, of rows with ``source`` and ``reference_tokens``."""
+    """Count the scored rows of each source, in rows with ``source`` and ``reference_tokens``."""
     names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
     return {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
 
@@ -409,8 +408,7 @@ def _mean(total: float, count: int) -> float | None:
 
 
 def _devices(resources: Resources) -> tuple[str, ...]:
-    """Return where models of sentence-transformers run: the devices that are named, or every GPU, or the
-    CPU."""
+    """Return the devices for sentence-transformers models: the configured ones, or all GPUs, or the CPU."""
     if resources.devices[0] != "auto":
         return tuple(resources.devices)
     import torch

@@ -1,4 +1,5 @@
-"""Score the pairs of one file, TSV, CSV or Parquet, into one Parquet file, as the stage does."""
+"""Scores the pairs of one TSV, CSV or Parquet file into one Parquet file, with the same scores as the
+stage."""
 
 from __future__ import annotations
 
@@ -42,14 +43,13 @@ logger = logging.getLogger(__name__)
 BATCH_ROWS: Final = 50_000
 _ROWS_LOOKED_AT: Final = 200
 _PARQUET_MAGIC: Final = b"PAR1"
-# Columns that are read where there are some.
+# Optional columns that are read if present.
 _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
 
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """What was written: rows, and the mismatched pairs made of them, with their scores; the sources that the
-    file names."""
+    """The result: number of rows, scored mismatched pairs made from them, and the file's sources."""
 
     rows: int
     wrong_pairs: pa.Table
@@ -67,16 +67,17 @@ def score_file(
     open_model: OpenModel | None = None,
     finish: Callable[[pa.Table], Callable[[pa.Table], pa.Table] | None] = lambda wrong_pairs: None,
 ) -> ScoredFile:
-    """Score every pair of a file, and mismatched pairs made of these.
+    """Score every pair of a file, and mismatched pairs made from them.
 
-    input_path: Parquet, or TSV (plain, gz, bz2, xz, zst; separated by tabs alone, no quoting), or, where the
-        name says so, CSV (separated by commas, fields may be quoted).
-    output: Parquet file to write; for a TSV `line`, `reference`, `translation` and the scores, for a Parquet
-        file all its columns and the scores, which replace columns of the same name.
+    input_path: Parquet; or TSV (plain, gz, bz2, xz, zst; no quoting); or CSV if the name says so (fields can
+        be quoted).
+    output: Parquet file to write. For a TSV it has `line`, `reference`, `translation` and the scores; for a
+        Parquet file all its columns and the scores, which replace columns of the same name.
     parameters, vectors, open_model: see :func:`~paraforge.corpus.scoring.score.score`.
-    columns: where `reference` and `translation` stand: names, or for a TSV numbers from 0.
+    columns: the columns `reference` and `translation`: names, or for a TSV numbers from 0.
     header: whether a TSV's first line names its columns. resources: workers and devices; by default one core.
-    finish: given the mismatched pairs, what to make of each table before it is written; None for nothing.
+        finish: called with the mismatched pairs; returns the function to apply to each table before it is
+        written, or None.
 
     Raises:
         InputError: the input cannot be read, a column is missing, a line has too few columns.
@@ -121,8 +122,7 @@ def score_file(
 
 
 def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> list[str]:
-    """Write the texts of a file as shards of pairs, a row's number as its line; returns the sources that the
-    file names."""
+    """Write the texts of a file as shards, with row numbers as lines. Returns the file's sources."""
     writer, rows = None, 0
     sources: set[str] = set()
     directory.mkdir()
@@ -145,7 +145,7 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> lis
 
 
 def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
-    """Return a table with its scores, which replace columns of the same name."""
+    """Add scores to a table, replacing columns of the same name."""
     kept = table.drop_columns([name for name in table.column_names if name in scores.column_names])
     for field, column in zip(scores.schema, scores.columns, strict=True):
         kept = kept.append_column(field, column)
@@ -153,7 +153,7 @@ def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:
 
 
 def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
-    """Return the table with its texts as ingest repairs them; repaired texts are counted."""
+    """Repair the table's texts as ingest does, and count the repairs."""
     for name in TEXT_COLUMNS:
         place, texts = table.column_names.index(name), table[name].combine_chunks()
         plain = pc.fill_null(texts, "")
@@ -169,8 +169,8 @@ def _repaired(repairs: Counter[str], table: pa.Table) -> pa.Table:
 def _say_oddities(
     path: Path, rows: pa.Table, columns: Mapping[str, int | str], header: bool, is_built_in: bool
 ) -> None:
-    """Warn of columns that do not look like two texts, and name those that do; of the built-in scorer, which
-    is English, also of texts in another language."""
+    """Warn if the columns do not look like texts, and suggest others. With the built-in scorer, also warn if
+    the texts are not English."""
     texts = {name: [text or "" for text in rows[name].to_pylist()] for name in TEXT_COLUMNS}
     odd = {name: oddity(one) for name, one in texts.items()}
     found = [f"column {columns[name]} {one}" for name, one in odd.items() if one is not None]
@@ -195,14 +195,14 @@ def _say_oddities(
 
 
 def _dialect(path: Path) -> dict[str, Any]:
-    """Return how the fields of a line are separated."""
+    """Return how the fields of a line are separated, for the csv module."""
     if ".csv" in map(str.lower, path.suffixes[-2:]):
         return {"delimiter": ","}
     return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a file begins as Parquet files do."""
+    """Return whether a file has Parquet's magic bytes."""
     with path.open("rb") as file:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
@@ -218,7 +218,7 @@ def _tsv_tables(path: Path, columns: Mapping[str, int | str], header: bool) -> I
                 [arrays[name] for name in arrays], schema=pa.schema([COLUMNS[name] for name in arrays])
             )
     except InputError as error:
-        # What ingest can do with such a row is no remedy here.
+        # Ingest's remedy for such a row does not apply here.
         remedy = None if error.remedy == REJECT_MALFORMED else error.remedy
         raise InputError(error.message, error.path, error.line, remedy or "Correct the file.") from error
 
@@ -258,8 +258,7 @@ def _parquet_tables(path: Path, columns: Mapping[str, int | str]) -> Iterator[An
 
 
 def _with_plain_texts(table: Any) -> Any:
-    """Return the table with strings in the columns that are read, where these are of another layout or
-    empty."""
+    """Convert the columns that are read to plain strings if they have another layout or only nulls."""
     for place, field in enumerate(table.schema):
         if field.name in (*TEXT_COLUMNS, *_OTHER_TEXTS) and not pa.types.is_large_string(field.type):
             table = table.set_column(place, field.with_type(pa.string()), table[place].cast(pa.string()))

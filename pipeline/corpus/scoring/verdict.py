@@ -1,4 +1,5 @@
-"""How well a score tells right pairs from wrong ones, and which minimum lets few wrong ones pass."""
+"""Measures how well a score separates right from wrong pairs, and finds a minimum that few wrong ones
+pass."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.wrong_pairs import CONTRADICTION, FEW, RIGHT, changed_meanings, other_rows
 
 FEWEST_CHANGED: Final = 100
-"""Changed meanings that a verdict on `contradiction` needs."""
+"""The least number of changed meanings for a verdict on `contradiction`."""
 LOST_SHARE: Final = 0.02
-"""Share of the right pairs that the suggested maximum of `contradiction` refuses, at most."""
+"""The suggested maximum of `contradiction` rejects at most this share of the right pairs."""
 SUGGESTED_SHARE: Final = 0.01
-"""Share of mismatched pairs that the suggested minimum lets pass at most, as far as a sample can tell."""
+"""The suggested minimum lets at most this share of mismatched pairs pass, with the confidence below."""
 CONFIDENCE: Final = 0.95
-"""How sure a minimum is to keep its promise: the share of samples of which it would."""
+"""The probability, over samples, that a minimum keeps its promise."""
 ENOUGH: Final = 299
-"""Mismatched pairs of equal weight that a suggestion needs: of fewer, not even a minimum that none reaches
-is so sure."""
+"""The least number of equally weighted mismatched pairs for a suggestion. With fewer, not even a minimum that
+none reaches has this confidence."""
 _Z: Final = 1.959964
 _BANDS: Final = 50
 _DIGITS: Final = 3
@@ -38,10 +39,10 @@ def area(
     right_weights: npt.NDArray[np.floating] | None = None,
     wrong_weights: npt.NDArray[np.floating] | None = None,
 ) -> float:
-    """Area under the ROC curve of scores of right and of wrong translations, 0 to 1.
+    """Return the area under the ROC curve of the scores of right and wrong translations, 0 to 1.
 
-    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 where
-    some threshold separates them, 0.5 where the score knows nothing. A translation of weight w counts as w.
+    The probability that a right one has the higher score than a wrong one, ties counting one half: 1 if some
+        threshold separates them, 0.5 if the score is uninformative. A translation of weight w counts as w.
 
     Raises ValueError: a side without scores, or a score that is NaN.
     """
@@ -51,14 +52,14 @@ def area(
     order = np.argsort(wrong, kind="stable")
     weights = np.ones(len(wrong)) if wrong_weights is None else wrong_weights[order]
     below = np.concatenate([[0.0], np.cumsum(weights)])
-    # Half of the wrong ones below, and half of those not above: a tie is in the second alone.
+    # Half of the wrong ones below, and half of those not above. A tie is only in the second.
     in_order = sum(below[np.searchsorted(wrong[order], right, side)] / 2 for side in ("left", "right"))
     return float(np.average(in_order, weights=right_weights) / below[-1])
 
 
 @dataclass(frozen=True)
 class Share:
-    """An estimated share with its 95% interval, each 0 to 1."""
+    """An estimated share with its 95% interval, all from 0 to 1."""
 
     value: float
     low: float
@@ -67,30 +68,29 @@ class Share:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The least score that is kept; where it is not ``included``, scores have to be above it."""
+    """The least score that is kept; if it is not ``included``, scores must be above it."""
 
     value: float
     included: bool = True
 
     def reached(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return whether each score reaches it, at the scores' precision; NaN does not."""
+        """Return which scores reach it, at the scores' precision; NaN does not."""
         return inside(scores, self.value, closed="both" if self.included else "neither")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a score is worth on the mismatched pairs of a corpus or of a source.
+    """The verdict on a score, from the mismatched pairs of a corpus or a source.
 
-    pairs: mismatched pairs that were scored.
+    pairs: number of scored mismatched pairs.
     separation: area under the ROC curve of right against mismatched pairs; None without scores on both sides.
-    minimum: the threshold that is set, None for none. passing: share of the mismatched pairs that reach it.
+    minimum: the chosen threshold, None for none. passing: share of the mismatched pairs that reach it.
     kept: share of the right pairs that reach it.
-    suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None where
-        they are too few.
-    suggested_kept: share of the right pairs that reach that one.
-    suggested_bound: share of mismatched pairs that it lets pass at most, with that confidence.
+    suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None if there
+        are too few pairs. suggested_kept: share of the right pairs that reach it. suggested_bound: upper
+        bound on the share of mismatched pairs that reach it, with that confidence.
     changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
-    sources: the same, without this, of each source that has at least 30 mismatched pairs.
+    sources: the verdict for each source that has at least 30 mismatched pairs.
     """
 
     pairs: int
@@ -106,10 +106,10 @@ class Verdict:
 
 
 def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> Verdict:
-    """Return the verdict on a score of a corpus, and on that of each source.
+    """Return the verdict on a score for a corpus and for each source.
 
     wrong_pairs: see :func:`~paraforge.corpus.scoring.wrong_pairs.write_wrong_pairs`.
-    score: one of its columns that has the score of the right pair beside it.
+    score: one of its columns for which it also has the right pair's score.
     minimum: the threshold on this score.
     """
     made = changed_meanings(wrong_pairs)
@@ -126,14 +126,14 @@ def judge(wrong_pairs: pa.Table, score: str, minimum: Minimum | None = None) -> 
 
 
 def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[str, Any]:
-    """Return how well `contradiction` finds the pairs of a changed meaning.
+    """Return how well `contradiction` finds pairs with a changed meaning.
 
-    chosen: the selection's maximum of it, None for none.
+    chosen: the selection's maximum, None for none.
 
     Returns ``pairs``, their number; ``separation``, a :class:`Share` as a dictionary; ``maximum``, which at
-    most 2% of the right pairs are above, and ``found``, the share of the changed pairs that are; with
-    ``chosen``, that too, and ``chosen_found`` and ``chosen_lost``, the shares of the changed and of the right
-    pairs that are above it. Empty without enough of them.
+    most 2% of the right pairs exceed, and ``found``, the share of the changed pairs that exceed it; with
+    ``chosen``, also ``chosen``, ``chosen_found`` and ``chosen_lost``, the shares of the changed and of the
+    right pairs that exceed it. Empty if there are too few pairs.
     """
     made = changed_meanings(wrong_pairs)
     if made.num_rows < FEWEST_CHANGED or f"{RIGHT}{CONTRADICTION}" not in made.column_names:
@@ -141,7 +141,7 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
     right, wrong, weights = _columns(made, CONTRADICTION)
     separation = _separation(-right, -wrong, weights)
     own, _, own_weights = _columns(other_rows(wrong_pairs), CONTRADICTION)
-    # Where all references are one, no pair has another row's translation.
+    # If all references are equal, no pair has another row's translation.
     if separation is None or np.isnan(own).all():
         return {}
     maximum = maximum_of(wrong_pairs)
@@ -160,13 +160,14 @@ def judge_changed(wrong_pairs: pa.Table, chosen: float | None = None) -> dict[st
 
 
 def maximum_of(wrong_pairs: pa.Table, share: float = LOST_SHARE, score: str = CONTRADICTION) -> float:
-    """Return the least `contradiction` of three digits, or another score from 0 on, that at most a share of
-    the right pairs is above. Raises ValueError: none of the corpus' own pairs has one."""
+    """Return the least three-digit value of `contradiction`, or of another non-negative score, that at most a
+    share of the right pairs exceeds. Raises ValueError: none of the corpus' own pairs has the score."""
     rows = other_rows(wrong_pairs)
     if f"{RIGHT}{score}" in rows.column_names:
         right, _, weights = _columns(rows, score)
         if not np.isnan(right).all():
-            # What is above, not what reaches it: one unit less than the least that only so few reach.
+            # This counts scores above the maximum, not at it, so it is one unit below the least value that so
+            # few reach.
             return max(0.0, minimum_for(right, weights, share))
     raise ValueError(f"none of the corpus' own pairs has {score}: run 'dvc repro score', or give a number")
 
@@ -180,10 +181,10 @@ def _separation(right: Numbers, wrong: Numbers, weights: Numbers) -> Share | Non
 
 
 def bands(wrong_pairs: pa.Table, score: str) -> dict[str, Any]:
-    """Return the distribution of a score over right and over mismatched pairs, in 50 equal bands.
+    """Return the distribution of a score over right and mismatched pairs, in 50 equal bands.
 
-    Returns ``edges`` (51), and ``right`` and ``wrong``: scored pairs of the corpus that those of the sample
-    in each band stand for, rounded. Empty without scores.
+    Returns ``edges`` (51), and ``right`` and ``wrong``: the number of scored pairs of the corpus that the
+    sample in each band represents, rounded. Empty without scores.
     """
     *sides, weights = _columns(other_rows(wrong_pairs), score)
     known = [~np.isnan(side) for side in sides]
@@ -226,8 +227,8 @@ def _judge(rows: pa.Table, score: str, minimum: Minimum | None) -> Verdict:
 
 def minimum_of(wrong_pairs: pa.Table, score: str, share: float) -> tuple[float, float]:
     """Return the minimum of a score that at most a share of the mismatched pairs reaches, and the
-    :func:`upper_bound` of that share, which is above it where they are too few. Raises ValueError: there are
-    no mismatched pairs, or none has the score."""
+    :func:`upper_bound` of that share, which exceeds it if there are too few pairs. Raises ValueError: there
+    are no mismatched pairs, or none has the score."""
     _, wrong, weights = _columns(other_rows(wrong_pairs), score)
     if np.isnan(wrong).all():
         raise ValueError("no mismatched pair has this score")
@@ -241,7 +242,7 @@ def _bounded(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> tuple[f
 
 
 def _columns(rows: pa.Table, score: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Numbers]:
-    """Scores of the right and of the mismatched pairs, NaN where there is none, and the weights."""
+    """Return the scores of the right and of the mismatched pairs, NaN for none, and the weights."""
     right, wrong = (rows[name].to_numpy() for name in (f"{RIGHT}{score}", score))
     return right, wrong, rows["weight"].to_numpy()
 
@@ -251,15 +252,16 @@ def _share(chosen: npt.NDArray[np.bool_], weights: Numbers) -> float:
 
 
 def _effective(weights: Numbers) -> float:
-    """Return how many pairs of equal weight would say as much (Kish 1965)."""
+    """Return the effective sample size: the number of equally weighted pairs with the same variance (Kish
+    1965)."""
     return float(weights.sum() ** 2 / np.square(weights).sum())
 
 
 def interval(share: float, number: float) -> Share:
-    """Wilson's 95% interval of a share that was found in ``number`` cases.
+    """Return Wilson's 95% interval of a share observed in ``number`` cases.
 
-    An area under the ROC curve is a share, too; with the ``number`` of the smaller side the interval is wide
-    enough, as the variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
+    It also holds for an area under the ROC curve with the ``number`` of the smaller side, because the
+    variance is at most area (1 - area) / number (Birnbaum and Klose 1957).
     """
     centre = (share + _Z**2 / (2 * number)) / (1 + _Z**2 / number)
     half = _Z * math.sqrt(share * (1 - share) / number + (_Z / (2 * number)) ** 2) / (1 + _Z**2 / number)
@@ -267,32 +269,33 @@ def interval(share: float, number: float) -> Share:
 
 
 def upper_bound(passing: Numbers, number: float) -> Numbers:
-    """Return the share of all mismatched pairs that reach a minimum found on ``number`` of them, at most,
-    with 95% confidence.
+    """Return an upper bound, with 95% confidence, on the share of all mismatched pairs that reach a minimum
+    found on ``number`` of them.
 
-    passing: the shares of these, 0 to 1, that reach it. Where it is just above the (k + 1)-th best of n, the
-    share that reaches it is distributed as Beta(k + 1, n - k), whatever the scores are; the bound is that of
-    Clopper and Pearson (1934), too. Weighted pairs count as their effective number (Korn and Graubard 1998).
+    passing: the shares of these, 0 to 1, that reach it. If the minimum is just above the (k + 1)-th best of
+        n, the share that reaches it is distributed as Beta(k + 1, n - k) for any scores. This is also the
+        bound of Clopper and Pearson (1934). Weighted pairs count as their effective number (Korn and Graubard
+        1998).
     """
     from scipy.special import betaincinv
 
     above = np.minimum(passing, 1) * number
-    # None is left below a minimum that all reach; the bound is then 1.
+    # If all pairs reach the minimum, the bound is 1.
     bounds = betaincinv(above + 1, np.maximum(number - above, 1e-9), CONFIDENCE)
     return np.where(above < number, bounds, 1.0)
 
 
 def minimum_for(wrong: npt.NDArray[Any], weights: Numbers, share: float) -> float:
-    """Return the least number of few digits that at most a share of such mismatched pairs reaches, with 95%
-    confidence; where they are too few to be sure, one that none of them reaches.
+    """Return the least rounded minimum that at most a share of such mismatched pairs reaches, with 95%
+    confidence; with too few pairs for that, a minimum that none of them reaches.
 
     wrong: their scores, NaN for none, which never reaches a minimum; at least one is a number.
-    share: 0 to less than 1 of the weight.
+    share: share of the weight, 0 to less than 1.
     """
     known = ~np.isnan(wrong)
     order = np.argsort(-wrong[known], kind="stable")
     scores, passing = wrong[known][order], np.cumsum(weights[known][order])
-    # Pairs of the same score pass together.
+    # Pairs with the same score pass together.
     last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
     refused = last[upper_bound(passing[last] / weights.sum(), _effective(weights)) > share]
     spread = float(scores[0]) - float(scores[-1])

@@ -1,13 +1,12 @@
-"""Scores pairs by their words, whichever these are: what the built-in scorer does.
+"""Scores pairs by their words, as the built-in scorer does.
 
 The score of a reference r and a translation t is
 
     (0.35 cos(r, t) + 0.65 F(r, t)) * (1 - repeated(t)) * (shorter / longer) ** 0.1
 
 cos is the cosine of the sums of both sides' word vectors, at least 0; F the F-score of aligned words (see
-:mod:`~paraforge.corpus.scoring.alignment`); repeated the share of what the translation says once too often
-(see
-:mod:`~paraforge.corpus.scoring.repetition`); shorter and longer are the sides' lengths in characters.
+:mod:`~paraforge.corpus.scoring.alignment`); repeated the share of the translation that is excess repetition
+(see :mod:`~paraforge.corpus.scoring.repetition`); shorter and longer are the sides' lengths in characters.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ LENGTH_POWER: Final = 0.1
 FORMAT: Final = 1
 DESCRIPTION: Final = "scorer.json"
 VECTORS: Final = "vectors.safetensors"
-# Bounds the memory of a block's word vectors.
+# Limits the memory of a block's word vectors.
 _BLOCK_ROWS: Final = 50_000
-# Sums of so many pairs' vectors stay in the processor's cache.
+# The vector sums of this many pairs stay in the processor's cache.
 _CACHED_ROWS: Final = 2048
 _FEWEST_WORDS: Final = 100
 _LEAST_KNOWN: Final = 0.7
 
 
 class WordScorer:
-    """The score of pairs under vectors of words; see the module.
+    """Scores pairs with word vectors; see the module's docstring.
 
-    On disk a directory of `scorer.json` (`format`, `fingerprint` and what is said about it: `name`,
+    On disk it is a directory with `scorer.json` (`format`, `fingerprint`, and as information `name`,
     `language`, `trained_on`) and `vectors.safetensors`.
     """
 
     def __init__(self, vectors: SubwordVectors, about: Mapping[str, Any], fingerprint: str = "") -> None:
-        """In memory. fingerprint: SHA-256 of the vectors' file."""
+        """Make a scorer in memory. fingerprint: SHA-256 of the vectors' file."""
         self.vectors = vectors
         self.about = dict(about)
         self.fingerprint = fingerprint
@@ -56,8 +55,8 @@ class WordScorer:
 
     def of_words(self, words: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the vectors of words, (words, dimension), and their directions and lengths, see
-        :func:`~paraforge.corpus.scoring.alignment.directions_of`. What was asked for last is remembered:
-        several scores ask for the list of one shard, which must not be changed."""
+        :func:`~paraforge.corpus.scoring.alignment.directions_of`. The last result is cached, because several
+        scores ask for the words of one shard; it must not be modified."""
         from paraforge.corpus.scoring.alignment import directions_of  # numba takes a second to import
 
         if self._last is None or self._last[0] is not words:
@@ -66,12 +65,12 @@ class WordScorer:
         return self._last[1]
 
     def scores(self, references: TokenColumn, translations: TokenColumn) -> FloatArray:
-        """Score of each pair, (pairs,) float32, 0 to 1; NaN where a side has no token.
+        """Return the score of each pair, (pairs,) float32, 0 to 1; NaN if a side has no token.
 
         references, translations: tokens of both sides, over one vocabulary.
         """
         if len(references) <= _BLOCK_ROWS:
-            # Other scores ask for the same list of words.
+            # Other scores ask for the same words.
             return self._block(references, translations)
         found = np.full(len(references), np.nan, dtype=np.float32)
         for first in range(0, len(references), _BLOCK_ROWS):
@@ -83,17 +82,17 @@ class WordScorer:
     def similarity(
         self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
     ) -> npt.NDArray[np.float64]:
-        """Score of each text of `first`, as the reference, with the one at the same place of `second`; 0
-        where one has no token."""
+        """Return the score of each text of `first`, as reference, with the text at the same index of
+        `second`; 0 if one has no token."""
         columns = [texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
                    for texts in (first, second)]  # fmt: skip
         return np.nan_to_num(self.scores(*tokenize_columns(*columns)), nan=0.0).astype(np.float64)
 
     def known_share(self, texts: Any) -> float | None:
-        """Share of the words of a string column (pyarrow) that have a vector of their own, 0 to 1; None of
-        fewer than 100 words.
+        """Return the share of the words of a string column (pyarrow) that have their own vector, 0 to 1; None
+        for fewer than 100 words.
 
-        Words are tokens of letters alone. Where few are known, the text is in another language.
+        Words are tokens of only letters. If few are known, the text is in another language.
         """
         tokens = tokenize_column(texts)
         counts = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
@@ -103,8 +102,8 @@ class WordScorer:
         return float(counts[self.vectors.knows(tokens.vocabulary)].sum() / counts.sum())
 
     def doubt_about(self, references: Any) -> str | None:
-        """Return what to tell a person where the built-in scorer knows less than 70 % of the references'
-        words: they are hardly English. None where it knows more, or there are too few words."""
+        """Return a warning if the built-in scorer knows less than 70% of the references' words, so that they
+        are probably not English. None if it knows more or there are too few words."""
         known = self.known_share(references)
         if known is None or known >= _LEAST_KNOWN:
             return None
@@ -128,10 +127,12 @@ class WordScorer:
         with np.errstate(invalid="ignore"):
             ratio = np.minimum(*lengths) / np.maximum(*lengths)
         mixed = COSINE_SHARE * np.maximum(cosine, 0) + (1 - COSINE_SHARE) * aligned
-        # In double precision, rounded: single powers differ in their last digit from processor to processor.
+        # In double precision, then rounded, because single-precision powers differ in their last digit
+        # between processors.
         brevity = (ratio.astype(np.float64) ** LENGTH_POWER).astype(np.float32)
         scores = mixed * (1 - repeated_shares(references, translations)) * brevity
-        # Rounding lifts equal sentences just over 1, and a filter that accepts 0.4 to 1 would refuse them.
+        # Rounding can give equal sentences slightly more than 1, and a filter that accepts 0.4 to 1 would
+        # reject them.
         return np.minimum(scores, 1).astype(np.float32)
 
     def save(self, directory: Path) -> None:
@@ -142,7 +143,7 @@ class WordScorer:
 
     @classmethod
     def open(cls, directory: Path) -> WordScorer:
-        """Open what `save` wrote.
+        """Open a directory written by `save`.
 
         Raises:
             InputError: a file is missing, damaged, or not the one that `scorer.json` names.

@@ -1,8 +1,7 @@
-"""Mismatched pairs of a corpus: its references with translations of other rows, and the scores that these
-get.
+"""Makes and scores mismatched pairs of a corpus: its references with translations of other rows.
 
-What a score is worth on a corpus shows on pairs that are known to be wrong. A sample of the references is
-paired with translations of other rows of the same source and of similar length, and scored as the corpus was.
+Pairs that are known to be wrong show how good a score is on a corpus. A sample of the references is paired
+with translations of other rows of the same source and of similar length, and scored like the corpus.
 """
 
 from collections import Counter
@@ -31,24 +30,25 @@ from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import scorer_types
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
-"""An Arrow file: readers of a directory of Parquet files, some of which pass over no name, leave it alone."""
+"""An Arrow file, so that even readers of Parquet directories that skip no names ignore it."""
 STEP: Final = "wrong-pairs"
 MOST: Final = 20_000
-"""Pairs in all, shared out by the sources' sizes; a small source gets more than its share."""
+"""The total number of pairs, divided by the sources' sizes; a small source gets more than its share."""
 OF_A_SOURCE: Final = 500
 FEW: Final = 30
-"""Sources with fewer drawn rows exchange their translations among each other."""
+"""Sources with fewer drawn rows exchange translations with each other."""
 RIGHT: Final = "right_"
-"""Before a score's name: the score of the reference's own translation."""
+"""Prefix of a column with the score of the reference's own translation."""
 MOST_CHANGED: Final = 4_000
-"""Right pairs that are changed, at most."""
+"""Most right pairs whose meaning is changed."""
 RULE: Final = "rule"
-"""The column that says by which rule a mismatched pair was made; null for another row's translation."""
+"""The column with the rule that made a mismatched pair; null for another row's translation."""
 CONTRADICTION: Final = "contradiction"
 _TRAINED: Final = b"paraforge.trained_on_corpus"
 _SEED: Final = 1
 _ROWS_PER_SHARD: Final = 2_500
-# A mismatched pair has it with the translation: scores see to whom this belongs. It is not stored.
+# Columns that go with the translation, so that scores can compare it with its own source. They are not
+# stored.
 _FOREIGN: Final = {"source_text"}
 
 _ADDED: Final = (
@@ -62,11 +62,10 @@ _ADDED: Final = (
 def rows_of_similar_length(
     references: Sequence[str], translations: Sequence[str], seed: int = 1
 ) -> npt.NDArray[np.int64]:
-    """For each row another one whose translation has a similar number of words, int64 (rows,).
+    """Return for each row another one whose translation has a similar number of words, int64 (rows,).
 
-    That row has another reference and another translation. Rows are ordered by the number of words, at random
-    where it is the same; a row takes the next one in this order that differs, or the last one before it; -1
-    where no row differs.
+    That row has another reference and another translation. Rows are ordered by the number of words, and at
+    random among equals. A row gets the nearest one in this order that differs; -1 if no row differs.
     """
     order = np.array([len(text.split()) for text in translations], dtype=np.int64)
     shuffled = np.random.default_rng(seed).permutation(len(order))
@@ -89,15 +88,15 @@ def rows_of_similar_length(
 
 
 def judged_scores() -> list[str]:
-    """Return the scores that can tell right pairs from wrong ones: real numbers that are not signs of
+    """Return the scores that can separate right from wrong pairs: real numbers that are not signs of
     failures."""
     columns = [column for scorer in scorer_types() if not scorer.is_sign for column in scorer.columns]
     return [column.name for column in columns if pa.types.is_floating(column.kind)]
 
 
 def compared_scores() -> list[str]:
-    """Return the scores that a mismatched pair has beside those of the right one: also how sure an altered
-    meaning is, and how likely people accept the pair."""
+    """Return the scores that are also stored for the right pair: those that are judged, `contradiction` and
+    `adequacy`."""
     return [*judged_scores(), CONTRADICTION, "adequacy"]
 
 
@@ -111,15 +110,15 @@ def write_wrong_pairs(
 ) -> pa.Table:
     """Draw mismatched pairs, score them as ``steps`` scored the corpus, and write them next to the scores.
 
-    steps: those that made ``scored``; a name that begins with ``score`` begins with :data:`STEP` instead.
+    steps: the steps that made ``scored``; in their names, :data:`STEP` replaces ``score``.
     translated, scored: row-aligned shard directories; the file :data:`WRONG_PAIRS_NAME` is written to the
         second.
-    sources: scored pairs of each source. resources: where to run; the file does not depend on it.
-    trained: whether what scores was trained on this very corpus, which the file then says.
+    sources: number of scored pairs of each source. resources: where to run; the file does not depend on it.
+    trained: whether the scorer was trained on this corpus, which the file records.
 
-    Returns the mismatched pairs by source, line and rank: lineage, ``reference``, ``translation``, where
-    that is from, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for
-    the right pair, ``right_SCORE``. Empty where no two rows differ.
+    Returns the mismatched pairs by source, line and rank: lineage, ``reference``, ``translation``, its
+        origin, ``weight``, ``rule``, the scores, and for each of :func:`compared_scores` its value for the
+        right pair, ``right_SCORE``. Empty if no two rows differ.
     """
     view = ShardView(translated, scored)
     pairs = draw_wrong_pairs(view, sources, threads_for(resources, view.total_rows))
@@ -134,7 +133,7 @@ def write_wrong_pairs(
 
 
 def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
-    """Write mismatched pairs into a directory, atomically; gives the file."""
+    """Write mismatched pairs to a directory atomically. Returns the file."""
     path = directory / WRONG_PAIRS_NAME
     with atomic_path(path) as temporary:
         feather.write_feather(wrong_pairs, str(temporary), compression="zstd")
@@ -142,10 +141,10 @@ def store_wrong_pairs(wrong_pairs: pa.Table, directory: Path) -> Path:
 
 
 def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
-    """Keep the texts of mismatched pairs whose two sides come from the given rows, and the scores of all.
+    """Remove the texts of mismatched pairs unless both sides come from the given rows; keep all scores.
 
-    A corpus must not publish sentences that selection rejected or that a split holds out; what the scores are
-    worth is known from all pairs.
+    A corpus must not publish sentences that selection rejected or a split holds out, but the verdict uses the
+    scores of all pairs.
 
     rows: lineage and ``translation`` of the rows, in pieces.
     """
@@ -170,8 +169,8 @@ def with_texts_of(wrong_pairs: pa.Table, rows: Iterable[pa.Table]) -> pa.Table:
 
 
 def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
-    """Read the mismatched pairs that are stored in one of the directories; None where none has any.
-    Raises InputError: the file is damaged, or was removed."""
+    """Read the mismatched pairs stored in one of the directories; None if there are none.
+    Raises InputError: the file is damaged or was removed."""
     for directory in directories:
         if path := file_beside(directory, WRONG_PAIRS_NAME):
             try:
@@ -182,15 +181,16 @@ def find_wrong_pairs(directories: Sequence[Path]) -> pa.Table | None:
 
 
 def trained_on_corpus(wrong_pairs: pa.Table) -> bool:
-    """Return whether what scored the pairs was trained on the corpus that they were made of."""
+    """Return whether the scorer of these pairs was trained on the same corpus."""
     return (wrong_pairs.schema.metadata or {}).get(_TRAINED) == b"true"
 
 
 def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
-    """Return rows to draw of each source: its share of `MOST`, but at least `OF_A_SOURCE` or all that it has.
+    """Return the number of rows to draw from each source: its share of `MOST`, but at least `OF_A_SOURCE` or
+    all rows.
 
-    Where there are more sources than fit, and this would be more than twice `MOST`, small ones get less; of
-    more sources than `MOST` the largest get a row each.
+    With so many sources that this would exceed twice `MOST`, small sources get less. With more sources than
+    `MOST`, the largest get one row each.
     """
     total = sum(sources.values())
     least = max(1, min(OF_A_SOURCE, MOST // max(1, len(sources))))
@@ -199,10 +199,9 @@ def sample_sizes(sources: Mapping[str, int]) -> dict[str, int]:
 
 
 def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int = 1) -> pa.Table:
-    """Return the mismatched pairs, not yet scored; they depend on the rows alone, not on how shards are
-    cut."""
+    """Draw the mismatched pairs, without scores. They depend only on the rows, not on how shards are cut."""
     sizes = sample_sizes(sources)
-    # A little more than is wanted falls below the limit; the smallest keys of it are taken.
+    # The limit selects slightly more rows than needed; those with the smallest keys are used.
     limits = {
         name: min(1.0, (size + 6 * size**0.5 + 10) / sources[name]) for name, size in sizes.items() if size
     }
@@ -223,8 +222,8 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
 
 
 def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> pa.Table:
-    """Return the shard's scored rows whose key is in the first part of the keys, as large as their source's
-    limit: lineage, both texts and the scores, with the key that they are drawn by."""
+    """Return the shard's scored rows whose key, as a share of all keys, is below their source's limit:
+    lineage, both texts, scores and key."""
     lineage = [name for name in LINEAGE if name in view.column_names]
     scores = [name for name in compared_scores() if name in view.column_names]
     foreign = _FOREIGN & {*view.column_names}
@@ -238,13 +237,13 @@ def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> p
 
 
 def _runs(names: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Lengths of the runs of equal names."""
+    """Return the lengths of the runs of equal names."""
     encoded = pc.run_end_encode(names.combine_chunks())
     return np.diff(encoded.run_ends.to_numpy(), prepend=0)
 
 
 def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """For each row the one whose translation it gets, -1 for none."""
+    """Return for each row the one whose translation it gets, -1 for none."""
     groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
     first = 0
     for size in _runs(rows["source"]).tolist():
@@ -261,8 +260,7 @@ def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Table:
-    """Return rows with the translations of those that are taken, and the rules that changed these, if any
-    did."""
+    """Return rows with the translations of the ``taken`` rows, and the rules that changed these, if any."""
     counts = Counter(rows["source"].to_pylist())
     weights = [sources[name] / counts[name] for name in rows["source"].to_pylist()]
     lineage = [name for name in LINEAGE if name in rows.column_names]
@@ -283,8 +281,8 @@ def _wrong(rows: pa.Table, taken: pa.Table, sources: Mapping[str, int]) -> pa.Ta
 
 
 def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
-    """Return the scores of the pairs, by the same step on shards of its own, which have what the step reads
-    alone: what others score is no reason to run it again."""
+    """Score the pairs with the same step on separate shards that have only the columns the step reads, so
+    that other scores cause no rerun."""
     work = WorkDirectory(step.name.replace("score", STEP, 1), resources.work)
     drawn, scored = work.path / "drawn", work.path / "scored"
     table = pairs
@@ -304,7 +302,7 @@ def _scored(step: Step, pairs: pa.Table, resources: Resources) -> pa.Table:
 
 
 def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
-    """Mismatched pairs with their scores; without the footers of steps, which name versions of libraries."""
+    """Return mismatched pairs with their scores, without the steps' footers, which name library versions."""
     pairs = pairs.drop_columns([name for name in pairs.column_names if name in _FOREIGN])
     found = {field.name: (field, table[field.name]) for table in scores for field in table.schema}
     ordered = [found[name] for name in COLUMNS if name in found]
@@ -313,8 +311,8 @@ def joined(pairs: pa.Table, *scores: pa.Table) -> pa.Table:
 
 
 def changed_rows(rows: pa.Table) -> pa.Table:
-    """Return drawn rows to whose ``translation`` a rule applies, which is changed, with the rule."""
-    from paraforge.corpus.scoring.meaning.made_pairs import changed  # here, as it loads numba
+    """Return the drawn rows to which a rule applies, with the changed ``translation`` and the rule."""
+    from paraforge.corpus.scoring.meaning.made_pairs import changed  # imported here because it loads numba
 
     keys = rows["key"].to_numpy()
     drawn = rows.take(np.sort(np.argsort(keys, kind="stable")[:MOST_CHANGED]))
@@ -328,7 +326,7 @@ def changed_rows(rows: pa.Table) -> pa.Table:
 
 
 def other_rows(wrong_pairs: pa.Table) -> pa.Table:
-    """Return the mismatched pairs that have another row's translation."""
+    """Return the mismatched pairs with another row's translation."""
     return wrong_pairs.filter(pc.is_null(wrong_pairs[RULE]))
 
 

@@ -1,1 +1,1 @@
-"""Filters, deciles, sampling and publication of the corpus."""
+"""Selection of pairs: filters, deciles, sampling."""

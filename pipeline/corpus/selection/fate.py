@@ -1,4 +1,4 @@
-"""What became of each row of a shard: kept, rejected for a reason, or failed for a reason."""
+"""The fate of each row: kept, rejected for a reason, or failed for a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 
 @dataclass
 class Counts:
-    """Rows in, kept, rejected and failed; the latter two by reason."""
+    """Counts of rows: input, kept, rejected and failed, the latter two by reason."""
 
     rows_in: int = 0
     kept: int = 0
@@ -26,7 +26,7 @@ class Counts:
     failed: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
-        """Count the rows of ``other`` too."""
+        """Add the counts of ``other``."""
         self.rows_in += other.rows_in
         self.kept += other.kept
         self.rejected.update(other.rejected)
@@ -34,12 +34,12 @@ class Counts:
 
     @property
     def left_out(self) -> int:
-        """Rows rejected or failed."""
+        """The number of rejected or failed rows."""
         return self.rejected.total() + self.failed.total()
 
     def check(self, what: str) -> None:
-        """Make sure that every row is accounted for. Raises IncompleteError: rows in differ from kept +
-        rejected + failed."""
+        """Check that every row is accounted for. Raises IncompleteError: input rows are not kept + rejected +
+        failed."""
         if self.rows_in != self.kept + self.left_out:
             raise IncompleteError(
                 f"{what}: {self.rows_in:,} rows in, but {self.kept:,} kept "
@@ -48,7 +48,7 @@ class Counts:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON value, reasons by falling count."""
+        """Return a JSON value, with reasons by descending count."""
         return {
             "rows_in": self.rows_in,
             "kept": self.kept,
@@ -68,7 +68,7 @@ class Counts:
 
 
 def add_counts(to: dict[str, Counts], others: Mapping[str, Counts]) -> None:
-    """Add the counts of others, name by name."""
+    """Add other counts, name by name."""
     for name, counts in others.items():
         to.setdefault(name, Counts()).add(counts)
 
@@ -86,16 +86,15 @@ def _ranked(counts: Counter[str]) -> dict[str, int]:
 
 
 def kept_mask(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Return whether each row is kept: neither rejected nor failed."""
+    """Return which rows are kept: neither rejected nor failed."""
     return np.asarray(alive_rows(rows))
 
 
 def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa.ChunkedArray | None) -> Any:
-    """Return the column ``rejected`` of n rows, a string array: the earlier reason, or the one that a filter
-    gave.
+    """Return the column ``rejected`` of n rows, a string array: the earlier reason, or the filter's.
 
     codes: see :func:`paraforge.corpus.selection.filters.apply_filters`. reasons: names of the codes from 1.
-    rejected: the column as it was, None for none.
+    rejected: the earlier column, None for none.
     """
     chosen = pa.array(codes.astype(np.int32) - 1, mask=codes == 0)
     given = pa.DictionaryArray.from_arrays(chosen, pa.array(reasons, pa.string())).cast(pa.string())
@@ -103,7 +102,7 @@ def fate_of(codes: npt.NDArray[np.integer], reasons: Sequence[str], rejected: pa
 
 
 def count_rows(rows: pa.Table) -> Counts:
-    """Count a shard by the columns ``rejected`` and ``failed``, where there are these. Raises
+    """Count a shard by the columns ``rejected`` and ``failed``, if it has them. Raises
     IncompleteError: a row is both rejected and failed, so it would be counted twice."""
     rejected, failed = (
         _by_value(rows.column(name)) if name in rows.column_names else Counter() for name in FATE_COLUMNS

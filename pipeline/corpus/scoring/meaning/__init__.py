@@ -1,1 +1,1 @@
-"""What changes the meaning of a sentence while it shares its words: signs of it, and a model over them."""
+"""Signs that a sentence with the same words has another meaning, and a model that weighs them."""

@@ -1,4 +1,4 @@
-"""How likely a pair with signs of an altered meaning is a sentence and one that says something else."""
+"""Estimates from its signs how likely a pair has different meanings."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +22,9 @@ def _weights() -> tuple[Any, ...]:
 
 
 def contradiction(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Weigh the signs of each pair, (pairs, signs), to a number from 0 to 1, (pairs,).
+    """Combine the signs of each pair, (pairs, signs), into a number from 0 to 1, (pairs,).
 
-    A pair without any sign has 0; that other words are left over, the last sign, is none by itself.
+    A pair without any sign has 0. The last sign, that other words are left over, does not count alone.
     """
     least = _probability(np.zeros((1, signs.shape[1]), np.float32))[0]
     found = np.where(signs[:, :-1].any(axis=1), (_probability(signs) - least) / (1 - least), 0)
@@ -32,7 +32,7 @@ def contradiction(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _probability(signs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Add up term by term: a product of matrices gives a row other last digits among other rows."""
+    """Add up term by term, because in a matrix product a row's last digits depend on the other rows."""
     hidden, hidden_bias, output, bias = _weights()
     margins = np.full(len(signs), bias)
     for unit in range(len(output)):

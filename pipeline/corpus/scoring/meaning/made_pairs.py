@@ -1,5 +1,5 @@
-"""Sentences with an altered meaning, made from others by rule: a negation more or less, another number, an
-antonym, another's pronoun."""
+"""Makes sentences with an altered meaning by rule: an added or removed negation, another number, an antonym,
+another pronoun."""
 
 import random
 import re
@@ -39,9 +39,9 @@ _TOO_COMMON: Final = frozenset(str.split("and but for the all not one his her hi
 
 
 def changed(text: str, number: int) -> tuple[str, str] | None:
-    """Return the text with another meaning, and the rule that changed it; None where no rule applies.
+    """Return the text with an altered meaning, and the rule that changed it; None if no rule applies.
 
-    number: decides which of the rules that apply, and where; equal numbers give equal texts.
+    number: decides which applicable rule is used and where; equal numbers give equal texts.
     """
     rng = random.Random(number)
     rules = list(RULES)
@@ -54,7 +54,7 @@ def changed(text: str, number: int) -> tuple[str, str] | None:
 
 
 def change_negation(text: str, rng: random.Random) -> str | None:
-    """Drop a negation, or add one behind an auxiliary verb."""
+    """Drop a negation, or add one after an auxiliary verb."""
     for pattern, instead in _DROPPED:
         if pattern.search(text):
             return pattern.sub(instead, text, count=1)
@@ -62,7 +62,7 @@ def change_negation(text: str, rng: random.Random) -> str | None:
 
 
 def change_number(text: str, rng: random.Random) -> str | None:
-    """Another number in the place of one, in digits or in words."""
+    """Replace a number by another one, in digits or in words."""
     found = [*_DIGITS.finditer(text), *_NUMBER.finditer(text)]
     if not found:
         return None
@@ -78,7 +78,7 @@ def change_number(text: str, rng: random.Random) -> str | None:
 
 
 def change_word(text: str, rng: random.Random) -> str | None:
-    """Return an antonym in the place of a word."""
+    """Replace a word by an antonym."""
     found = [one for one in _WORD.finditer(text) if _opposites().get(one[0].lower())]
     if not found:
         return None
@@ -87,7 +87,7 @@ def change_word(text: str, rng: random.Random) -> str | None:
 
 
 def change_person(text: str, rng: random.Random) -> str | None:
-    """Return a pronoun of the other gender in the place of one."""
+    """Replace a pronoun by one of the other gender."""
     found = list(_PRONOUN.finditer(text))
     one = rng.choice(found) if found else None
     if one is None:
@@ -104,12 +104,12 @@ RULES: Final[Mapping[str, Callable[[str, random.Random], str | None]]] = {
     "antonym": change_word,
     "person": change_person,
 }
-"""What makes a sentence with a changed meaning; each gives None where it does not apply."""
+"""The rules; each returns None if it does not apply."""
 
 
 @lru_cache(maxsize=1)
 def _opposites() -> dict[str, list[str]]:
-    """Antonyms of a word as they are written, most like it first where an affix makes them."""
+    """Return the sorted antonyms of each word: only those made by an affix, if there are any."""
     found: dict[str, list[str]] = {}
     for pair in antonym_pairs(near=False):
         if not _TOO_COMMON.intersection(pair):

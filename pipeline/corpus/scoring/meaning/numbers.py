@@ -1,4 +1,4 @@
-"""Numbers by their values: what a token says, and which numbers only one side of a pair has."""
+"""Reads numbers by their values, and finds numbers that only one side of a pair has."""
 
 import math
 import re
@@ -31,7 +31,7 @@ _WORDS: Final = {
 _MAGNITUDES: Final = {"hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9,
                       "bn": 1e9, "trillion": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
 AND, DIGITS, THREE_DIGITS = -1.0, -2.0, -3.0
-"""In place of a magnitude: the word *and*; digits; three digits alone, which may end `9 600`."""
+"""Special magnitudes: the word *and*; digits; exactly three digits, which may end `9 600`."""
 _SUFFIXES: Final = {**_MAGNITUDES, "k": 1e3}
 _MULTIPLIERS: Final = {**_MAGNITUDES, "and": AND}
 _DIGITS: Final = re.compile(r"(\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)(?:[.,](\d+))?(%|(?:-?[^\W\d_]+)*)")
@@ -39,12 +39,12 @@ _DECADE: Final = re.compile(r"\d0s")
 
 
 def number_of(token: str) -> tuple[float, float]:
-    """Return the value of a lower-cased token, NaN if it is not a number, and what it multiplies the number
-    before it with: 0 for nothing, or AND, DIGITS or THREE_DIGITS.
+    """Return the value of a lower-cased token, NaN if it is not a number, and the magnitude by which it
+    multiplies the number before it: 0 for none, or AND, DIGITS or THREE_DIGITS.
 
     `five` and `5th` are 5, `1,000` is 1000, `2.5` and `2,5` are 2.5, 1990s and 90s are 1990, `6-year-old`,
-    `5km` and `six-year-old` are what they begin with. A token with digits that is not a number (`b52`,
-    `3.5.2010`) has a negative value, the same for the same digits.
+    `5km` and `six-year-old` have the value that they begin with. A token with digits that is not a number
+    (`b52`, `3.5.2010`) has a negative value, the same for the same digits.
     """
     if token in _WORDS:
         return _WORDS[token], 0.0
@@ -69,8 +69,8 @@ def number_of(token: str) -> tuple[float, float]:
 
 @compiled
 def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any) -> int:
-    """Write the numbers that a side says, and whether each is surely meant as one: *one* and *two* alone
-    often are not, nor is `hundreds`. Returns how many."""
+    """Write the numbers of a side, and whether each is certainly a number: *one* and *two* alone often are
+    not, nor is `hundreds`. Returns how many there are."""
     count = place = 0
     while place < len(words):
         value, kind = values[words[place]], magnitudes[words[place]]
@@ -115,7 +115,7 @@ def said_numbers(words: Any, values: Any, magnitudes: Any, found: Any, sure: Any
 
 @compiled
 def missing_numbers(found: Any, sure: Any, others: Any) -> int:
-    """Return how many numbers of one side, surely meant, the other side does not have."""
+    """Return how many certain numbers of one side the other side lacks."""
     missing = 0
     for place in range(len(found)):
         there = 0

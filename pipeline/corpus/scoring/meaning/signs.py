@@ -1,7 +1,8 @@
-"""Signs that two sentences differ in meaning: what one negates, counts or points to and the other does not.
+"""Finds signs that two sentences differ in meaning: negations, antonyms, numbers and persons of only one
+side.
 
-Words of the same stem are matched, and what is left over on both sides is compared. All signs are the same
-when the sides are exchanged, and 0 for a sentence and itself.
+Words with the same stem are matched, and the remaining words of both sides are compared. The signs are
+symmetric, and 0 for a sentence and itself.
 """
 
 from typing import Any, Final
@@ -29,9 +30,9 @@ NAMES: Final = (
     "flipped", "flipped_twice", "denials", "numbers", "gender", "gender_in_place", "person",
     "person_in_place", "replaced_in_place", "replaced_near", "replacements", "left_over",
 )  # fmt: skip
-"""The signs, in the order of their columns. The last is none by itself: it says how much else differs."""
+"""The signs, in the order of their columns. The last says how much else differs and does not count alone."""
 MOST_TOKENS: Final = 512
-"""Tokens of a side that are looked at: the first ones of a longer text."""
+"""Only this many first tokens of a side are used."""
 _UNLIKE: Final = np.float32(0.6)
 _MARKS, _JOINED = len(APOSTROPHES), len(ENDINGS)
 _NO, _POINT, _NUMBER_SIGN, _ANSWER = (_MARKS + 2 * _JOINED + place for place in range(4))
@@ -51,7 +52,7 @@ def signs_of(
     of length 1, (words, dimension).
 
     Returns signs, (pairs, len(NAMES)), each 0 to 2; and counts, (pairs, 5): negations of the first and of the
-    second side, pairs of antonyms, numbers that one side has alone, pronouns of another person or gender.
+    second side, pairs of antonyms, numbers that only one side has, pronouns of another person or gender.
     """
     signs = np.zeros((len(first), len(NAMES)), np.float32)
     counts = np.zeros((len(first), 5), np.int16)
@@ -67,10 +68,11 @@ def signs_of(
 
 @compiled
 def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
-    """Write a side's words, one in place of a contraction's mark and ending; returns how many.
+    """Write a side's words, with a contraction's apostrophe and ending as one word. Returns how many there
+    are.
 
-    `isn't` has `isn` and `'t`, and so have here `isn’t` and `isn ' t`. `no . 5` becomes `no. 5`, and the
-    answer of `no , I do` is not a negation.
+    `isn't` has the tokens `isn` and `'t`; `isn’t` and `isn ' t` become the same. `no . 5` becomes `no. 5`,
+    and the answer of `no , I do` is not a negation.
     """
     count = place = 0
     while place < len(ids) and count < MOST_TOKENS:
@@ -93,8 +95,8 @@ def _read(ids: Any, rows: Any, properties: Any, found: Any) -> int:
 
 @compiled
 def _is_later(one: Any, other: Any, keys: Any) -> bool:
-    """Return whether the first side comes later in an order that does not depend on which is which: the
-    shorter side is first, of sides of one length the one whose first word that differs has the smaller key.
+    """Return whether the first side comes later in a canonical order: the shorter side is first; if the
+    lengths are equal, the one whose first differing word has the smaller key.
     """
     if len(one) != len(other):
         return len(one) > len(other)
@@ -106,7 +108,7 @@ def _is_later(one: Any, other: Any, keys: Any) -> bool:
 
 @compiled
 def _match(one: Any, other: Any, stems: Any, to_other: Any, to_one: Any) -> None:
-    """Match equal stems one to one, first those with an equal neighbour, then in order; -1 for none."""
+    """Match equal stems one to one, first those with an equal neighbor, then in order; -1 for none."""
     n, m = len(one), len(other)
     to_other[:n], to_one[:m] = -1, -1
     for alike in (True, False):
@@ -123,7 +125,7 @@ def _match(one: Any, other: Any, stems: Any, to_other: Any, to_one: Any) -> None
 
 @compiled
 def _context(one: Any, other: Any, stems: Any, i: int, j: int) -> int:
-    """On how many sides two words have the same stem, or the end of their sentence, beside them."""
+    """Count the sides on which two words have the same neighboring stem or both end their sentence."""
     before = stems[one[i - 1]] == stems[other[j - 1]] if i and j else i == j
     last = i + 1 == len(one), j + 1 == len(other)
     behind = last[0] and last[1] if last[0] or last[1] else stems[one[i + 1]] == stems[other[j + 1]]
@@ -132,7 +134,7 @@ def _context(one: Any, other: Any, stems: Any, i: int, j: int) -> int:
 
 @compiled
 def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
-    """On how many sides of a word the next word that names something is matched."""
+    """Count the sides of a word on which the next content word is matched."""
     found = 0
     for step in (-1, 1):
         k = i + step
@@ -146,8 +148,8 @@ def _near(words: Any, properties: Any, to_other: Any, i: int) -> int:
 def _side(
     words: Any, properties: Any, persons: Any, to_other: Any, found: Any, people: Any, sign: Any
 ) -> bool:
-    """Add up what a side has: negations, negations and affixes, denials that are not matched, how near its
-    unmatched negations are to matched words, and words left over; and whom its pronouns point to, by `sign`.
+    """Add up a side's properties: negations, negations with affixes, unmatched denials, how near its
+    unmatched negations are to matched words, and remaining words; and its pronouns' persons, with `sign`.
     Returns whether it has numbers."""
     numbers = False
     found[:] = 0
@@ -166,7 +168,7 @@ def _side(
 
 @compiled
 def _opposed(one: int, other: int, stems: Any, bases: Any, opposed: Any, offsets: Any) -> int:
-    """2 where one word is the other with a negative affix, 1 for other antonyms, 0 for none."""
+    """Return 2 if one word is the other with a negative affix, 1 for other antonyms, 0 otherwise."""
     if bases[one] == stems[other] or bases[other] == stems[one]:
         return 2
     if stems[one] < len(offsets) - 1:
@@ -178,7 +180,7 @@ def _opposed(one: int, other: int, stems: Any, bases: Any, opposed: Any, offsets
 
 @compiled
 def _cosine(one: Any, other: Any) -> Any:
-    """Add up in order, so that every processor gives the same last digits."""
+    """Return the cosine of two words, summed in order, so that every processor gives the same last digits."""
     total = np.float32(0)
     for k in range(len(one)):
         total += one[k] * other[k]

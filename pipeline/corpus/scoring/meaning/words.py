@@ -1,5 +1,4 @@
-"""What is known of each word of a vocabulary: its stem, what it negates, whom it points to, its antonyms, and
-its value if it is a number."""
+"""Properties of each word of a vocabulary: stem, negation, person, antonyms, and value if it is a number."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -16,8 +15,8 @@ from paraforge.corpus.scoring.meaning.numbers import number_of
 
 ANTONYMS: Final = Path(__file__).parent / "antonyms.txt"
 CONTENT, NEGATION, DENIAL, AFFIXED, CLAUSE, NUMBER = (1 << place for place in range(6))
-"""Properties of a word: it names something; it negates; it denies without a negation (`fail`, `few`); it is
-negated by its affix; it ends a clause; it is part of a number."""
+"""Properties of a word: content word; negation; denial without a negation (`fail`, `few`); negated by an
+affix; end of a clause; part of a number."""
 
 WORDS: Final = Path(__file__).parent / "english.txt"
 
@@ -33,27 +32,27 @@ NEGATIONS, _DENIALS, _CLAUSES, _AFFIXED, _NOT_AFFIXED = (
     frozenset(_LISTS[name]) for name in ("negations", "denials", "clauses", "affixed", "not affixed")
 )
 PERSONS: Final = {word: person for person in range(1, 7) for word in _LISTS[f"person {person}"]}
-"""Who a pronoun points to, 1 to 6: I, we, you, he, she, they."""
+"""The person of a pronoun, 1 to 6: I, we, you, he, she, they."""
 _FUNCTION: Final = frozenset(_LISTS["links"]) | NEGATIONS | frozenset(_LISTS["function"]) | PERSONS.keys()
 _IRREGULAR: Final = dict(pair.split("=") for pair in _LISTS["irregular"])
 _INFLEXIONS: Final = ("ingly", "edly", "ing", "ed", "ly")
 _VOWELS: Final = frozenset("aeiouy")
 _PREFIXES: Final = ("un", "in", "im", "il", "ir", "dis", "non-", "non")
 _KINDS: Final = (np.uint32, np.int32, np.uint8, np.float64, np.int8, np.float64, np.int32)
-# A shard has some 30,000.
+# A shard has some 30,000 words.
 _MOST_WORDS: Final = 500_000
 
 APOSTROPHES: Final = ("'", "’", "‘", "ʼ")
 ENDINGS: Final = ("t", "s", "m", "d", "re", "ve", "ll")
-"""Of contractions: what is before an ending, and the endings."""
+"""Contractions: what comes before an ending, and the endings."""
 NUMBER_SIGN: Final = "no."
 ANSWER: Final = "no,"
-"""An answer, which negates nothing behind it: `No, I do.`"""
+"""An answer, which negates nothing after it: `No, I do.`"""
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Return a lower-cased word without its inflexion: equal for most forms of one word, other for most
+    """Return the stem of a lower-cased word: equal for most forms of one word, different for most other
     words."""
     word = _IRREGULAR.get(word, word)
     if len(word) < 4 or not word.isalpha():
@@ -78,7 +77,7 @@ def stem(word: str) -> str:
 
 
 def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `antonyms.txt`. near: also those of words that are similar to an antonym."""
+    """Yield the pairs of `antonyms.txt`. near: include pairs of words that are similar to an antonym."""
     for line in ANTONYMS.read_text(encoding="utf-8").split("\n"):
         if line and not line.startswith("#"):
             direct, _, similar = line.partition("/")
@@ -88,7 +87,7 @@ def antonym_pairs(near: bool = True) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def antonyms() -> dict[str, frozenset[str]]:
-    """Return the stems of the antonyms of each stem that has some."""
+    """Return the antonyms' stems for each stem that has some."""
     found: dict[str, set[str]] = {}
     for pair in antonym_pairs():
         first, second = map(stem, pair)
@@ -99,8 +98,8 @@ def antonyms() -> dict[str, frozenset[str]]:
 
 
 def without_affix(word: str) -> str | None:
-    """Return the word without a negative affix, a word of its own only perhaps: `happy` of `unhappy`,
-    `careful` of `careless`; None without such an affix."""
+    """Return the word without a negative affix, which need not be a word: `happy` for `unhappy`, `careful`
+    for `careless`; None without such an affix."""
     if word.startswith(_PREFIXES):
         for prefix in _PREFIXES:
             if word.startswith(prefix) and len(word) > len(prefix) + 2:
@@ -109,8 +108,7 @@ def without_affix(word: str) -> str | None:
 
 
 def negated_by_affix(word: str) -> bool:
-    """Return whether a negative affix negates the rest, and is not merely how the word begins: `unhappy`, not
-    `uncle`."""
+    """Return whether a word has a real negative affix, like `unhappy` and unlike `uncle`."""
     rest = without_affix(word)
     if rest is None or stem(word) in _NOT_AFFIXED:
         return False
@@ -122,7 +120,7 @@ def negated_by_affix(word: str) -> bool:
 
 
 def _about(word: str) -> tuple[int, float, int, float]:
-    """Properties, number, person and magnitude of a word."""
+    """Return a word's properties, number, person and magnitude."""
     # `no. 5` is number 5.
     word = word if word == NUMBER_SIGN else word.rstrip(".") or word
     value, magnitude = number_of(word)
@@ -135,14 +133,14 @@ def _about(word: str) -> tuple[int, float, int, float]:
 
 
 class WordTable(NamedTuple):
-    """What is known of each word of a vocabulary, in arrays as long as it.
+    """The properties of each word of a vocabulary, in arrays of its length.
 
-    keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem.
-    properties: flags. values: of a number, NaN for none. persons: 0 to 6.
+    keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem. properties: flags.
+        values: value of a number, NaN for other words. persons: 0 to 6.
     magnitudes: see :func:`~paraforge.corpus.scoring.meaning.numbers.number_of`.
     bases: number of the stem without its negative affix, -1 for none.
-    opposed, opposed_offsets: numbers of the stems that are antonyms of each of the first stems, in order; a
-    stem of a higher number has none.
+    opposed, opposed_offsets: numbers of the antonyms' stems for each of the first stems, in order; stems with
+        higher numbers have none.
     """
 
     keys: npt.NDArray[np.uint32]
@@ -157,7 +155,7 @@ class WordTable(NamedTuple):
 
 
 class WordBook:
-    """Looks up words; remembers those that it was asked for, as the next shard has most of them again.
+    """Looks up words and caches them, because the next shard repeats most of them.
 
     Its first rows are the apostrophes, the endings, the endings with an apostrophe, `no`, `.`, `no.` and
     `no,`.
@@ -179,8 +177,8 @@ class WordBook:
         self._learn([*APOSTROPHES, *ENDINGS, *joined, "no", ".", NUMBER_SIGN, ANSWER])
 
     def numbered(self, vocabulary: Sequence[str]) -> tuple[npt.NDArray[np.int32], WordTable]:
-        """Return the row of each lower-cased token, (tokens,), in what is known of all words that were asked
-        for, which comes second."""
+        """Return the row of each lower-cased token, (tokens,), and the properties of all words asked for so
+        far."""
         with self._lock:
             if len(self._known[0]) > _MOST_WORDS:
                 self._forget()
@@ -191,7 +189,7 @@ class WordBook:
             return rows, WordTable._make([*self._known, self._opposed, self._offsets])
 
     def _learn(self, words: Sequence[str]) -> None:
-        """Add distinct words that are not known."""
+        """Add distinct unknown words."""
         found = []
         for word in words:
             self._rows[word] = len(self._rows)

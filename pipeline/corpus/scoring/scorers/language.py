@@ -1,4 +1,4 @@
-"""Identifies the language of both sides with py3langid, whose package ships its model of 139 languages."""
+"""Identifies the language of both sides with py3langid, which includes a model of 139 languages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_available() -> bool:
 
 
 def fingerprint() -> str:
-    """Name and version of the package, on which the result depends."""
+    """Return the name and version of the package, on which the result depends."""
     from importlib.metadata import version
 
     require(PACKAGE, EXTRA)
@@ -55,14 +55,14 @@ class LanguageIdentification(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> LanguageIdentification | None:
-        """Return where languages are wanted."""
+        """Return the scorer if languages are to be identified."""
         return cls(choice.languages) if choice.identify_language else None
 
     def __init__(self, candidates: Sequence[str] | None = None) -> None:
         """Load the model.
 
-        candidates: codes of the languages to tell apart; all that the model knows where None. Short texts are
-            identified better among few candidates.
+        candidates: codes of the languages to distinguish; None for all. Short texts are identified better
+            among few candidates.
 
         Raises:
             MissingPackageError: py3langid is not installed.
@@ -72,7 +72,7 @@ class LanguageIdentification(Scorer):
         self._identifier, self._model = _load(None if candidates is None else tuple(candidates))
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """Identify both sides: a string column each, null where a side has no letter."""
+        """Identify both sides: one string column each, null if a side has no letter."""
         return {
             "reference_language": self._identify(pairs.reference),
             "translation_language": self._identify(pairs.translation),
@@ -93,7 +93,7 @@ class LanguageIdentification(Scorer):
 
 @lru_cache(maxsize=2)
 def _load(candidates: tuple[str, ...] | None) -> tuple[Any, LanguageModel | None]:
-    """Return the package's identifier of these languages, and its model as arrays."""
+    """Return the package's identifier for these languages, and its model as arrays."""
     from paraforge.base.text.language_identification import load_language_model
 
     identifier = copy(languages.identifier())

@@ -1,4 +1,4 @@
-"""Signs of an altered meaning, and how likely people accept a pair."""
+"""Scores for signs of an altered meaning, and for how likely people accept a pair."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 class Meaning(Scorer):
-    """Counts what the sides negate, count and point to differently, by
-    :mod:`~paraforge.corpus.scoring.meaning.signs`; `contradiction` weighs all of it together.
+    """Counts differences in negation, numbers and persons, by :mod:`~paraforge.corpus.scoring.meaning.signs`;
+    `contradiction` weighs all of it together.
 
-    The signs are those of English words. Where the paraphrase score is that of another scorer of words, they
-    use its vectors; otherwise the built-in one's.
+    The signs are for English. They use the vectors of the chosen word scorer, otherwise the built-in one's.
     """
 
     columns = (
@@ -61,7 +60,7 @@ class Meaning(Scorer):
     place = 52
 
     def __init__(self, scorer: WordScorer | None = None) -> None:
-        """scorer: of words; None for the built-in one."""
+        """scorer: word scorer; None for the built-in one."""
         from paraforge.corpus.scoring.general import DIRECTORY
         from paraforge.corpus.scoring.meaning.words import WordBook
 
@@ -70,12 +69,12 @@ class Meaning(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Meaning:
-        """With the vectors of a scorer of words, if that is chosen."""
+        """Build it with the vectors of the chosen word scorer, if any."""
         return cls(choice.vectors if isinstance(choice.vectors, WordScorer) else None)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """int16, and float32 0 to 1; `contradiction` is null where a side has no token."""
-        # Imported here, as numba takes a second: all that reads a schema imports the scorers.
+        """Return int16 counts, and float32 from 0 to 1; `contradiction` is null if a side has no token."""
+        # Imported here because numba takes a second, and everything that reads a schema imports the scorers.
         from paraforge.corpus.scoring.meaning.contradiction import contradiction
         from paraforge.corpus.scoring.meaning.signs import signs_of
 
@@ -107,14 +106,14 @@ class Adequacy(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Adequacy:
-        """For any choice; only the built-in scorer gives values."""
+        """Build it for any choice; only the built-in scorer gives values."""
         from paraforge.corpus.scoring.general import DIRECTORY
 
         built_in = read_json(DIRECTORY / DESCRIPTION)["fingerprint"]
         return cls(isinstance(choice.vectors, WordScorer) and choice.vectors.fingerprint == built_in)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1; null as said, or where the pair has no score."""
+        """Return float32, 0 to 1; null with another scorer, or if the pair has no score."""
         from paraforge.corpus.scoring.adequacy import adequacy
 
         if not self._is_built_in or not {"paraphrase_score", "contradiction"} <= pairs.scores.keys():

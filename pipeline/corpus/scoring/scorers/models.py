@@ -1,4 +1,4 @@
-"""Scores by models: the paraphrase score, and those of models of sentence-transformers in a directory."""
+"""Scores from models: the paraphrase score, and those of sentence-transformers models in a directory."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from paraforge.corpus.scoring.word_scorer import WordScorer
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
-# Bounds the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
+# Limits the memory of a block's sentence vectors: 2 x 4096 x 300 float32 are 10 MB.
 _BLOCK_ROWS: Final = 4096
 
 
 class ParaphraseScore(Scorer):
-    """What a scorer of words gives (see :mod:`~paraforge.corpus.scoring.word_scorer`), or a cosine.
+    """The score of a word scorer (see :mod:`~paraforge.corpus.scoring.word_scorer`), or a cosine.
 
-    Of word vectors it is the cosine of the mean vectors of the tokens of both sides: a token without a vector
-    takes the unknown word's, where the table has one, otherwise it is left out; a side without any vector, or
-    whose vectors sum to zero, has no score. Of a trained model it is the cosine of the vectors that it gives
-    both texts.
+    With word vectors it is the cosine of the mean vectors of both sides' tokens. A token without a vector
+    takes the unknown word's, if the table has one, otherwise it is left out; a side without any vector, or
+    whose vectors sum to zero, has no score. With a trained model it is the cosine of both texts' vectors.
     """
 
     columns = (
@@ -53,18 +52,18 @@ class ParaphraseScore(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> ParaphraseScore | None:
-        """With the table or model that is chosen."""
+        """Build it with the chosen table or model."""
         return None if choice.vectors is None else cls(choice.vectors)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, -1 to 1; null where a side has no vector."""
+        """Return float32, -1 to 1; null if a side has no vector."""
         tokens = (pairs.reference_tokens, pairs.translation_tokens)
         if isinstance(self._vectors, WordScorer):
             score = self._vectors.scores(*tokens)
             return {"paraphrase_score": pa.array(score, mask=np.isnan(score))}
         if not isinstance(self._vectors, WordVectors):
             return {"paraphrase_score": encoded_cosine(self._vectors.encode, pairs)}
-        # The shard's own part of the table: small and in memory.
+        # The part of the table that this shard needs, small and in memory.
         table = self._vectors.of_words(pairs.reference_tokens.vocabulary)
         score = np.full(len(pairs), np.nan, dtype=np.float32)
         for first in range(0, len(pairs), _BLOCK_ROWS):
@@ -78,7 +77,7 @@ EXTRA: Final = "sentence-transformers"
 
 
 class SentenceTransformerCosine(Scorer):
-    """Cosine of the embeddings of the reference and of the translation."""
+    """The cosine of the embeddings of the reference and the translation."""
 
     columns = (
         Column(
@@ -111,7 +110,7 @@ class SentenceTransformerCosine(Scorer):
         self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, -1 to 1; null where an embedding is all zeros."""
+        """Return float32, -1 to 1; null if an embedding is all zeros."""
         return {"cosine": encoded_cosine(self._embed, pairs)}
 
     def _embed(self, texts: Any) -> npt.NDArray[np.float32]:
@@ -129,8 +128,8 @@ _KINDS: Final[dict[Kind, tuple[str, str]]] = {
 
 
 def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTransformer") -> Any:
-    """Load a model of the library from its directory; nothing is fetched and no code from the directory is
-    run.
+    """Load a sentence-transformers model from its directory, without network access and without running code
+    from the directory.
 
     Raises:
         MissingPackageError: sentence-transformers is not installed.
@@ -141,7 +140,7 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
     try:
         if kind == "SentenceTransformer":
             modules = json.loads((directory / _KINDS[kind][1]).read_text(encoding="utf-8"))
-            # Versions 3.4 to 5 run the code of a directory, trusted or not.
+            # Versions 3.4 to 5 run a directory's code, trusted or not.
             if not all(str(module["type"]).startswith(f"{PACKAGE}.") for module in modules):
                 raise ValueError(
                     "modules.json names classes from outside sentence-transformers, which are never run "
@@ -160,15 +159,14 @@ def load_model(directory: Path, device: str = "cpu", kind: Kind = "SentenceTrans
 
 
 def dimension_of(model: Any) -> int:
-    """Elements of a vector of a loaded `SentenceTransformer`."""
-    # Newer versions warn of the longer name.
+    """Return the dimension of a loaded `SentenceTransformer`."""
+    # Newer versions warn about the longer name.
     of = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     return int(of())
 
 
 def check_directory(directory: Path, kind: Kind) -> None:
-    """Refuse a directory that cannot be a model of this kind. Raises InputError: no such directory, or not
-    the file in it that every such model has."""
+    """Raise InputError if a directory is missing or lacks the file that every model of this kind has."""
     what, file = _KINDS[kind]
     if not (directory / file).is_file():
         remedy = f"Use a directory written by {kind}.save()."
@@ -179,8 +177,8 @@ _ENTAILMENT = "entailment"
 
 
 class CrossEncoderScore(Scorer):
-    """The mean of both directions of a model with one output, such as one of STS; of a model of inference
-    the smaller of the probabilities that either side entails the other."""
+    """The mean of both directions for a model with one output, such as STS; for an inference model, the
+    smaller of the probabilities that each side entails the other."""
 
     columns = (
         Column(
@@ -223,19 +221,19 @@ class CrossEncoderScore(Scorer):
         self._batch_size = batch_size
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, for most models 0 to 1; null where a side has no token."""
+        """Return float32, for most models 0 to 1; null if a side has no token."""
         scores = self.similarity(pairs.reference.to_pylist(), pairs.translation.to_pylist())
         empty = (pairs.reference_tokens.lengths == 0) | (pairs.translation_tokens.lengths == 0)
         return {"cross_encoder": pa.array(scores.astype(np.float32), mask=empty)}
 
     def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """Return what the model says of each pair, both ways as said, (pairs,) float64."""
+        """Return the score of each pair in both directions, combined, (pairs,) float64."""
         there, back = self._judge(first, second), self._judge(second, first)
         scores = (there + back) / 2 if self._entailment is None else np.minimum(there, back)
         return np.asarray(scores, dtype=np.float64)
 
     def _judge(self, first: Sequence[str], second: Sequence[str]) -> Any:
-        """Return the number of each pair in this order, (pairs,)."""
+        """Return the model's number for each pair in this order, (pairs,)."""
         if not len(first):
             return np.empty(0, dtype=np.float32)
         scores = self._model.predict(
@@ -250,7 +248,7 @@ class CrossEncoderScore(Scorer):
 
 
 def is_cross_encoder(directory: Path) -> bool:
-    """Return whether a directory has a model that classifies texts, or gives a number for them."""
+    """Return whether a directory has a model that classifies texts or gives a number for them."""
     described = read_json_or_none(directory / "config.json")
     names = described.get("architectures") if isinstance(described, dict) else None
     return any(str(name).endswith("ForSequenceClassification") for name in names or ())

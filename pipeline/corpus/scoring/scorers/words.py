@@ -1,4 +1,4 @@
-"""Scores by the words of a pair: lengths, shared n-grams, numbers; and next to the words of its corpus."""
+"""Scores from the words of a pair (lengths, shared n-grams, numbers) and from the counts of its corpus."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from paraforge.corpus.scoring.pairs import Pairs
 
 _DIGITS: Final = re.compile(r"\d+")
-# Every text with a decimal digit of any script, and some others.
+# Matches every text with a decimal digit of any script, and some others.
 _MAY_HAVE_DIGITS: Final = r"[0-9]|[^\x00-\x7f]"
 FEWEST_WORDS = 1000
-"""Distinct words that the references must have to show what a word is, where no general scorer helps."""
+"""Without the general scorer, the references need this many distinct words to show which words exist."""
 
 
 class Lengths(Scorer):
-    """Number of tokens of the reference and of the translation."""
+    """The number of tokens of the reference and of the translation."""
 
     columns = (
         Column(
@@ -50,7 +50,7 @@ class Lengths(Scorer):
     place = 10
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """int32."""
+        """Return int32 columns."""
         return {
             "reference_tokens": pa.array(pairs.reference_tokens.lengths.astype(np.int32)),
             "translation_tokens": pa.array(pairs.translation_tokens.lengths.astype(np.int32)),
@@ -58,8 +58,8 @@ class Lengths(Scorer):
 
 
 class Overlap(Scorer):
-    """Size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams. 0
-    where a side has no n-gram; 1 where the side with fewer n-grams has no other ones."""
+    """The size of the multiset intersection of both sides' n-grams / the smaller side's number of n-grams. 0
+    if a side has no n-gram; 1 if the other side contains all n-grams of the smaller one."""
 
     columns = (
         Column(
@@ -83,18 +83,18 @@ class Overlap(Scorer):
             smaller = np.minimum(
                 totals(pairs.reference_tokens, order), totals(pairs.translation_tokens, order)
             )
-            # Nothing is shared where the smaller total is 0.
+            # Nothing is shared if the smaller total is 0.
             overlap = pairs.shared[order - 1] / np.maximum(smaller, 1)
             result[name] = pa.array(overlap.astype(np.float32))
         return result
 
 
 class CopyRate(Scorer):
-    """Share of the translation's tokens that are also in the reference, each at most as often as it is there.
+    """The share of the translation's tokens that are also in the reference, each at most as often as there.
 
     Size of the multiset intersection of both sides' tokens / tokens of the translation. It differs from the
-    unigram overlap where the translation is longer than its reference: a reference that is contained in a
-    long translation has overlap 1 and a lower copy rate. 0 where the translation has no token.
+    unigram overlap if the translation is longer than its reference: a reference contained in a long
+    translation has overlap 1 and a lower copy rate. 0 if the translation has no token.
     """
 
     columns = (
@@ -114,7 +114,7 @@ class CopyRate(Scorer):
 
 
 class DigitMismatch(Scorer):
-    """True where the multisets of the two sides' digit strings differ.
+    """True if the multisets of the two sides' digit strings differ.
 
     A digit string is a maximal run of decimal digits (of any script) in the unchanged text, so "5,300" has
     "5" and "300", and "5300" is something else. "two" has none.
@@ -131,7 +131,7 @@ class DigitMismatch(Scorer):
     place = 50
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """bool, never null."""
+        """Return bool, never null."""
         mismatch = np.zeros(len(pairs), dtype=bool)
         candidates = np.flatnonzero(_may_have_digits(pairs.reference) | _may_have_digits(pairs.translation))
         rows = pa.array(candidates)
@@ -154,41 +154,41 @@ def _may_have_digits(texts: Any) -> npt.NDArray[np.bool_]:
 
 
 class OfCorpus:
-    """Compares each pair with the counts of its corpus; without counts there is no such score."""
+    """Base class of scores that compare a pair with the counts of its corpus; without counts they are left
+    out."""
 
     is_sign = True
 
     def __init__(self, counts: CorpusCounts, general: WordScorer | None = None) -> None:
-        """Look words up. counts: of the corpus. general: a scorer of words, which knows more words of the
-        language."""
+        """Store what words are looked up in. counts: the corpus' counts. general: a word scorer, which knows
+        more words of the language."""
         self._counts = counts
         self._general = general
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> Any:
-        """Return where the corpus was counted."""
+        """Return the scorer if the corpus was counted."""
         general = choice.vectors if isinstance(choice.vectors, WordScorer) else None
         return None if choice.counts is None else cls(choice.counts, general)
 
     @property
     def knows_enough(self) -> bool:
-        """Whether a word that is not known says something: of a small corpus alone it does not."""
+        """Whether unknown words are meaningful; with only a small corpus they are not."""
         return self._general is not None or len(self._counts.words) >= FEWEST_WORDS
 
     def unknown(self, pairs: Pairs) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the words of translations that neither corpus, general scorer nor own reference has: row and
-        vocabulary number of each."""
+        """Return the words of translations that neither the corpus, the general scorer nor their own
+        reference has, as rows and vocabulary numbers."""
         key = (OfCorpus, id(self._counts), id(self._general))
         if key not in pairs.once:
-            # With what it was worked out by, so that nothing else can get its place in memory.
+            # Cached with the object that computed it, so that no other object can get the same address.
             found = pairs.unknown_words(self.knows(pairs.vocabulary))
             pairs.once[key] = found, self._counts, self._general
         rows, words = pairs.once[key][0]
         return rows, words
 
     def knows(self, words: Any) -> npt.NDArray[np.bool_]:
-        """Return whether the references or the general scorer have each of the words, a pyarrow string
-        array."""
+        """Return which words, a pyarrow string array, the references or the general scorer have."""
         known = pc.is_in(words, value_set=self._counts.words).to_numpy(zero_copy_only=False)
         if self._general is None:
             return known
@@ -199,16 +199,16 @@ class OfCorpus:
 
 
 def _share_of_words(pairs: Pairs, rows: Any) -> npt.NDArray[np.float32]:
-    """Share of each translation's words that are listed, by their rows; 0 without a word."""
+    """Return the share of each translation's words among the listed rows; 0 without a word."""
     counts = np.bincount(rows, minlength=len(pairs))
     return (counts / np.maximum(pairs.translation_words, 1)).astype(np.float32)
 
 
 class UnknownWords(OfCorpus, Scorer):
-    """Share of the translation's words that neither the corpus' references nor the built-in scorer have.
+    """The share of the translation's words that neither the corpus' references nor the built-in scorer have.
 
-    Words are tokens with a letter. A word of the pair's own reference is known. Null without a word, and of a
-    corpus with fewer than 1,000 distinct words that another scorer scores.
+    Words are tokens with a letter. A word of the pair's own reference is known. Null without a word, and if
+    the corpus has fewer than 1,000 distinct words and is scored by another scorer.
     """
 
     columns = (
@@ -224,17 +224,17 @@ class UnknownWords(OfCorpus, Scorer):
     place = 51
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1; null as said."""
+        """Return float32, 0 to 1; null as described above."""
         row, _ = self.unknown(pairs)
         missing = (pairs.translation_words == 0) | (not self.knows_enough)
         return {"unknown_words": pa.array(_share_of_words(pairs, row), mask=missing)}
 
 
 class LengthSurprise(OfCorpus, Scorer):
-    """Standard score of the log ratio of both sides' characters in the pair's source.
+    """The standard score of the log ratio of both sides' lengths in characters, within the pair's source.
 
-    Below zero the translation is shorter than is usual; a half that is missing, or a sentence that was added,
-    is 3 to 5 deviations from it.
+    Below zero, the translation is shorter than usual. A missing half or an added sentence is 3 to 5
+    deviations off.
     """
 
     columns = (
@@ -251,7 +251,7 @@ class LengthSurprise(OfCorpus, Scorer):
     place = 53
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, never null."""
+        """Return float32, never null."""
         from paraforge.corpus.scoring.pairs import by_source, log_length_ratios
 
         surprise = log_length_ratios(pairs.reference, pairs.translation)
@@ -262,9 +262,9 @@ class LengthSurprise(OfCorpus, Scorer):
 
 
 class CopiedWords(OfCorpus, Scorer):
-    """Share of the translation's words that its foreign side has and that are otherwise unknown.
+    """The share of the translation's words that are copied from its foreign side and otherwise unknown.
 
-    A name that some reference has is not counted, nor is a number; see
+    Names that some reference has and numbers do not count; see
     :class:`~paraforge.corpus.scoring.scorers.words.UnknownWords`.
     """
 
@@ -281,7 +281,7 @@ class CopiedWords(OfCorpus, Scorer):
     place = 55
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1; null without a foreign side, or where the translation has no word."""
+        """Return float32, 0 to 1; null without a foreign side, or if the translation has no word."""
         from paraforge.base.text.tokens import tokenize_column
 
         row, word = self.unknown(pairs)
@@ -297,8 +297,8 @@ class CopiedWords(OfCorpus, Scorer):
 
 
 class SourceSimilarity(Scorer):
-    """Share of the information in the words of reference and foreign side that the other side gives, by the
-    lexical table that was learnt from the corpus; see
+    """The share of the information in the words of reference and foreign side that the other side explains,
+    by the lexical table learned from the corpus; see
     :meth:`~paraforge.corpus.scoring.lexical_table.LexicalTable.similarities`."""
 
     columns = (
@@ -315,16 +315,16 @@ class SourceSimilarity(Scorer):
     place = 57
 
     def __init__(self, lexical: LexicalTable) -> None:
-        """lexical: learnt from the corpus."""
+        """lexical: table learned from the corpus."""
         self._lexical = lexical
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> SourceSimilarity | None:
-        """Return where a table was learnt."""
+        """Return the scorer if a table was learned."""
         return None if choice.lexical is None else cls(choice.lexical)
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, at most 1; null without a foreign side, or where a side has no word."""
+        """Return float32, at most 1; null without a foreign side, or if a side has no word."""
         from paraforge.corpus.scoring.lexical_table import foreign_units, units_of
 
         found = self._lexical.similarities(foreign_units(pairs.source_text), units_of(pairs.reference_tokens))

@@ -1,7 +1,7 @@
-"""Filters of a corpus, one a module: parameters, verdict, words for people, and part of the signature.
+"""Filters of a corpus, one per module: parameters, verdict, explanation, and part of the signature.
 
-A filter is a subclass of :class:`FilterParameters` with a ``kind`` of its own. To add one, add a module to
-this package, or name one of another package in the entry point group ``paraforge.filters``.
+A filter is a subclass of :class:`FilterParameters` with its own ``kind``. To add one, add a module to this
+package, or register another package's module in the entry point group ``paraforge.filters``.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _SHORT_NAMES = {
 
 @dataclass(frozen=True)
 class Filter:
-    """Rejects pairs; a subclass has ``verdicts``.
+    """Rejects pairs; a subclass implements ``verdicts``.
 
     name: the reason of the pairs that it rejects. columns: the columns that it reads.
-    fingerprint: of the files or the model that it was made from, or None.
+    fingerprint: hash of the files or the model that it was made from, or None.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Filter:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it may reject a pair; the first is its name."""
+        """The reasons for which it can reject a pair; the first is its name."""
         return (self.name,)
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """Judge the rows of a shard that earlier filters accepted, in row order: 0 accepts the row, k > 0
+        """Judge the rows of a shard that earlier filters accepted, in row order: 0 accepts a row, k > 0
         rejects it for ``reasons[k - 1]``."""
         raise NotImplementedError
 
     def repeated(self, shard: int) -> list[str] | None:
-        """For each row of a shard that it rejected, the pair that the row repeats, as the column ``repeats``
-        has it; None for a filter that compares no pairs."""
+        """Return, for each row of a shard that it rejected, the pair that the row repeats, in the form of the
+        column ``repeats``; None for a filter that does not compare pairs."""
         return None
 
 
@@ -78,8 +78,8 @@ class Filter:
 class ValueFilter(Filter):
     """Rejects a pair for its value in one of ``columns``, or because it is missing.
 
-    accepts: tells of a column which values are accepted; what it tells of missing ones does not matter.
-    missing: what becomes of a pair without a value.
+    accepts: function from a column to which values are accepted; its result for missing values is ignored.
+        missing: what to do with a pair without a value.
     """
 
     accepts: Callable[[pa.ChunkedArray], Mask] = lambda column: np.ones(len(column), bool)
@@ -92,7 +92,7 @@ class ValueFilter(Filter):
         return (self.name, *map(missing_reason, missing))
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`Filter`; a missing value comes before one that is not accepted."""
+        """See :class:`Filter`; a missing value takes precedence over one that is not accepted."""
         verdicts = np.zeros(rows.num_rows, np.uint8)
         for place, name in enumerate(self.columns):
             column = rows.column(name)
@@ -104,33 +104,34 @@ class ValueFilter(Filter):
 
 
 class AcceptedPairs(Protocol):
-    """The pairs that all earlier filters accept, for a filter that must see all before it judges any."""
+    """The pairs accepted by all earlier filters, for a filter that must see all pairs before it judges
+    any."""
 
     @property
     def column_names(self) -> Sequence[str]:
-        """Columns of the corpus."""
+        """The columns of the corpus."""
 
     @property
     def directory(self) -> Path:
-        """For files that are needed until the selection ends."""
+        """A directory for files that are needed until the selection ends."""
 
     @property
     def unfinished(self) -> Path:
-        """For files that the next run finds again if this one is killed."""
+        """A directory for files that the next run can reuse if this one is killed."""
 
     @property
     def open_model(self) -> OpenModel | None:
-        """Opens a trained model's directory."""
+        """The function that opens a trained model's directory."""
 
     def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
-        """Call ``function(0)`` ... ``function(count - 1)`` in threads; the display says how many are done."""
+        """Call ``function(0)`` ... ``function(count - 1)`` in threads, with a progress display."""
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
-        """Apply a function to the accepted rows of every shard; results in order of the shards."""
+        """Apply a function to the accepted rows of every shard; yields results in the shards' order."""
 
 
 class FilterParameters(Section):
-    """What params.yaml says of a filter."""
+    """A filter's entry in params.yaml."""
 
     name: Name | None = Field(
         None, description="reason given to the pairs it rejects; by default the filter's kind"
@@ -140,44 +141,44 @@ class FilterParameters(Section):
 
     @property
     def reason(self) -> str:
-        """The filter's name, given or by default."""
+        """The filter's name, given or default."""
         return self.name or self.default_name()
 
     def default_name(self) -> str:
-        """Return the name where none is given: the kind."""
+        """Return the default name: the kind."""
         return str(getattr(self, "kind"))  # noqa: B009 - subclasses declare it
 
     def columns(self) -> tuple[str, ...]:
-        """Return the columns that it needs of the corpus."""
+        """Return the columns of the corpus that it needs."""
         raise NotImplementedError
 
     def tenths_of(self) -> tuple[str, ...]:
-        """Scores of which it reads the tenth that a pair is in."""
+        """The scores whose decile it reads."""
         return ()
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """Return the score of which it rejects what is below a minimum, and that minimum, once it is a
-        number.
+        """Return the score and minimum below which it rejects pairs, once the minimum is a number; None
+        without one.
 
-        cuts: for each score that is cut into tenths the nine values at which the tenths 2 .. 10 begin.
+        cuts: for each score with deciles, the nine values at which deciles 2 to 10 begin.
         """
         return None
 
     def refusal(self) -> str:
-        """Return a few words on a pair that it rejects."""
+        """Describe in a few words why it rejects a pair."""
         raise NotImplementedError
 
     def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
-        """Key and value in the corpus' signature; ``fingerprint`` is the filter's own, if it has one."""
+        """Return key and value in the corpus' signature; ``fingerprint`` is the filter's, if it has one."""
         raise NotImplementedError
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Make the filter. Raises InputError: a file that is named cannot be read."""
+        """Build the filter. Raises InputError: one of its files cannot be read."""
         raise NotImplementedError
 
 
 def filter_kinds() -> list[type[FilterParameters]]:
-    """Parameters of every kind of filter, those of other packages among them."""
+    """Return the parameters of every kind of filter, including those of other packages."""
     return [kind for kind in found_classes(__name__, FilterParameters) if "kind" in kind.model_fields]
 
 
@@ -192,23 +193,23 @@ def check_score(name: str) -> str:
 
 
 def decile_column(score: str) -> str:
-    """Name the column with the tenth that a pair is in by ``score``."""
+    """Return the name of the column with a pair's decile by ``score``."""
     return f"{score}{_DECILE}"
 
 
 def missing_reason(column: str) -> str:
-    """Reason of a pair without a value in ``column``, e.g. ``no_paraphrase_score``, of tenths, too."""
+    """Return the reason for rejecting a pair without a value in ``column``, e.g. ``no_paraphrase_score``;
+    also for deciles."""
     return f"no_{column.removesuffix(_DECILE)}"
 
 
 def short_name(score: str) -> str:
-    """Name of a score in the signature, e.g. ``sim``."""
+    """Return the name of a score in the signature, e.g. ``sim``."""
     return _SHORT_NAMES.get(score, score)
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], Mask]:
-    """Return a numeric column as n numbers, and whether each is missing (null or NaN; its number is then
-    0)."""
+    """Return a numeric column as n numbers, and which are missing (null or NaN, given as 0)."""
     missing = (
         column.is_null(nan_is_null=True).to_numpy()
         if column.null_count or pa.types.is_floating(column.type)
@@ -225,14 +226,14 @@ def numbers(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], Mask]:
 def apply_filters(
     filters: Sequence[Filter], rows: pa.Table, alive: Mask, shard: int, first_code: int
 ) -> npt.NDArray[np.uint16]:
-    """Let filters judge the rows that are alive, each only those that the ones before it accepted.
+    """Let filters judge the rows that are alive; each filter sees only those that earlier ones accepted.
 
-    filters: in the order of judging. rows: n rows with the columns that the filters read.
+    filters: the filters in order. rows: n rows with the columns that the filters read.
     alive: n flags; rows that are not alive are not judged. shard: number of the shard.
     first_code: code of the first filter's first reason.
 
-    Returns n codes: 0 where the row is accepted or was not alive, otherwise the code of the reason. Codes
-    number the filters' reasons in order.
+    Returns n codes: 0 if the row is accepted or was not alive, otherwise the code of the reason. Codes number
+    the filters' reasons in order.
     """
     codes = np.zeros(rows.num_rows, np.uint16)
     standing = alive.copy()

@@ -1,4 +1,4 @@
-"""Filter ``bounds``: a score within bounds."""
+"""Filter ``bounds``: keeps pairs with a score within bounds."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def interval_filter(
     maximum: float | None = None,
     missing: MissingPolicy = "refuse",
 ) -> ValueFilter:
-    """Make the filter that accepts a pair whose value in every column is inside a closed interval; None is no
-    bound. :func:`paraforge.corpus.scorer.inside` compares."""
+    """Build the filter that accepts pairs whose value in every column is inside a closed interval (see
+    :func:`paraforge.corpus.scorer.inside`); None is no bound."""
 
     def accepts(column: pa.ChunkedArray) -> Mask:
         return inside(numbers(column)[0], minimum, maximum)
@@ -44,15 +44,15 @@ def interval_filter(
 
 
 def interval_text(minimum: float | None, maximum: float | None) -> str:
-    """Write an interval as signatures do: ``1-30``, ``5-`` or ``..-0.7``."""
+    """Format an interval for signatures: ``1-30``, ``5-`` or ``..-0.7``."""
     low, high = ("" if bound is None else format(bound, ".10g") for bound in (minimum, maximum))
-    # A negative bound would run into the dash.
+    # A negative bound would merge with the dash.
     dash = ".." if low.startswith("-") or high.startswith("-") else "-"
     return f"{low}{dash}{high}"
 
 
 def check_scale(score: str, bounds: Mapping[str, Any]) -> None:
-    """Raise ValueError if a bound that is a number is outside the scale of its column."""
+    """Raise ValueError if a numeric bound is outside the range of its column."""
     limits = SCORES[score].limits if score in SCORES else None
     low, high = limits or (-math.inf, math.inf)
     for side, bound in bounds.items():
@@ -63,7 +63,7 @@ def check_scale(score: str, bounds: Mapping[str, Any]) -> None:
 
 
 class WrongPairs(Section):
-    """A minimum that is found on mismatched pairs: references with translations of other rows."""
+    """A minimum found on mismatched pairs: references with translations of other rows."""
 
     wrong_pairs: float = Field(
         ge=0, lt=1, description="share of mismatched pairs that may reach the minimum, with 95% confidence"
@@ -71,7 +71,7 @@ class WrongPairs(Section):
 
 
 class Adequate(Section):
-    """A minimum of the paraphrase score that is found on the adequacy of the corpus' pairs."""
+    """A minimum of the paraphrase score found from the adequacy of the corpus' pairs."""
 
     adequate: float = Field(
         gt=0, lt=1, description="share of the pairs above the minimum that people are likely to accept"
@@ -79,7 +79,7 @@ class Adequate(Section):
 
 
 class GoodPairs(Section):
-    """A maximum that is found on the corpus' own pairs."""
+    """A maximum found on the corpus' own pairs."""
 
     good_pairs: float = Field(
         ge=0, lt=1, description="share of the pairs that may be above the maximum, with 95% confidence"
@@ -170,7 +170,7 @@ class BoundsParameters(IntervalParameters):
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """Return the minimum, where there is one."""
+        """Return the minimum, if there is one."""
         if not isinstance(self.minimum, float):
             return None
         return self.score, Minimum(self.minimum)
@@ -199,7 +199,7 @@ class BoundsParameters(IntervalParameters):
         return self.built()
 
     def built(self) -> ValueFilter:
-        """Return the filter, which looks at one pair at a time. Raises ValueError: it is not settled."""
+        """Build the filter, which judges each pair alone. Raises ValueError: it is not settled."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
     def _numbers(self) -> tuple[float | None, float | None]:

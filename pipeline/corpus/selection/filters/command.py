@@ -1,4 +1,4 @@
-"""Filter ``command``: a program of the user's reads pairs as JSON Lines and answers each with a line."""
+"""Filter ``command``: a user's program reads pairs as JSON Lines and answers each with a line."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Verdicts
 
 _PLACE = ("source", "line")
-"""The columns that say in errors which pair it is."""
+"""Columns that identify a pair in errors."""
 _LOOK = 0.2
-"""Seconds between two looks whether the run is to stop."""
+"""Seconds between checks whether to stop."""
 
 
 @dataclass(frozen=True)
 class Command(Filter):
-    """Rejects the pairs whose line of a program's output is not accepted.
+    """Rejects pairs for which a program's answer is not accepted.
 
-    arguments: the program and its arguments. reads: the columns that it is given. seconds: that it has for a
-    shard. value: gives the number that an answer is; raises ValueError if it is no answer. accepts: tells
-    which numbers keep their pairs.
+    arguments: the program and its arguments. reads: the columns that it gets. seconds: time limit per shard.
+        value: converts an answer to a number; raises ValueError if it is invalid. accepts: function from
+        numbers to which pairs are kept.
     """
 
     arguments: tuple[str, ...] = ()
@@ -47,15 +47,15 @@ class Command(Filter):
     accepts: Callable[[npt.NDArray[np.float64]], Mask] = inside
 
     def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """Run the program once over the rows. Raises InputError, which names the pair: the program ended with
-        an error, took too long, wrote another number of lines, or wrote something that is no answer."""
+        """Run the program once over the rows. Raises InputError, which names the pair: the program failed,
+        took too long, wrote the wrong number of lines, or wrote an invalid answer."""
         if not rows.num_rows:
             return np.zeros(0, np.uint8)
         values = np.zeros(rows.num_rows)
         given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
         output, problem = self._run(given)
         answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
-        unfinished = answers.pop()  # what is behind the last end of a line
+        unfinished = answers.pop()  # what follows the last line end
         if unfinished and not problem:
             answers.append(unfinished)
         for place, answer in enumerate(answers[: len(values)]):
@@ -71,7 +71,8 @@ class Command(Filter):
         return (~self.accepts(values)).astype(np.uint8)
 
     def _run(self, given: bytes) -> tuple[bytes, str]:
-        """Give it its input; its output, and what went wrong. Raises Interrupted: SIGTERM or Ctrl-C."""
+        """Run the program on its input. Returns its output, and what went wrong. Raises Interrupted: SIGTERM
+        or Ctrl-C."""
         end = time.monotonic() + self.seconds
         pipe = subprocess.PIPE
         try:
@@ -86,13 +87,13 @@ class Command(Filter):
                         output, said = process.communicate(unsent, timeout=_LOOK)
                         break
                     except subprocess.TimeoutExpired as error:
-                        unsent = None  # it has been told
+                        unsent = None  # it has been told to end
                         check_interrupt()
                         if time.monotonic() > end:
                             return error.stdout or b"", f"it took more than {self.seconds:g} seconds"
             finally:
                 process.kill()
-        check_interrupt()  # Ctrl-C ends the program, too
+        check_interrupt()  # Ctrl-C also ends the program
         if not process.returncode:
             return output, ""
         last = said.decode(errors="replace").strip().splitlines()[-1:]
@@ -107,7 +108,7 @@ class Command(Filter):
 
 
 class CommandParameters(FilterParameters):
-    """A program that keeps or rejects pairs, which it reads as JSON Lines; a line of output answers each."""
+    """A program that reads pairs as JSON Lines and answers each with one line."""
 
     kind: Literal["command"]
     command: list[str] = Field(min_length=1, description="the program and its arguments; no shell is used")
@@ -137,7 +138,7 @@ class CommandParameters(FilterParameters):
         return names
 
     def columns(self) -> tuple[str, ...]:
-        """Return what it is given, and what names a pair."""
+        """Return the columns that it gets, and those that identify a pair."""
         return tuple(dict.fromkeys([*self.reads, *_PLACE]))
 
     def refusal(self) -> str:
@@ -149,8 +150,8 @@ class CommandParameters(FilterParameters):
         return "cmd", f"{self.reason}:{(fingerprint or 'none')[:8]}"
 
     def value(self, answer: str) -> float:
-        """Read an answer: a number, or 1 for a word that keeps its pair and 0 for another. Raises ValueError
-        if it is not a number and has to be, or not one word."""
+        """Convert an answer: a number as it is, a word to 1 if it keeps its pair and otherwise to 0. Raises
+        ValueError if it is neither, or must be a number and is not."""
         if self._of_words():
             if len(answer.split()) != 1:
                 raise ValueError("not one word")
@@ -161,14 +162,14 @@ class CommandParameters(FilterParameters):
             raise ValueError("not a number") from None
 
     def accepts(self, values: npt.NDArray[np.float64]) -> Mask:
-        """Tell which answers keep their pairs."""
+        """Return which answers keep their pairs."""
         return inside(values, 1 if self._of_words() else self.minimum, self.maximum)
 
     def _of_words(self) -> bool:
         return self.minimum is None and self.maximum is None
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Look for the program and its files. Raises InputError: there is none."""
+        """Find the program and its files. Raises InputError: it does not exist."""
         if shutil.which(self.command[0]) is None:
             remedy = "Install it, or write its path; a script that is not executable needs its interpreter."
             raise InputError(
@@ -189,7 +190,7 @@ class CommandParameters(FilterParameters):
 
 
 def _json(row: dict[str, Any]) -> str:
-    """Return a row in JSON, which has no NaN and no infinity."""
+    """Return a row in JSON, without NaN and infinity."""
     plain = {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Filter ``decile``: the tenth of the whole corpus that a pair is in by a score."""
+"""Filter ``decile``: keeps pairs in some deciles of the whole corpus by a score."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DecileParameters(FilterParameters):
         return decile_column(self.score)
 
     def tenths(self) -> tuple[int, ...]:
-        """Return the tenths that are kept, rising."""
+        """Return the kept deciles in ascending order."""
         if self.keep is not None:
             return tuple(sorted(set(self.keep)))
         assert self.top is not None
@@ -60,7 +60,7 @@ class DecileParameters(FilterParameters):
         return (self.score,)
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
-        """Return where the lowest of the kept tenths begins, if all above it are kept."""
+        """Return where the lowest kept decile begins, if all above it are kept."""
         tenths = self.tenths()
         values = cuts.get(self.score, ())
         if tenths[0] == 1 or len(tenths) < 11 - tenths[0] or len(values) < 9:

@@ -1,4 +1,4 @@
-"""Filter ``decontamination``: test sentences stay out, as whole sentences and by shared word n-grams."""
+"""Filter ``decontamination``: rejects test sentences, and pairs that share word n-grams with them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ ORIGINAL = "original"
 
 
 class WordNgrams:
-    """A set of word n-grams, kept as a chain of sorted tables so that look-up is exact and vectorised.
+    """A set of word n-grams, stored as a chain of sorted tables so that look-up is exact and vectorized.
 
-    Words have numbers; the table of step k lists the pairs (number of a k-gram's first k - 1 words, number of
-    its last word), and a pair's place in the table is the number of the k-gram.
+    Words have numbers. The table of step k lists pairs (number of a k-gram's first k - 1 words, number of its
+    last word), and a pair's index in the table is the number of the k-gram.
     """
 
     def __init__(self, sentences: pa.Array, order: int) -> None:
@@ -63,18 +63,18 @@ class WordNgrams:
         return len(self._tables[-1]) if self._tables else len(self.vocabulary)
 
     def _numbers(self, words: Any) -> npt.NDArray[np.int64]:
-        """Return number of each word of all sentences, -1 where it is unknown and behind each sentence."""
+        """Return the number of each word of all sentences, -1 for unknown words and after each sentence."""
         flat = pc.index_in(pc.list_flatten(words), value_set=self.vocabulary)
         known = pc.fill_null(flat, -1).to_numpy(zero_copy_only=False)
         lengths = _lengths(words)
-        # The separator behind each sentence keeps n-grams from reaching into the next.
+        # The separator after each sentence prevents n-grams across sentences.
         numbers = np.full(len(known) + len(lengths) + self.order, -1, np.int64)
         numbers[np.arange(len(known)) + np.repeat(np.arange(len(lengths)), lengths)] = known
         return numbers
 
     def _sieve_places(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return a hash of the n words from each place on: nearly every place without an n-gram is dropped by
-        it."""
+        """Return a hash of the n words from each position, which rules out nearly every position without an
+        n-gram."""
         words = numbers.view(np.uint64)
         places = len(numbers) - self.order + 1
         hashes = words[:places].copy()
@@ -92,13 +92,13 @@ class WordNgrams:
         starts: npt.NDArray[np.int64],
         step: int,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Put the next word behind each running k-gram; those that have none are dropped."""
+        """Extend each running k-gram by the next word, and drop those that cannot be extended."""
         following = numbers[starts + step]
         known = following >= 0
         return starts[known], codes[known] * len(self.vocabulary) + following[known]
 
     def found_in(self, sentences: pa.Array) -> Mask:
-        """Return whether each normalised sentence has one of the n-grams."""
+        """Return which normalized sentences contain one of the n-grams."""
         words = _split(sentences)
         numbers = self._numbers(words)
         starts = np.flatnonzero(self._sieve[self._sieve_places(numbers)])
@@ -110,15 +110,15 @@ class WordNgrams:
             hit = codes < len(table)
             hit[hit] = table[codes[hit]] == pairs[hit]
             codes, starts = codes[hit], starts[hit]
-        ends = np.cumsum(_lengths(words) + 1)  # of each sentence, its separator included
+        ends = np.cumsum(_lengths(words) + 1)  # of each sentence, including its separator
         found = np.zeros(len(ends), bool)
         found[np.searchsorted(ends, starts, side="right")] = True
         return found
 
 
 def _split(sentences: pa.Array) -> Any:
-    """Return words of each sentence; Arrow would split an empty sentence into one empty word, so it becomes
-    null."""
+    """Return the words of each sentence. An empty sentence becomes null, because Arrow would split it into
+    one empty word."""
     return pc.utf8_split_whitespace(pc.if_else(pc.equal(sentences, ""), None, sentences))
 
 
@@ -128,10 +128,10 @@ def _lengths(words: Any) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Decontamination(Filter):
-    """Rejects a pair of which either side is a test sentence, or shares an n-gram with one; a pair of two
-    translations also where that is true of the reference that both were made from.
+    """Rejects a pair if either side, or the reference behind a pair of two translations, is a test sentence
+    or shares an n-gram with one.
 
-    sentences: distinct normalised test sentences, sorted. ngrams: the test sentences' n-grams, or None.
+    sentences: distinct normalized test sentences, sorted. ngrams: the test sentences' n-grams, or None.
     """
 
     sentences: Any = None
@@ -152,11 +152,11 @@ class Decontamination(Filter):
 
 
 def build_decontamination(name: str, sentences: Iterable[str], ngram: int | None = None) -> Decontamination:
-    """Prepare the filter from test sentences; memory grows with the test files, not with the corpus.
+    """Build the filter from test sentences. Memory grows with the test files, not with the corpus.
 
     name: the filter's name, which is the reason of the pairs it rejects.
     sentences: test sentences, not normalised.
-    ngram: reject a pair, too, if one of its sides shares that many words in a row with a test sentence.
+    ngram: also reject pairs that share this many words in a row with a test sentence.
     """
     normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
     normalised = normalised.filter(pc.not_equal(normalised, ""))
@@ -171,7 +171,7 @@ def build_decontamination(name: str, sentences: Iterable[str], ngram: int | None
 class TestFileParameters(Section):
     """A file of sentences that must not be in the corpus."""
 
-    __test__ = False  # not a test class, whatever its name begins with
+    __test__ = False  # not a test class, despite its name
 
     path: FilePath = Field(
         min_length=1, description="plain or compressed file; environment variables are expanded"
@@ -194,12 +194,12 @@ class TestFileParameters(Section):
         return self
 
     def location(self) -> Path:
-        """Return the path with environment variables and ``~`` filled in."""
+        """Return the path with environment variables and ``~`` expanded."""
         return Path(expand(self.path))
 
 
 class DecontaminationParameters(FilterParameters):
-    """No pair with a side that is a test sentence, or shares an n-gram with one."""
+    """Rejects pairs with a side that is a test sentence or shares an n-gram with one."""
 
     kind: Literal["decontamination"]
     files: list[TestFileParameters] = Field(min_length=1)

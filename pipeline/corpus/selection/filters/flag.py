@@ -1,4 +1,4 @@
-"""Filter ``flag``: a mark of the translation or of the pair, such as ``runaway``."""
+"""Filter ``flag``: rejects pairs with a flag such as ``runaway``."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal

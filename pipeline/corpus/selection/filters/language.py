@@ -1,4 +1,4 @@
-"""Filter ``language``: the identified language of both sides."""
+"""Filter ``language``: keeps pairs whose sides are identified as the given languages."""
 
 from typing import Literal
 

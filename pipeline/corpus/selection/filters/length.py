@@ -1,4 +1,4 @@
-"""Filter ``length``: tokens of both sides within bounds."""
+"""Filter ``length``: keeps pairs whose sides have a number of tokens within bounds."""
 
 from typing import Literal
 

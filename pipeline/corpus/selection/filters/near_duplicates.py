@@ -1,4 +1,4 @@
-"""Filter ``near_duplicates``: at most k pairs of one reference, whatever its case, punctuation and spaces."""
+"""Filter ``near_duplicates``: keeps at most k pairs per reference, ignoring case, punctuation and spaces."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterPara
 
 
 def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
-    """128-bit keys (n x 2) of n texts, without nulls, that are equal where only case, punctuation, spaces and
-    invisible characters differ. A text without any letter or digit is compared with its punctuation."""
+    """Return 128-bit keys (n x 2) of n texts (without nulls) that are equal if only case, punctuation, spaces
+    and invisible characters differ. For a text without letters and digits, punctuation counts."""
     if not len(texts):
         return np.empty((0, 2), np.uint64)
     normalised = normalise(texts)
@@ -36,23 +36,22 @@ def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
 
 
 def blank(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Return which texts have nothing but white space."""
+    """Return which texts are empty or white space."""
     found: npt.NDArray[np.bool_] = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0).to_numpy()
     return found
 
 
 def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
-    """:func:`near_duplicate_keys` of the references of n rows; null is as empty."""
+    """Return :func:`near_duplicate_keys` of the references of n rows; null counts as empty."""
     return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
 
 
 @dataclass(frozen=True)
 class NearDuplicates(Filter):
-    """Rejects a pair with ``per_reference`` accepted pairs of the same normalised reference before it.
+    """Rejects a pair after ``per_reference`` accepted pairs with the same normalized reference.
 
-    per_reference: pairs kept of one reference.
-    ranks: of the references of the pairs that earlier filters accepted.
-    starts: for each shard, how many such pairs earlier shards have.
+    per_reference: pairs to keep per reference. ranks: ranks of the references among pairs that earlier
+        filters accepted. starts: for each shard, the number of such pairs in earlier shards.
     """
 
     per_reference: int = 1
@@ -106,5 +105,5 @@ class NearDuplicatesParameters(FilterParameters):
 
         rank_groups(keys(), pairs.directory / self.reason)
         ranks = GroupRanks(pairs.directory / self.reason)
-        # No column holds a value of use: the references were read while ranking.
+        # No columns are needed, because the references were read while ranking.
         return NearDuplicates(self.reason, ("rejected",), None, self.per_reference, ranks, starts)

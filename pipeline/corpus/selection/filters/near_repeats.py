@@ -1,4 +1,4 @@
-"""Filter ``near_repeats``: of sentences that say nearly the same by their vectors, the best-scored pair."""
+"""Filter ``near_repeats``: keeps the best-scored pair among sentences with nearly the same vectors."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
 
 @dataclass(frozen=True)
 class NearRepeats(Filter):
-    """Rejects a pair that repeats another one of those that earlier filters accepted.
+    """Rejects a pair that repeats another pair accepted by earlier filters.
 
-    starts: for each shard how many such pairs earlier shards have, and the number of all.
-    found: for each the one that it repeats, or -1.
-    places: of each, as the lineage's numbers. sources: their names.
+    starts: for each shard, the number of such pairs in earlier shards, then their total. found: for each
+        pair, the one that it repeats, or -1. places: lineage of each pair, as numbers. sources: names of the
+        sources.
     """
 
     starts: Sequence[int] = ()
@@ -58,7 +58,7 @@ class NearRepeats(Filter):
         return (self._of(shard) >= 0).astype(np.uint8)
 
     def repeated(self, shard: int) -> list[str]:
-        """Return the pair that each of the shard's rejected rows repeats: see the column ``repeats``."""
+        """Return the pair that each of the shard's rejected rows repeats, see the column ``repeats``."""
         found = self._of(shard)
         return [
             f"{self.sources[source]}:{line}" + (f":{rank}" if rank else "")
@@ -70,10 +70,11 @@ class NearRepeats(Filter):
 
 
 def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> tuple[Encode, str]:
-    """Return what gives texts (pyarrow) their :func:`~paraforge.corpus.selection.near_vectors.rounded`
+    """Return the function from texts (pyarrow) to :func:`~paraforge.corpus.selection.near_vectors.rounded`
     vectors, and the model's fingerprint.
 
-    directory: for vectors of a trained model, which take long, so that a run that was killed has them again.
+    directory: for the vectors of a trained model, which are slow to compute, so that a killed run can reuse
+        them.
 
     Raises InputError: missing, damaged, or vectors of too many numbers.
     """
@@ -90,7 +91,7 @@ def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> 
 
         return averaged, opened.fingerprint
     fingerprint = sha256_directory(model) if model.is_dir() else sha256_file(model)
-    lock = Lock()  # models compute with all cores, and their tokenisers cannot be shared
+    lock = Lock()  # models use all cores, and their tokenizers cannot be shared
 
     def encoded(texts: Any) -> npt.NDArray[np.int8]:
         if not len(texts):
@@ -111,7 +112,8 @@ def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> 
 
 
 class NearRepeatsParameters(FilterParameters):
-    """No pair whose reference says nearly what that of a better pair says, by the cosine of their vectors."""
+    """Rejects pairs whose reference says nearly the same as a better pair's, by the cosine of their
+    vectors."""
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
@@ -138,7 +140,7 @@ class NearRepeatsParameters(FilterParameters):
         return "near_repeat"
 
     def columns(self) -> tuple[str, ...]:
-        """Return the sentence, the score, and what a pair is known by."""
+        """Return the sentence, the score, and the pair's lineage."""
         return ("reference", self.score, *LINEAGE[:2])
 
     def refusal(self) -> str:
@@ -178,7 +180,7 @@ class NearRepeatsParameters(FilterParameters):
 
 
 def _places(rows: pa.Table, sources: dict[str, int]) -> npt.NDArray[np.void]:
-    """Lineage as numbers; names of sources that are new get the next ones."""
+    """Return the lineage as numbers; new source names get the next ones."""
     names = pc.fill_null(rows["source"].combine_chunks(), "").dictionary_encode()
     numbers = [sources.setdefault(name, len(sources)) for name in names.dictionary.to_pylist()]
     found = np.zeros(rows.num_rows, _PLACE)

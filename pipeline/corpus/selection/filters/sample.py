@@ -1,7 +1,7 @@
-"""Filter ``sample``: a number of pairs drawn at random without replacement.
+"""Filter ``sample``: keeps a number of pairs drawn at random without replacement.
 
-Every pair gets a pseudo-random 64-bit key from (seed, source, line, rank); the sample is the pairs with the
-smallest keys. So neither shard sizes, nor their order, nor the number of workers can change it.
+Every pair gets a pseudo-random 64-bit key from (seed, source, line, rank), and the sample is the pairs with
+the smallest keys. So it does not depend on shard sizes, their order or the number of workers.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ from paraforge.corpus.selection.ordering import Ranked, rank
 
 @dataclass(frozen=True)
 class DrawnSample(Filter):
-    """Rejects every pair that was not drawn. seed: of the draw. ranked: cut where the sample ends."""
+    """Rejects every pair that was not drawn. seed: seed of the draw. ranked: the corpus cut where the sample
+    ends."""
 
     seed: int = 1
     ranked: Ranked = field(default_factory=lambda: Ranked([0], []))
@@ -38,7 +39,7 @@ class SampleParameters(FilterParameters):
     needs_all_pairs: ClassVar[bool] = True
 
     def columns(self) -> tuple[str, ...]:
-        """Return what every pair is known by."""
+        """Return the pair's lineage."""
         return ("source", "line")
 
     def refusal(self) -> str:
@@ -50,7 +51,7 @@ class SampleParameters(FilterParameters):
         return "sample", f"{self.size}:seed{self.seed}"
 
     def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Draw from the pairs; all of them where there are no more."""
+        """Draw from the pairs, or keep all if there are no more."""
         columns = tuple(name for name in LINEAGE if name in pairs.column_names)
         keys = pairs.each(lambda rows: sampling_keys(rows, self.seed), columns)
         # Rows with equal keys are drawn in row order.
