@@ -1,1 +1,1 @@
-"""What is made of a corpus besides embeddings: a lexicon, triplets, a paraphraser."""
+"""Products made from a corpus besides embeddings: a lexicon, triplets, a paraphraser."""

@@ -1,4 +1,4 @@
-"""Opens whatever gives sentences vectors or compares them, by its name: a directory, a file, a baseline."""
+"""Opens anything that embeds or compares sentences by its name: a directory, a file, a baseline."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ class SentenceTransformerEmbedder(CosineModel):
         self.dimension = dimension_of(self._model)
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """(texts, dimension) float32, or (dimension,) of a single text."""
+        """Return (texts, dimension) float32, or (dimension,) for a single text."""
         if isinstance(texts, str):
             return self.encode([texts])[0]
         strings = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else list(texts)
@@ -54,7 +54,7 @@ class SentenceTransformerEmbedder(CosineModel):
 
 
 def load(name: str | Path, device: str = "cpu") -> Model:
-    """Open any model that gives sentences vectors; see :func:`paraforge.load`."""
+    """Open any model that embeds sentences; see :func:`paraforge.load`."""
     model: Any = open_model(str(name), device=device).model
     if isinstance(model, WordScorer | CrossEncoderScore):
         raise InputError(f"'{name}' compares sentences and gives no vectors", remedy=f"{_WITH_VECTORS}.")
@@ -63,15 +63,15 @@ def load(name: str | Path, device: str = "cpu") -> Model:
 
 
 def load_any(name: str | Path, device: str = "cpu") -> Any:
-    """As :func:`load`, or a paraphraser; see :func:`paraforge.load`."""
+    """Open a model like :func:`load`, or a paraphraser; see :func:`paraforge.load`."""
     return Paraphraser(Path(name), device) if is_paraphraser(Path(name)) else load(name, device)
 
 
 def load_fixed(name: str | Path, device: str = "cpu") -> Model:
-    """As :func:`load`, for a file that is read block by block: a model that learns from the texts which it
-    gets would be another one for each block.
+    """Open a model like :func:`load`, for a file that is read in blocks. A model that learns from the given
+    texts would differ between blocks.
 
-    Raises InputError: it is such a model; and what :func:`load` raises.
+    Raises InputError for such a model, and as :func:`load`.
     """
     model = load(name, device)
     if isinstance(model, Adaptive):
@@ -81,17 +81,15 @@ def load_fixed(name: str | Path, device: str = "cpu") -> Model:
 
 
 def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") -> OpenedModel:
-    """Open a model by the name that a user gives.
+    """Open a model by a user's name for it.
 
-    name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; told apart
-        by the file that describes it), a vector file, which is averaged, or `general`, the built-in scorer.
+    name: a directory (a trained model, word vectors, SIF, sentence-transformers, a cross-encoder; recognized
+        by its description file), a vector file, which is averaged, or `general`, the built-in scorer.
     sentences: not used; callers give other openers the sentences of their sets.
 
-    Raises:
-        ConfigurationError: no such device. `auto` is chosen only where the model computes with torch, which
-            takes seconds to import.
-        InputError: nothing of the kind, or damaged; pickles are never opened.
-        MissingPackageError: a package that it needs is not installed.
+    Raises: ConfigurationError: no such device. `auto` is resolved only if the model uses torch, which takes
+        seconds to import. InputError: not a model, or damaged; pickles are never opened. MissingPackageError:
+        a package that it needs is not installed.
     """
     if device != "auto":
         check_device(device)
@@ -118,10 +116,9 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 
 
 def open_word_vectors(name: Path) -> WordVectors:
-    """Return the word vectors of a table's directory, of a vector file, or of a trained Word model.
+    """Open the word vectors of a table's directory, a vector file, or a trained Word model.
 
-    Raises:
-        InputError: nothing of the kind, or a trained model that is more than the mean of its words' vectors.
+    Raises: InputError: none of these, or a trained model that is more than the mean of its words' vectors.
     """
     _refuse_pickle(name)
     if (name / DESCRIPTION).is_file():
@@ -140,7 +137,7 @@ def open_word_vectors(name: Path) -> WordVectors:
 
 
 def _refuse_pickle(path: Path) -> None:
-    """Say what is the matter with a checkpoint of PyTorch's, rather than to read it as text."""
+    """Raise a clear error for a PyTorch checkpoint, instead of reading it as text."""
     if path.suffix.lower() in _PICKLES and path.is_file():
         raise InputError("pickles are never opened", path, remedy=_KNOWN)
 

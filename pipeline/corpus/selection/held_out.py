@@ -1,4 +1,4 @@
-"""Reading the sentences of test files, so that a corpus can be kept free of them."""
+"""Reads the sentences of test files, so that they can be kept out of a corpus."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.text.lines import numbered_lines
 
 TestFormat = Literal["plain", "tsv", "sts"]
-# An STS file's sentences are the columns behind the gold score.
+# In an STS file, the sentences are the columns after the gold score.
 _STS_COLUMNS: tuple[int | str, ...] = (1, 2)
 
 
@@ -17,17 +17,14 @@ def read_test_sentences(
 ) -> Iterator[str]:
     """Yield the sentences of a test file, plain or compressed.
 
-    Args:
-        path: UTF-8 text, lines split on ``\\n`` only.
-        format: ``plain`` has a sentence a line; ``tsv`` has tab-separated columns without quoting; ``sts`` is
-            a TSV of gold score, sentence, sentence.
-        columns: columns of a TSV, numbers from 0 or names of its header. For ``sts`` another choice than
-            1 and 2; not for ``plain``.
-        header: whether the first line names the columns. Implied by a column given by name.
+    Args: path: UTF-8 text, lines split on ``\\n`` only. format: ``plain`` has one sentence per line; ``tsv``
+        has tab-separated columns without quoting; ``sts`` is a TSV of gold score, sentence, sentence.
+        columns: columns of a TSV, as numbers from 0 or names in its header. For ``sts`` the default is 1 and
+        2; not allowed for ``plain``. header: whether the first line names the columns. Implied by a column
+        given by name.
 
-    Raises:
-        InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too long;
-            with file and line.
+    Raises: InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too
+        long, with file and line.
     """
     wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Marks the rows of a scored file that a minimum rejects, where no stage selects."""
+"""Marks the rows of a scored file that bounds reject, outside of the stage select."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,12 +16,10 @@ _REJECTED: Final = "rejected"
 
 
 class Marking:
-    """A bound on a score, or none, settled on the mismatched pairs of the file that it judges.
+    """Bounds on scores, settled on the mismatched pairs of the file that they judge.
 
-    Attributes:
-        parameters: the selection of this filter alone, with a number for its minimum.
-        verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
-        counts: of the rows that were marked so far.
+    Attributes: parameters: the selection with only these filters, with numbers for their minima. verdict: see
+        :func:`paraforge.corpus.selection.thresholds.verdict`. counts: counts of the rows marked so far.
     """
 
     def __init__(
@@ -31,10 +29,10 @@ class Marking:
         scores: Sequence[str],
         option: str | None = None,
     ) -> None:
-        """bounds: the filters, in order. scores: what the verdict is on, beside the filters' scores.
-        option: what the filters were asked for by.
+        """bounds: the filters, in order. scores: scores to judge besides the filters'. option: the
+        command-line option of the filters.
 
-        Raises ConfigurationError: a minimum cannot be found, as there are no mismatched pairs.
+        Raises ConfigurationError: a minimum cannot be found because there are no mismatched pairs.
         """
         asked = SelectParameters(required=[], deciles=[], filters=list(bounds))
         self.parameters = settle(asked, wrong_pairs, option)
@@ -43,7 +41,7 @@ class Marking:
         self._filters = [one.built() for one in self.parameters.filters if isinstance(one, BoundsParameters)]
 
     def marked(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with the reason in `rejected` where a filter rejects them; earlier reasons stay."""
+        """Return the rows with the reason in `rejected` if a filter rejects them; earlier reasons stay."""
         if _REJECTED not in rows.column_names:
             rows = rows.append_column(COLUMNS[_REJECTED], pa.nulls(rows.num_rows, pa.string()))
         codes = apply_filters(self._filters, rows, kept_mask(rows), 0, 1)

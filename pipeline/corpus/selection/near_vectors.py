@@ -1,8 +1,8 @@
-"""Finds rows of which a better one has nearly the same vector, over a whole corpus and out of core.
+"""Finds rows that have nearly the same vector as a better row, over a whole corpus and out of core.
 
 Vectors are rounded to eight bits. The signs of a few projections of a vector are its bucket (Charikar 2002,
-section 3), in each of several bands; only rows that share a bucket are compared, exactly. All is whole
-numbers, so that neither the processor nor the number of threads changes anything.
+section 3), in each of several bands; only rows that share a bucket are compared, exactly. All numbers are
+integers, so that the result depends on neither the processor nor the number of threads.
 """
 
 import math
@@ -21,18 +21,19 @@ from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.lineage import mix
 
-# Share of the pairs of just the cosine asked for that have a bucket in common; of higher cosines it is more.
+# The share of pairs with exactly the given cosine that have a bucket in common; for higher cosines it is
+# larger.
 _RECALL: Final = 0.96
 _LARGEST: Final = 127
-# More numbers than this, and the sum of a projection could be one that float32 has not.
+# With more numbers than this, the sum of a projection might not be exact in float32.
 MOST_NUMBERS: Final = 4096
-# Rows that are sorted at once.
+# Rows to sort at once.
 _PART_ROWS: Final = 1 << 22
 _BLOCK: Final = 1 << 16
-# A row is compared with the best rows of a bucket only, and only a few of those near it are remembered.
+# A row is compared with only the best rows of a bucket, and only a few near ones are stored.
 _MOST_COMPARED: Final = 4096
 _MOST_NEAR: Final = 4
-# A better row comes before all rows that are worse, so what it repeats itself is known when it is looked up.
+# Better rows are decided before worse ones, so it is known whether a better row itself repeats another.
 _IN_ORDER: Final = "SELECT worse, better FROM near ORDER BY worse_place, worse, better_place, better"
 
 _NEAR: Final = pa.schema(
@@ -46,10 +47,11 @@ _NEAR: Final = pa.schema(
 
 
 def bands_for(cosine: float, rows: int) -> tuple[int, int]:
-    """Bits of a bucket's number, and bands, so that 96 % of pairs with this cosine share a bucket.
+    """Return the bits of a bucket's number and the bands with which 96% of pairs with this cosine share a
+    bucket.
 
-    Two vectors at an angle a agree in the sign of a projection with probability 1 - a / pi. rows: the more,
-    the smaller are the buckets.
+    Two vectors at an angle a agree in the sign of a projection with probability 1 - a / pi. rows: with more
+    rows, buckets are smaller.
     """
     bits = min(max(rows.bit_length() - 3, 8), 24)
     agree = (1 - math.acos(cosine) / math.pi) ** bits
@@ -57,7 +59,7 @@ def bands_for(cosine: float, rows: int) -> tuple[int, int]:
 
 
 def projections(dimension: int, bits: int, band: int) -> NDArray[np.float32]:
-    """(dimension, bits) whole numbers drawn from a binomial distribution around 0, nearly a normal one."""
+    """Return (dimension, bits) integers from a binomial distribution around 0, which is nearly normal."""
     numbers = np.arange(dimension * bits, dtype=np.uint64) + np.uint64(band << 32)
     drawn = mix(mix(numbers + np.uint64(1))).view(np.uint8).reshape(-1, 8)
     ones = np.unpackbits(drawn, axis=1).sum(1, dtype=np.int64)
@@ -65,32 +67,33 @@ def projections(dimension: int, bits: int, band: int) -> NDArray[np.float32]:
 
 
 def rounded(vectors: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
-    """Return vectors as numbers of eight bits, the largest of each 127; zeros for one that is not finite."""
+    """Return vectors as 8-bit integers, scaled so that the largest of each is 127; zeros for a vector that is
+    not finite."""
     vectors = np.where(np.isfinite(vectors).all(1, keepdims=True), vectors, 0).astype(np.float32)
     largest = np.abs(vectors).max(1, keepdims=True, initial=0)
     return np.rint(vectors / np.where(largest > 0, largest, 1) * np.float32(_LARGEST)).astype(np.int8)
 
 
 def _places(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Numbers that sort as the scores do from the best to the worst; NaN is the worst."""
-    # The bits of positive numbers sort as they do, those of negative ones the other way round.
+    """Return integers that sort like the scores from the best to the worst; NaN is the worst."""
+    # The bits of positive numbers sort like the numbers, those of negative ones in reverse.
     bits = (np.where(np.isnan(scores), -np.inf, scores) + 0).astype(np.float32).view(np.uint32)
     sign = np.uint32(1 << 31)
     return ~np.where(bits & sign, ~bits, bits | sign)
 
 
 class NearVectors:
-    """Collects rows, then finds for each a better one that it repeats.
+    """Collects rows, then finds for each row a better one that it repeats.
 
     Rows are judged from the best to the worst: one is kept unless a kept one has at least the cosine. So each
-    repeated row is that near to a kept one. Of equal scores the first row is the better.
+        repeated row is near a kept one. With equal scores, the earlier row is better.
 
-    Memory does not grow with the corpus; a row takes its vector's numbers and 20 bytes on disk, and each near
-    pair 16 bytes.
+    Memory does not grow with the corpus. On disk, a row takes one byte per number of its vector plus 20, and
+    each near pair 16 bytes.
     """
 
     def __init__(self, directory: Path, cosine: float) -> None:
-        """directory: new or empty. cosine: from which a row repeats another, above 0."""
+        """directory: new or empty. cosine: least cosine at which a row repeats another, above 0."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.cosine = cosine
@@ -98,10 +101,10 @@ class NearVectors:
         self.dimension = 0
 
     def add(self, vectors: NDArray[np.int8], scores: NDArray[np.float32]) -> None:
-        """Further rows.
+        """Add rows.
 
-        vectors: (n, dimension), see :func:`rounded`; zeros are near nothing. At most 4,096 numbers.
-        scores: of each row; NaN for none, which is the worst.
+        vectors: (n, dimension), see :func:`rounded`; zeros are near nothing. At most 4,096 numbers each.
+        scores: score of each row; NaN for none, which is the worst.
         """
         if not len(vectors):
             return
@@ -114,9 +117,9 @@ class NearVectors:
         self.rows += len(vectors)
 
     def find(self, apply: Callable[[Callable[[int], None], int], Iterator[None]]) -> NDArray[np.int64]:
-        """For each row the kept one that it repeats, the best there is, or -1: n rows, mapped.
+        """Return for each row the best kept row that it repeats, or -1: n rows, memory-mapped.
 
-        apply: calls a function with the numbers below another one, in threads or not.
+        apply: calls a function with 0, 1, ... count - 1, perhaps in threads.
         """
         if not self.rows:
             return np.zeros(0, np.int64)
@@ -146,7 +149,7 @@ class NearVectors:
 
     def _settled(self, near: list[Path]) -> NDArray[np.int64]:
         """Decide from the near pairs of all bands, from the best row to the worst."""
-        import pyarrow.dataset as ds  # takes a while to import
+        import pyarrow.dataset as ds  # slow to import
 
         what = "near repeats cannot be found"
         pairs = run_query(_IN_ORDER, {"near": ds.dataset(near)}, self.directory / "sorted", what)
@@ -167,8 +170,8 @@ def _parts(
     drawn: NDArray[np.float32],
     directory: Path,
 ) -> Iterator[NDArray[np.uint64]]:
-    """Yield all rows of each bucket together, buckets in parts that fit into memory: n x 2, bucket and place
-    of a row as one number, and the row; rows rising."""
+    """Yield the rows sorted by bucket, in parts that fit in memory: n x 2, bucket and rank of a row as one
+    number, and the row."""
     parts = -(-len(vectors) // _PART_ROWS)
     weights = (1 << np.arange(drawn.shape[1])).astype(np.uint64)
     paths = [directory / str(part) for part in range(parts)]
@@ -190,11 +193,11 @@ def _parts(
 
 @compiled
 def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: float, parallel: bool) -> Any:
-    """Return pairs of a worse and a better row of one bucket whose cosine's square is at least ``square``, n
-    x 2.
+    """Return pairs of a worse and a better row in one bucket whose squared cosine is at least ``square``, n x
+    2.
 
-    rows: bucket by bucket, the best first. buckets: of each. parallel: whether to give pairs of the cosine 1,
-    too: these are together in every band.
+    rows: bucket by bucket, the best first. buckets: bucket of each row. parallel: whether to include pairs
+        with cosine 1, which share a bucket in every band.
     """
     found, count, start = np.empty((1024, 2), np.int64), 0, 0
     for place in range(1, len(rows)):
@@ -220,7 +223,7 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
 
 @compiled
 def settle(worse: Any, better: Any, found: Any) -> None:
-    """Let each worse row repeat the first better one that repeats no other."""
+    """Assign each worse row the first better row that repeats no other."""
     for place in range(len(worse)):
         if found[worse[place]] < 0 and found[better[place]] < 0:
             found[worse[place]] = better[place]

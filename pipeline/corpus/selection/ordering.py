@@ -1,6 +1,6 @@
-"""Finds the values at some ranks of a whole corpus with DuckDB, which sorts on disk what memory cannot hold.
+"""Finds the values at some ranks of a whole corpus with DuckDB, which sorts on disk if needed.
 
-Rows with equal values are ranked in row order, so a place is a value and a row, and no two rows share one.
+Rows with equal values are ranked in row order, so a place is a value and a row, and is unique.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,13 +21,13 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row is in the sorted corpus: its value and, among equal values, its number."""
+    """The position of a row in the sorted corpus: its value and, among equal values, its number."""
 
     value: Any
     row: int
 
     def reached_by(self, values: Values, first_row: int) -> npt.NDArray[np.bool_]:
-        """Return whether consecutive rows from ``first_row`` on are at this place or behind it."""
+        """Return which consecutive rows, starting at ``first_row``, are at this place or after it."""
         reached: npt.NDArray[np.bool_] = values > self.value
         rows = first_row + np.arange(len(values))
         return reached | ((values == self.value) & (rows >= self.row))
@@ -37,15 +37,16 @@ class Place:
 class Ranked:
     """A corpus cut at some ranks.
 
-    starts: for each shard, how many rows earlier shards have; and the number of all rows.
-    places: those that were asked for, rising.
+    starts: for each shard, the number of rows in earlier shards, then their total. places: the requested
+        places, ascending.
     """
 
     starts: list[int]
     places: list[Place]
 
     def parts(self, values: Values, shard: int) -> npt.NDArray[np.int8]:
-        """Return the part of each of a shard's rows, from 1: one more than the places that it has reached."""
+        """Return the part of each of a shard's rows, from 1: one more than the number of places that it
+        reaches."""
         found = np.ones(len(values), np.int8)
         for one in self.places:
             found += np.asarray(one.reached_by(values, self.starts[shard]), np.int8)
@@ -57,10 +58,11 @@ def rank(
 ) -> Ranked:
     """Sort the values of a corpus and find the places at some ranks.
 
-    shards: the values of each shard's rows, of one type, without NaN; each is read once.
-    ranks: gives the ranks, from 0, for the number of rows; one beyond the last row is that of a place that no
+    shards: the values of each shard's rows, all of one type, without NaN; each is read once.
+    ranks: function from the number of rows to ranks, from 0. A rank beyond the last row is a place that no
         row reaches.
-    directory: new, for the values and for what DuckDB spills; removed. what: what fails if the disk is full.
+    directory: a new one for the values and DuckDB's temporary files; removed at the end. what: what fails if
+        the disk is full, for the error.
     """
     directory.mkdir(parents=True)
     path, starts = directory / "values.parquet", [0]
@@ -92,13 +94,13 @@ def rank(
         entries = ds.dataset([str(path)], format="parquet")
         found = pq.read_table(run_query(query, {"entries": entries}, directory / "sorted", what))
         places = {row["rank"]: Place(row["value"], row["row"]) for row in found.to_pylist()}
-        # Behind the last row: no row reaches it.
+        # After the last row, so no row reaches it.
         places |= {one: replace(places[last], row=places[last].row + 1) for one in wanted if one > last}
     remove_directory(directory)
     return Ranked(starts, [places[one] for one in wanted])
 
 
 def tenths(shards: Iterable[Values], directory: Path, what: str) -> Ranked:
-    """Cut a corpus into tenths (PN 5.4): the row at rank r of n is in part ``1 + r * 10 // n``, so that the
-    tenths have n / 10 rows, give or take one."""
+    """Cut a corpus into deciles (PN 5.4): the row at rank r of n is in decile ``1 + r * 10 // n``, so each
+    decile has n / 10 rows, plus or minus one."""
     return rank(shards, lambda n: [-(-part * n // 10) for part in range(1, 10)], directory, what)

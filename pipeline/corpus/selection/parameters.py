@@ -1,4 +1,4 @@
-"""Section ``select`` of params.yaml: filters by name, each with its kind and its rule, and their order."""
+"""Section ``select`` of params.yaml: named filters, each with its kind and rule, and their order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SelectParameters(Section):
         default_factory=lambda: ["paraphrase_score"],
         description="scores for which a column SCORE_decile is written, whether or not a filter reads it",
     )
-    # Only says how the filters are to be read: what was selected by is the list of filters that comes of it.
+    # Only decides how the filters are read; the resulting list of filters is what selects.
     order: list[str] = Field(
         default_factory=list,
         exclude=True,
@@ -65,7 +65,7 @@ class SelectParameters(Section):
     @field_validator("filters", mode="before")
     @classmethod
     def _in_order(cls, filters: Any, info: ValidationInfo) -> Any:
-        """Turn a mapping of names into the list in which its filters judge."""
+        """Turn a mapping by name into the list of filters in order."""
         if not isinstance(filters, Mapping):
             return filters
         order = info.data.get("order", [])
@@ -95,21 +95,21 @@ class SelectParameters(Section):
         twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
         if twice:
             raise ValueError(f"two filters are called {', '.join(twice)}: give them names")
-        # Rows are counted by reason: who rejected them could not be distinguished any more.
+        # Rows are counted by reason, so two filters with one reason could not be distinguished.
         if of_ingest := [reason for reason in reasons if reason in REASONS]:
             raise ValueError(f"{', '.join(of_ingest)}: ingest has a reason of that name; choose another")
         return self
 
     def decile_scores(self) -> list[str]:
-        """Scores that are cut into tenths: those asked for, and those that filters read."""
+        """Return the scores that need deciles: the requested ones, and those that filters read."""
         read = [score for one in self.filters for score in one.tenths_of()]
         return list(dict.fromkeys([*self.deciles, *read]))
 
 
 def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a section ``select`` with its filters as a mapping of names; of a list, with the list's order.
+    """Return a section ``select`` with its filters as a mapping by name, in the order of a given list.
 
-    Raises ValidationError: the filters of a list are not allowed.
+    Raises ValidationError: a filter in a list is invalid.
     """
     filters = section.get("filters")
     if not isinstance(filters, list):
@@ -120,8 +120,8 @@ def by_name(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def selection_of(steps: Mapping[str, Any]) -> SelectParameters | None:
-    """Return what a published corpus was selected with, by what its manifest says of each step; None where
-    that is not known, or not known any more."""
+    """Return the selection of a published corpus from its manifest's steps; None if it is unknown to this
+    version."""
     parameters = (steps.get("select") or {}).get("parameters")
     try:
         return SelectParameters.model_validate(parameters) if parameters else None

@@ -1,4 +1,4 @@
-"""The passes of a selection over the shards, and what is kept between them."""
+"""The passes of a selection over the shards, and the state between them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SelectReport:
-    """What selection did.
+    """The result of selection.
 
     counts: rows in, kept, rejected and failed by reason.
-    deciles: for each score the nine values at which the tenths 2 .. 10 begin. seconds: wall-clock time.
-    words: what the reasons mean. verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
+    deciles: for each score, the nine values at which deciles 2 to 10 begin. seconds: wall-clock time. words:
+        explanation of each reason. verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
     """
 
     counts: Counts
@@ -47,7 +47,7 @@ class SelectReport:
     verdict: dict[str, Any] = field(default_factory=dict)
 
     def result(self) -> str:
-        """Return what came of it in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3
+        """Return the result in one line: ``13,396 of 20,000 kept; 33.0% trigram overlap above 0.9; 0.3
         s``."""
         counts = self.counts
         parts = [f"{counts.kept:,} of {counts.rows_in:,} kept"]
@@ -57,7 +57,7 @@ class SelectReport:
         return "; ".join([*parts, f"{self.seconds:.1f} s"])
 
     def metrics(self) -> dict[str, Any]:
-        """Return what ``metrics/select.json`` holds."""
+        """Return the content of ``metrics/select.json``."""
         counts = self.counts
         return {
             **counts.as_dict(),
@@ -70,7 +70,7 @@ class SelectReport:
 
 
 def decile_field(score: str) -> pa.Field:
-    """Return schema of the column of tenths by ``score``."""
+    """Return the field of the decile column for ``score``."""
     return pa.field(
         decile_column(score),
         pa.int8(),
@@ -79,7 +79,7 @@ def decile_field(score: str) -> pa.Field:
 
 
 class Selection:
-    """One run over one corpus: its passes, and what is kept between them in ``scratch``."""
+    """One run over one corpus: its passes, with state between them in ``scratch``."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Selection:
         self.fate = [name for name in FATE_COLUMNS if name in view.column_names]
         self.tenths: dict[str, Ranked] = {}
         self.filters: list[Filter] = []
-        # Filters whose verdicts are in files; with none, there are no files.
+        # Number of filters whose verdicts are already in files.
         self.judged = 0
         self.phase = STEP
 
@@ -142,7 +142,8 @@ class Selection:
             yield result
 
     def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
-        """Apply a function to every shard's number, in a pass of its own on the display; results in order."""
+        """Apply a function to every shard's number, with its own progress display; yields results in
+        order."""
         self.bar.begin(self.phase)
         for index, result in enumerate(in_order(function, len(self.view), self.workers)):
             self.bar.update(self.view.rows[index])
@@ -157,7 +158,7 @@ class Selection:
 
     @property
     def reasons(self) -> list[str]:
-        """Reasons of all filters; the code of a reason is its place, from 1."""
+        """Return the reasons of all filters; the code of a reason is its position, from 1."""
         return [reason for one in self.filters for reason in one.reasons]
 
     def _codes_file(self, index: int) -> Path:
@@ -168,7 +169,7 @@ class Selection:
         return codes
 
     def _judge(self, index: int) -> tuple[pa.Table, npt.NDArray[np.uint16]]:
-        """Return the shard's columns, and the codes of all filters up to now."""
+        """Return the shard's columns, and the codes of all filters so far."""
         new = self.filters[self.judged :]
         made = {decile_column(score) for score in self.tenths}
         read = [name for one in new for name in one.columns if name not in made]
@@ -185,7 +186,8 @@ class Selection:
         return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
 
     def _judge_so_far(self) -> None:
-        """Let the filters so far judge, and keep their codes: the next filter looks at what they accept."""
+        """Apply the filters so far, and store their codes, because the next filter only sees what they
+        accept."""
         if len(self.filters) == self.judged:
             return
         for _ in self._each(
@@ -246,11 +248,11 @@ class Selection:
 
 
 def _cuts(ranked: Ranked) -> list[float]:
-    """Return the values at which the tenths 2 .. 10 begin; the highest value for a tenth without rows."""
+    """Return the values at which deciles 2 to 10 begin; the highest value for a decile without rows."""
     cuts = [float(place.value) for place in ranked.places if np.isfinite(place.value)]
     return [round(cut, 6) for cut in cuts]
 
 
 def inputs_digest(view: ShardView) -> str:
-    """SHA-256 over the SHA-256 of all shards of a view: which input a selection belongs to."""
+    """Return the SHA-256 over the SHA-256 of all shards of a view, which identifies a selection's input."""
     return hash_json([[record.sha256 for record in directory.records] for directory in view.directories])

@@ -1,4 +1,4 @@
-"""What the reasons in ``rejected`` mean, in words, from the parameters that a corpus was selected with."""
+"""Explains the reasons in ``rejected`` from the parameters of a corpus' selection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from paraforge.intake.bitext.block import REASONS
 
 
 def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
-    """Return a few words for each reason that ingest or selection may have given.
+    """Explain in a few words each reason from ingest or selection.
 
-    steps: what the manifest says of each step.
+    steps: the manifest's steps.
     """
     explained = {reason: f"at ingest: {text}" for reason, text in REASONS.items()}
     parameters = selection_of(steps)
@@ -20,7 +20,7 @@ def explain_reasons(steps: Mapping[str, Any]) -> dict[str, str]:
 
 
 def explain_filters(parameters: SelectParameters) -> dict[str, str]:
-    """Return a few words for each reason that selection may give."""
+    """Explain in a few words each reason that selection can give."""
     read = [*parameters.required, *(column for one in parameters.filters for column in one.columns())]
     missing = {missing_reason(column): f"no {LABELS.get(column, column)}" for column in read}
     return missing | {one.reason: one.refusal() for one in parameters.filters}

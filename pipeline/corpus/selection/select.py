@@ -1,4 +1,5 @@
-"""Selection: decides of every pair whether it is kept or which filter rejects it first, from scores alone."""
+"""Selects pairs by their scores: each pair is kept, or rejected by the first filter that does not accept
+it."""
 
 import logging
 import time
@@ -27,7 +28,7 @@ from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verd
 
 logger = logging.getLogger(__name__)
 
-# What to turn on where an optional column is wanted.
+# What to turn on to get an optional column.
 _MADE_BY = {
     **dict.fromkeys(LANGUAGES, "language identification in the section 'score'"),
     "cosine": "the sentence-transformers cosine in the section 'score'",
@@ -42,21 +43,19 @@ def select(
     resources: Resources,
     open_model: OpenModel | None = None,
 ) -> SelectReport:
-    """Judge every pair and write ``rejected`` and the columns of tenths, row-aligned with the input.
+    """Judge every pair, and write ``rejected`` and the decile columns, row-aligned with the input.
 
     parameters: the filters, in order.
     inputs: row-aligned shard directories, ``data/translated`` and ``data/scored``; the mismatched pairs in
-        one of them give the minima that are a share of the mismatched pairs.
+        one of them are used for minima given as a share of mismatched pairs.
     output: directory to write, replaced as a whole.
-    resources: threads, and the work directory for what is kept between passes.
-    open_model: opens the model that a filter compares sentences with; without it, only word vectors.
+    resources: threads, and the work directory for state between passes.
+    open_model: opens the model that a filter compares sentences with; without it, only word vectors can be
+        used.
 
-    Raises:
-        ConfigurationError: a filter reads a column that the corpus does not have, or needs mismatched
-            pairs that it does not have.
-        InputError: there are no pairs, or a shard is damaged.
-        IncompleteError: rows in differ from kept + rejected + failed.
-        WorkLockedError: another process is selecting with the same work directory.
+    Raises: ConfigurationError: a filter needs a column, or mismatched pairs, that the corpus does not have.
+        InputError: there are no pairs, or a shard is damaged. IncompleteError: input rows are not kept +
+        rejected + failed. WorkLockedError: another process is selecting with the same work directory.
     """
     started = time.monotonic()
     view = ShardView(*inputs)
@@ -70,7 +69,7 @@ def select(
         asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
         judge = partial(verdict, parameters, asked, wrong_pairs)
         scratch = work.path / "passes"
-        remove_directory(scratch)  # of a run that was killed
+        remove_directory(scratch)  # left by a killed run
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
@@ -98,8 +97,8 @@ def _remedy(column: str, present: Sequence[str]) -> str:
 
 
 def check_columns(parameters: SelectParameters, present: Sequence[str]) -> None:
-    """Make sure that the corpus has every column that selection reads. Raises ConfigurationError: columns are
-    missing; every one is named, with the parameter that reads it."""
+    """Check that the corpus has every column that selection reads. Raises ConfigurationError: it names all
+    missing columns, with the parameters that read them."""
     readers: dict[str, tuple[str, ...]] = {}
     readers |= {f"select.required.{place}": (score,) for place, score in enumerate(parameters.required)}
     readers |= {f"select.deciles.{place}": (score,) for place, score in enumerate(parameters.deciles)}

@@ -1,4 +1,4 @@
-"""The minima of a selection: found on the corpus' mismatched pairs where asked for, and judged by these."""
+"""Finds the minima of a selection on the corpus' mismatched pairs, and judges them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ _NO_PAIRS = (
 def settle(
     parameters: SelectParameters, wrong_pairs: pa.Table | None, option: str | None = None
 ) -> SelectParameters:
-    """Return the parameters with a number for every bound that is a share of the wrong or of the right pairs.
+    """Return the parameters with a number for every bound given as a share of the wrong or right pairs.
 
-    option: what a filter was asked for by, where that is not its name in params.yaml.
+    option: the command-line option of a filter, if it is not from params.yaml.
 
-    Raises ConfigurationError: there are no mismatched pairs to find one by; every filter is named.
+    Raises ConfigurationError: there are no mismatched pairs to find a bound; it names all filters.
     """
     problems = []
     filters = []
@@ -57,7 +57,7 @@ def settle(
 
 
 def _found_bounds(one: BoundsParameters, wrong_pairs: pa.Table | None, where: str) -> dict[str, float]:
-    """Numbers for the bounds that are a share. Raises ValueError: there are no pairs to find one by."""
+    """Return numbers for the bounds given as a share. Raises ValueError: there are no pairs to find one."""
     found: dict[str, float] = {}
     minimum, maximum = one.minimum, one.maximum
     if not isinstance(minimum, WrongPairs | Adequate) and not isinstance(maximum, GoodPairs):
@@ -94,8 +94,8 @@ def _found_minimum(score: str, share: float, wrong_pairs: pa.Table, where: str) 
 
 
 def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bool:
-    """Return whether a bound is to be found for a score that no pair has, and pairs without it are accepted:
-    such as the similarity to the source of a corpus without a foreign side."""
+    """Return whether a bound is on a score that no pair has and pairs without it are accepted, e.g. source
+    similarity in a corpus without a foreign side."""
     if one.missing != "accept" or not wrong_pairs:
         return False
     if not isinstance(one.minimum, WrongPairs) or f"{RIGHT}{one.score}" not in wrong_pairs.column_names:
@@ -106,7 +106,7 @@ def _is_about_nothing(one: BoundsParameters, wrong_pairs: pa.Table | None) -> bo
 
 
 def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
-    """By reason, the shares of the mismatched pairs that filters may let pass, before these are settled."""
+    """Return by reason the shares of the mismatched pairs that unsettled filters let pass."""
     bounds = {one.reason: getattr(one, "minimum", None) for one in parameters.filters}
     return {name: bound.wrong_pairs for name, bound in bounds.items() if isinstance(bound, WrongPairs)}
 
@@ -114,8 +114,7 @@ def shares_asked_for(parameters: SelectParameters) -> dict[str, float]:
 def minima(parameters: SelectParameters, cuts: Mapping[str, Sequence[float]]) -> dict[str, Minimum]:
     """Return the highest minimum of each score that has one.
 
-    parameters: settled ones.
-    cuts: for each score that is cut into tenths the values at which the tenths 2 .. 10 begin.
+    parameters: settled ones. cuts: for each score with deciles, the values at which deciles 2 to 10 begin.
     """
     found: dict[str, Minimum] = {}
     for one in parameters.filters:
@@ -135,8 +134,8 @@ def _maximum_of_contradiction(parameters: SelectParameters) -> float | None:
 def _kept(
     sample: pa.Table, parameters: SelectParameters, minima_found: Mapping[str, Minimum]
 ) -> npt.NDArray[np.bool_]:
-    """Return which right pairs of the sample the bounds on their scores keep; other filters are not known
-    there."""
+    """Return which right pairs of the sample the bounds on scores keep; other filters cannot be applied to
+    the sample."""
     kept = np.ones(sample.num_rows, np.bool_)
     bounds: list[tuple[str, float | None, float | None]] = [
         (name, one.value, None) for name, one in minima_found.items()
@@ -158,18 +157,17 @@ def verdict(
     cuts: Mapping[str, Sequence[float]],
     scores: Sequence[str] = (MAIN_SCORE,),
 ) -> dict[str, Any]:
-    """Return what the manifest says of the scores: how well they find mismatched pairs, and what the minima
-    let pass.
+    """Return the verdict on the scores for the manifest: how well they find mismatched pairs, and what the
+    minima let pass.
 
     parameters: settled ones. asked: see :func:`shares_asked_for`. cuts: see :func:`minima`.
-    scores: what is judged beside the scores with a minimum.
+    scores: scores to judge besides those with a minimum.
 
-    ``adequacy`` is what :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy` gives.
+    ``adequacy`` is the result of :func:`~paraforge.corpus.scoring.adequacy.judge_adequacy`.
 
-    Returns ``wrong_pairs``, their number without those that were made by rule; ``changed_meanings``, see
+    Returns ``wrong_pairs``, their number without those made by rule; ``changed_meanings``, see
     :func:`~paraforge.corpus.scoring.verdict.judge_changed`; ``trained_on_corpus``; ``asked``; ``scores``, the
-    :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score.
-    Empty without a sample.
+    :class:`~paraforge.corpus.scoring.verdict.Verdict` of each score. It is empty without a sample.
     """
     if wrong_pairs is None:
         return {}

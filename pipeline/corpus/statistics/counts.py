@@ -1,4 +1,4 @@
-"""The one place where pairs are counted: score bands, histograms, means and deciles, which add up."""
+"""Counts pairs for all reports: score bands, histograms, means and deciles, which add up over shards."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from paraforge.corpus.selection.filters import numbers
 
 Values = npt.NDArray[np.float64]
 
-# Bands of the paraphrase score, open below and closed above (PN Table 3).
+# Bands of the paraphrase score, exclusive below and inclusive above (PN Table 3).
 BAND_EDGES: Final = (-0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 BANDS: Final = tuple(f"({low:.1f}, {high:.1f}]" for low, high in itertools.pairwise(BAND_EDGES))
 
 
 def band_of(scores: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Band 0 .. 4 of each paraphrase score, -1 outside (-0.1, 1.0]."""
+    """Return the band, 0 to 4, of each paraphrase score; -1 outside (-0.1, 1.0]."""
     edges = np.array(BAND_EDGES, dtype=scores.dtype)
-    # Rounding may lift the cosine of two equal averages just over 1: it belongs to the last band.
+    # Rounding can make the cosine of two equal averages slightly more than 1; it belongs to the last band.
     band = np.searchsorted(edges, np.minimum(scores, edges[-1]), side="left") - 1
     return np.where(band < len(BANDS), band, -1)
 
@@ -36,7 +36,7 @@ HEAT_Y: Final = SCALES["overlap_3"]
 
 @dataclass
 class Moments:
-    """Number, sum and sum of squares of values."""
+    """The number, sum and sum of squares of values."""
 
     number: int = 0
     total: float = 0.0
@@ -48,19 +48,20 @@ class Moments:
         return Moments(len(values), float(values.sum()), float(np.square(values).sum()))
 
     def add(self, other: Moments) -> None:
-        """Take in other values."""
+        """Add other values."""
         self.number += other.number
         self.total += other.total
         self.squares += other.squares
 
     @property
     def mean(self) -> float | None:
-        """Mean, or None of no values."""
+        """Return the mean, or None without values."""
         return self.total / self.number if self.number else None
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation over the values themselves (not an estimate for a larger population)."""
+        """Return the standard deviation of the values themselves (not an estimate for a larger
+        population)."""
         if not self.number:
             return None
         mean = self.total / self.number
@@ -69,10 +70,10 @@ class Moments:
 
 @dataclass
 class Figures:
-    """What is added up over pairs.
+    """Sums over pairs.
 
-    pairs: how many. band_pairs: pairs a score band. band_overlaps: trigram overlap of each score band.
-    histograms: pairs a bin, by column. moments: of the values, by column.
+    pairs: number of pairs. band_pairs: pairs per score band. band_overlaps: trigram overlap of each score
+        band. histograms: pairs per bin, by column. moments: moments of the values, by column.
     heat: pairs by paraphrase score (first axis) and trigram overlap.
     """
 
@@ -86,7 +87,7 @@ class Figures:
     )
 
     def add(self, other: Figures) -> None:
-        """Take in other pairs."""
+        """Add other pairs."""
         self.pairs += other.pairs
         self.band_pairs = self.band_pairs + other.band_pairs
         for mine, others in zip(self.band_overlaps, other.band_overlaps, strict=True):
@@ -99,7 +100,7 @@ class Figures:
 
 
 def added(parts: Iterable[Figures]) -> Figures:
-    """Return the figures of all parts together."""
+    """Add up the figures of all parts."""
     total = Figures()
     for part in parts:
         total.add(part)
@@ -115,7 +116,7 @@ def by_source(rows: pa.Table, column: str = "source") -> dict[str, pa.Table]:
 
 
 def figures_of(rows: pa.Table) -> Figures:
-    """Figures of pairs; missing columns are left out."""
+    """Compute the figures of pairs; missing columns are left out."""
     result = Figures(pairs=rows.num_rows)
     columns = _known_columns(rows)
     for name, (values, missing) in columns.items():
@@ -126,7 +127,7 @@ def figures_of(rows: pa.Table) -> Figures:
     if "paraphrase_score" in columns:
         scores, unscored = columns["paraphrase_score"]
         overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))
-        # Bands are decided on the score as it is stored: 0.2 as a float32 is in (-0.1, 0.2].
+        # Bands apply to the stored score: 0.2 as a float32 is in (-0.1, 0.2].
         band = np.where(unscored, -1, band_of(np.where(unscored, 0, scores).astype(np.float32)))
         for index in range(len(BANDS)):
             inside = band == index
@@ -141,7 +142,7 @@ def figures_of(rows: pa.Table) -> Figures:
 
 
 def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
-    """Values of the averaged columns that the rows have, and where each is missing."""
+    """Return the values of the averaged columns that the rows have, and where they are missing."""
     result = {}
     for name in AVERAGED:
         if name in rows.column_names:
@@ -151,12 +152,12 @@ def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.boo
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a figure for people."""
+    """Round a figure for display."""
     return None if value is None else round(value, 4)
 
 
 def plain_bands(figures: Figures) -> list[dict[str, Any]]:
-    """ParaNMT's Table 3: pairs of each band, mean and standard deviation of the trigram overlap."""
+    """Return ParaNMT's Table 3: pairs in each band, mean and standard deviation of the trigram overlap."""
     return [
         {
             "band": band,

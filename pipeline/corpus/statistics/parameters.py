@@ -1,4 +1,4 @@
-"""Section ``statistics`` of params.yaml: what is reported about the corpus (ParaNMT Tables 1 and 3)."""
+"""Section ``statistics`` of params.yaml: what to report about the corpus (ParaNMT Tables 1 and 3)."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
@@ -11,7 +11,7 @@ from paraforge.base.text.paths import FilePath, UserFile
 
 
 class BackgroundParameters(Section):
-    """The sentences that inverse document frequencies are computed from."""
+    """The sentences for computing inverse document frequencies."""
 
     removed: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("format", "counted_sentences"), "the file has one sentence per line"

@@ -1,4 +1,5 @@
-"""Statistics of a corpus: sources (ParaNMT Table 1), score bands (Table 3), histograms, deciles."""
+"""Computes the statistics of a corpus: sources (ParaNMT Table 1), score bands (Table 3), histograms,
+deciles."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -34,25 +35,24 @@ from paraforge.corpus.selection.filters import numbers
 from paraforge.corpus.statistics.counts import Figures, Moments, added, by_source, figures_of, rounded
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 
-# Sampling for the background must not follow the sampling for Table 1.
+# The background's sample must be independent of Table 1's.
 BACKGROUND_SEED = 0x1DF
 NO_PARSES = "no parses: statistics.parser names no parser"
 _COUNTED_AT_ONCE = 50_000
 
 Decile = tuple[str, int]
-"""Column of the ranking score, and the tenth from 1, the lowest."""
+"""The ranking score's column, and the decile from 1, the lowest."""
 _Described = tuple[Figures, pa.Table]
 
 
 @dataclass
 class Statistics:
-    """Everything that is reported about a corpus.
+    """Everything reported about a corpus.
 
     sources: rows of Table 1, by source; ``pairs`` counts all pairs, the rest describes the sample.
     figures: bands, histograms and heat map, by source.
-    deciles: figures by ranking score and tenth.
-    sample: the most sentences that are sampled from a source.
-    background: the corpus that the IDF was computed from: name and number of sentences.
+    deciles: figures by ranking score and decile. sample: most sentences sampled from a source.
+    background: name and number of sentences of the corpus for the IDF.
     parse_entropy_missing: why there is no parse entropy, or None if there is one.
     """
 
@@ -65,16 +65,16 @@ class Statistics:
 
     @property
     def total(self) -> Figures:
-        """The figures of all sources together."""
+        """Return the figures of all sources together."""
         return added(self.figures.values())
 
 
 def describe_corpus(
     inputs: Sequence[Path], selected: Path | None, parameters: StatisticsParameters, resources: Resources
 ) -> Statistics:
-    """Describe every pair that has a translation, in one pass over the shards.
+    """Describe all pairs that have a translation, in one pass over the shards.
 
-    Rows that ingest rejected or that failed are passed over. An n-best list counts by its best hypothesis.
+    Rows that failed or that ingest rejected are skipped. Only the best hypothesis of an n-best list counts.
 
     inputs: row-aligned shard directories, such as data/translated and data/scored.
     selected: data/selected, for the deciles, or None. parameters: samples, background, parser.
@@ -84,7 +84,7 @@ def describe_corpus(
     not known.
     """
     pairs = _Pairs(inputs, selected)
-    # Small files first: a mistake in them is reported before any work.
+    # Small files first, so that mistakes in them are reported before any work.
     path = parameters.background.path
     background = None if path is None else background_of_sentences(Path(expand(path)))
     if parameters.parser is not None:
@@ -96,7 +96,8 @@ def describe_corpus(
     threads = threads_for(resources, pairs.view.total_rows)
 
     def describe(index: int) -> tuple[dict[str, _Described], pa.Table | None, dict[Decile, Figures]]:
-        """Of a shard: figures and rows to draw from by source, references to draw from, figures of tenths."""
+        """Results of a shard: figures and candidate rows by source, candidate references, figures of
+        deciles."""
         rows = pairs.read(index)
         kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
         named = {
@@ -141,7 +142,7 @@ def describe_corpus(
 
 
 class _Pairs:
-    """The rows of a corpus that have a translation, with the tenths of a selection."""
+    """Yield the rows of a corpus that have a translation, with the deciles of a selection."""
 
     def __init__(self, inputs: Sequence[Path], selected: Path | None) -> None:
         self.view = ShardView(*inputs)
@@ -171,7 +172,7 @@ def _with_key(rows: pa.Table, columns: Sequence[str], seed: int) -> pa.Table:
 
 
 def _decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
-    """Figures of each tenth of each ``SCORE_decile`` column."""
+    """Compute the figures of each decile of each ``SCORE_decile`` column."""
     return {
         (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
         for ranking in rows.column_names
@@ -188,7 +189,8 @@ def _background_of(references: pa.ChunkedArray) -> Background:
 
 
 def _describe_sample(rows: pa.Table, background: Background, parses: Parses | None) -> dict[str, Any]:
-    """One row of Table 1 without its number of pairs: means with standard deviations, entropies in nats."""
+    """Compute a row of Table 1 without its number of pairs: means with standard deviations, entropies in
+    nats."""
     tokens = tokenize_column(rows["reference"])
     lengths = Moments.of(tokens.lengths.astype(np.float64))
     idf = sentence_means(tokens, background.idf(tokens.vocabulary))

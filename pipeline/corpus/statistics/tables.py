@@ -1,4 +1,4 @@
-"""Statistics as tables of rows: for metrics, plots and Parquet files."""
+"""Writes statistics as tables, for metrics, plots and Parquet files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ _COUNTS = ("pairs", "sample", "scored", "vocabulary", "parsed", "decile")
 
 
 def _schema(*names: str) -> pa.Schema:
-    """Columns by name: what is neither a text nor a count is a figure."""
+    """Types of columns by name; all others are figures."""
     kinds = dict.fromkeys(_TEXTS, pa.string()) | dict.fromkeys(_COUNTS, pa.int64())
     return pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
 
@@ -36,19 +36,18 @@ DECILES_SCHEMA = _schema(
 
 
 def source_rows(statistics: Statistics) -> Rows:
-    """ParaNMT's Table 1, one row a source."""
+    """Return ParaNMT's Table 1, one row per source."""
     return [{"source": source, **row} for source, row in statistics.sources.items()]
 
 
 def band_rows(statistics: Statistics) -> Rows:
-    """ParaNMT's Table 3 for all sources together, then for each."""
+    """Return ParaNMT's Table 3 for all sources together, then for each."""
     figures = {ALL: statistics.total, **statistics.figures}
     return [{"source": source, **band} for source, one in figures.items() for band in plain_bands(one)]
 
 
 def histogram_rows(statistics: Statistics) -> Rows:
-    """Return pairs of each bin of each column, by source; the outer bins include what is outside the
-    scale."""
+    """Return the pairs per bin of each column, by source; the outer bins include values outside the scale."""
     rows = []
     for source, figures in statistics.figures.items():
         for column, counts in figures.histograms.items():
@@ -59,7 +58,7 @@ def histogram_rows(statistics: Statistics) -> Rows:
 
 
 def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
-    """Yield pairs by lower edge of paraphrase score and of trigram overlap, by source, without empty
+    """Yield the pairs by lower edges of paraphrase score and trigram overlap, by source, without empty
     cells."""
     for source, figures in statistics.figures.items():
         for x, y in zip(*figures.heat.nonzero(), strict=True):
@@ -72,7 +71,7 @@ def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
 
 
 def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
-    """Means and standard deviations of each tenth of each ranking score; tenth 1 is the lowest."""
+    """Return means and standard deviations of each decile of each ranking score; decile 1 is the lowest."""
     rows: Rows = []
     for (score, tenth), figures in sorted(deciles.items(), key=lambda item: item[0]):
         row: dict[str, Any] = {"score": score, "decile": tenth, "pairs": figures.pairs}
@@ -83,7 +82,7 @@ def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
 
 
 def metrics(statistics: Statistics) -> dict[str, Any]:
-    """Return what ``metrics/statistics.json`` says: Tables 1 and 3 and the deciles."""
+    """Return the content of ``metrics/statistics.json``: Tables 1 and 3 and the deciles."""
     bands = {row.pop("band"): row for row in plain_bands(statistics.total)}
     return {
         "pairs": sum(figures.pairs for figures in statistics.figures.values()),

@@ -1,16 +1,16 @@
-"""Exact counts of word pairs over a corpus of any size, in bounded memory.
+"""Counts word pairs exactly over a corpus of any size, in bounded memory.
 
-Counted are `#(u,v)` across the two sides of a pair and within each side, over binary sentences (a word counts
-once a sentence; ParaNMT appendix A.1). Five passes, each a batch of independent jobs:
+It counts `#(u,v)` across the two sides of a pair and within each side; a word counts once per sentence
+(ParaNMT appendix A.1). There are five passes, each a batch of independent jobs:
 
-1. *encode*: each piece of the corpus is tokenised, its words' sentences are counted;
-2. the vocabularies are added up, and words ranked by frequency (DuckDB);
-3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
-4. *count*: each block of rows reads all pieces and counts its rows
-(:mod:`paraforge.products.lexicon.pair_table`); 5. *cells* with enough pairs come out, block by block.
+1. *encode*: each piece of the corpus is tokenized, and the sentences of its words are counted; 2. the
+vocabularies are added up, and words ranked by frequency (DuckDB); 3. *rank*: each piece becomes sentences of
+distinct ascending ranks; the increments of each row are counted; 4. *count*: each block of rows reads all
+pieces and counts its rows (:mod:`paraforge.products.lexicon.pair_table`); 5. *cells* with enough pairs are
+written, block by block.
 
-A row is counted by one job alone, so nothing has to be merged, and the counts do not depend on how many jobs
-run at a time. What one pass has finished is kept in the work directory until the lexicon is written.
+Only one job counts a row, so nothing needs to be merged, and the counts do not depend on how many jobs run in
+parallel. Finished passes stay in the work directory until the lexicon is written.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ MOST_PAIRS = 2**31 - 1
 class PairCounts:
     """Exact counts of a corpus.
 
-    pairs: pairs counted; N of the cross-sentence PMI is twice this. dropped: pairs not counted, by reason.
+    pairs: counted pairs; N of the cross-sentence PMI is twice this. dropped: pairs not counted, by reason.
     vocabulary: words and their sentence counts.
-    cells: Arrow files (:data:`CELLS_SCHEMA`) with every two different words that at least the minimum of
-        pairs have on opposite sides.
+    cells: Arrow files (:data:`CELLS_SCHEMA`) with all pairs of different words that are on opposite sides of
+        enough pairs.
     """
 
     pairs: int
@@ -87,13 +87,12 @@ def count_pairs(
 ) -> PairCounts:
     """Count a corpus.
 
-    parameters: which of them, as what, and the least number of pairs of a cell.
-    directory: where unfinished work is kept; on a disk that all workers see.
-    memory: bytes that one job may take for counters. jobs: where to run.
-    allow_empty: whether it is no error if no pair is left to be counted.
+    parameters: which pairs to count, the class of words, and the least number of pairs in a cell. directory:
+        for unfinished work, on a disk that all workers see. memory: bytes for the counters of one job. jobs:
+        where to run. allow_empty: accept a corpus in which no pair is left to count.
     held_out: sentences whose pairs are not counted.
 
-    Raises InputError: no pair is left to be counted, or there are too many.
+    Raises InputError: no pair is left to count, or there are too many.
     """
     directory.mkdir(parents=True, exist_ok=True)
     dropped = dict.fromkeys(reasons(held_out), 0)
@@ -160,7 +159,7 @@ def count_block(
     minimum_pairs: int,
     path: Path,
 ) -> int:
-    """Count a block's rows over all pieces and write its cells to ``path``; gives the number of cells."""
+    """Count a block's rows over all pieces and write its cells to ``path``. Returns the number of cells."""
     if path.is_file():
         return 0
     if block.dense:
@@ -195,7 +194,7 @@ def count_block(
 def _list_rows(
     block: Block, increments: npt.NDArray[np.int64], files: Sequence[Path]
 ) -> tuple[pair_table.Counts, pair_table.Counts, pair_table.Words]:
-    """Return where each row's increments begin and end, and all of them."""
+    """Return the bounds of each row's increments, and all increments."""
     starts = np.concatenate([[0], np.cumsum(increments)[:-1]]).astype(np.int64)
     ends = starts.copy()
     entries = np.empty(int(increments.sum()), np.uint32)
@@ -206,14 +205,14 @@ def _list_rows(
 
 
 COUNTER_BYTES = 4
-# Enough blocks for a cluster to share the work evenly, few enough that reading all pairs for each costs
+# Enough blocks that a cluster shares the work evenly, and so few that reading all pairs for each costs
 # little.
 SHARE_OF_WORK = 12
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows ``first`` to ``last - 1``; ``increments`` is how much there is to count, exactly."""
+    """Rows ``first`` to ``last - 1``; ``increments`` is their exact number of increments."""
 
     first: int
     last: int
@@ -222,24 +221,24 @@ class Block:
 
     @property
     def name(self) -> str:
-        """A name that is different for blocks of different plans."""
+        """A name that differs between blocks of different plans."""
         return f"{self.first:08d}-{self.last:08d}-{'dense' if self.dense else 'sparse'}"
 
 
 def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Block]:
     """Cut the rows into blocks.
 
-    Frequent words get dense rows, rare ones sparse rows; the border is where memory in all is least.
+    Frequent words get dense rows, rare ones sparse rows, with the border that minimizes memory.
 
     row_increments: increments of each row, words by frequency, see
         :func:`~paraforge.products.lexicon.pair_table.count_row_increments`.
-    memory: bytes that the counters or entries of one block may take.
+    memory: most bytes for the counters or entries of one block.
     """
     words = len(row_increments)
     columns = np.arange(words, dtype=np.int64)
     dense_bytes = COUNTERS * COUNTER_BYTES * columns
     sparse_bytes = COUNTER_BYTES * row_increments
-    # bytes in all if rows before the border are dense and the others sparse
+    # total bytes if rows before the border are dense and the others sparse
     total = np.zeros(words + 1, np.int64)
     total[1:] = np.cumsum(dense_bytes - sparse_bytes)
     border = int(np.argmin(total))
@@ -256,7 +255,7 @@ def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Bloc
 def _cut(
     cost: npt.NDArray[np.int64], increments: npt.NDArray[np.int64], memory: int, share: int
 ) -> Sequence[tuple[int, int]]:
-    """Ranges of rows whose bytes are at most ``memory`` and whose increments are about ``share``."""
+    """Yield ranges of rows with at most ``memory`` bytes and about ``share`` increments."""
     bytes_before = np.concatenate([[0], np.cumsum(cost)])
     increments_before = np.concatenate([[0], np.cumsum(increments)])
     ranges = []

@@ -1,4 +1,4 @@
-"""Pairs as word numbers: tokens, how often each occurs, its rank by frequency, sentences as sorted ranks."""
+"""Encodes pairs as word numbers: tokens, their counts and ranks by frequency, sentences as sorted ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from paraforge.products.lexicon.parameters import LexiconParameters
 
 SIDES = ("reference", "translation")
 _VOCABULARY = "vocabulary.arrow"
-# Equally frequent words are ordered by name, so that ranks do not depend on how the input is cut.
+# Equally frequent words are ordered by name, so that ranks do not depend on how the input is divided.
 _RANKED = """
     SELECT word, sum(reference)::BIGINT AS reference, sum(translation)::BIGINT AS translation
     FROM words GROUP BY word HAVING sum(reference + translation) >= greatest(1, ?)
@@ -32,9 +32,9 @@ _RANKED = """
 
 @dataclass(frozen=True)
 class CountedWords:
-    """Words by falling frequency, with the number of sentences that contain each.
+    """Words by descending frequency, with the number of sentences that contain each.
 
-    words: distinct words; a word's place is its rank. references: int64, references with the word.
+    words: distinct words; a word's index is its rank. references: int64, references with the word.
     translations: int64, translations with the word.
     """
 
@@ -47,16 +47,16 @@ class CountedWords:
 
     @property
     def sentences(self) -> npt.NDArray[np.int64]:
-        """``#(u)``: sentences with the word on either side."""
+        """``#(u)``: the number of sentences with the word, on either side."""
         return self.references + self.translations
 
     def alphabetical(self) -> npt.NDArray[np.int64]:
-        """Ranks of the words in the order of their names."""
+        """Return the ranks of the words in alphabetical order."""
         return np.array(sorted(range(len(self)), key=self.words.__getitem__), dtype=np.int64)
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
-    """Write a table as one uncompressed Arrow file, which is read without copying, atomically."""
+    """Write a table atomically as one uncompressed Arrow file, which can be read without copying."""
     with (
         atomic_path(path) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
@@ -72,8 +72,8 @@ def read_arrow(path: Path) -> pa.Table:
 
 
 def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
-    """Name a file of a piece: `tokens` until they have been numbered, `words` with their sentence counts,
-    `ids` (sentences as ranks), `report`."""
+    """Return the path of a piece's file: `tokens` until they are numbered, `words` with their sentence
+    counts, `ids` (sentences as ranks), `report`."""
     return directory / f"{what}-{number:06d}.{ending}"
 
 
@@ -85,8 +85,8 @@ def encode_piece(
     directory: Path,
     held_out: HeldOut | None = None,
 ) -> dict[str, int]:
-    """Tokenise a piece and count its words' sentences; gives rows that are counted and dropped, by reason. A
-    piece that is done already is not done again."""
+    """Tokenize a piece and count the sentences of its words. Returns the number of counted rows, and of
+    dropped rows by reason. A finished piece is reused."""
     report_path = file_of(directory, "report", index, "json")
     if done := read_json_or_none(report_path):
         return done
@@ -100,7 +100,7 @@ def encode_piece(
         pa.table({"word": words, "reference": counts[0], "translation": counts[1]}),
         file_of(directory, "words", index),
     )
-    # Offsets stay 64 bits wide, as a piece may be of any size.
+    # Offsets stay 64 bits wide, because a piece can have any size.
     lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
     write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
     report = {"counted": len(sides[0]), **selected.dropped}
@@ -111,8 +111,8 @@ def encode_piece(
 def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords:
     """Add up the words of all pieces, rank them by frequency, and write them in the order of their ranks.
 
-    A word in fewer than ``minimum`` sentences is left out: no pair of words with it can reach ``minimum``, so
-    every count that is asked for stays exact.
+    A word in fewer than ``minimum`` sentences is left out. No pair of words with it can reach ``minimum``, so
+    all counts that matter stay exact.
     """
     with scratch_database(directory) as connection:
         connection.execute("CREATE TABLE words (word VARCHAR, reference BIGINT, translation BIGINT)")
@@ -128,7 +128,8 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords
 
 
 def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
-    """Write a piece's sentences as distinct ascending ranks; gives the increments of each row of the counts.
+    """Write a piece's sentences as distinct ascending ranks. Returns the increments of each row of the
+    counts.
 
     Needs the vocabulary that :func:`merge_vocabulary` wrote. The piece's tokens are removed at the end.
     """
@@ -153,7 +154,7 @@ def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]
 
 
 def read_ids(path: Path) -> pair_table.PairTable:
-    """Return a piece's pair table as :mod:`paraforge.products.lexicon.pair_table` has it, without copying."""
+    """Return a piece's pair table (see :mod:`paraforge.products.lexicon.pair_table`) without copying."""
     table = read_arrow(path)
     reference, translation = (_list_arrays(table[name]) for name in SIDES)
     return (*reference, *translation)

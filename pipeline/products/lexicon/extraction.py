@@ -1,7 +1,8 @@
-"""Extract a paraphrase lexicon: each word's paraphrases by adjusted PMI (ParaNMT, appendix A.1).
+"""Extracts a paraphrase lexicon: each word's paraphrases by adjusted PMI (ParaNMT, appendix A.1).
 
 Scores are pointwise mutual information: across the sides of a pair, within a sentence, and the difference.
-All logarithms are natural. `#(u)` counts sentences, N all sentences; a word counts once a sentence."""
+    All logarithms are natural. `#(u)` is the number of sentences with u, and N of all sentences; a word
+    counts once per sentence."""
 
 import logging
 import time
@@ -45,7 +46,7 @@ Values = npt.NDArray[np.float64]
 
 
 def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
-    """`ln( #(u,v) N / (#(u) #(v)) )`; NaN where `#(u,v)` is 0.
+    """Return `ln( #(u,v) N / (#(u) #(v)) )`; NaN if `#(u,v)` is 0.
 
     joint: `#(u,v)`. first: `#(u)`. second: `#(v)`.
     sentences: N.
@@ -59,10 +60,11 @@ def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
 
 
 def cross_pmi(cross: Counts, first: Counts, second: Counts, pairs: int) -> Values:
-    """Cross-sentence PMI: every pair is taken in both directions, so N is twice the pairs (ParaNMT A.1).
+    """Return the cross-sentence PMI. Every pair counts in both directions, so N is twice the pairs (ParaNMT
+    A.1).
 
-    cross: `#(u,v)`, how many of the N have u in the first sentence and v in the second.
-    first: `#(u)`, how many have u in the first: its references plus its translations.
+    cross: `#(u,v)`, the number of the N with u in the first sentence and v in the second. first: `#(u)`, the
+        number with u in the first: its references plus its translations.
     second: `#(v)`, the same for v. pairs: pairs of sentences.
     """
     return pmi(cross, first, second, 2 * pairs)
@@ -76,28 +78,24 @@ def ordinary_pmi(
     pseudo_count: float,
     smooth_all: bool = False,
 ) -> Values:
-    """PMI within a sentence, on references and on translations apart, then averaged (ParaNMT A.1).
+    """Return the PMI within a sentence: the average of that on references and that on translations (ParaNMT
+    A.1).
 
-    Where only one side has the two words together, that side's value is taken. Where neither has, it is
-    `ln( k / (E + k) )` over both sides' 2 x pairs sentences, with E = `#(u) #(v) / N` sentences expected by
-    chance: the ratio of found to expected sentences is drawn towards 1, as if k more had been found where k
-    more were expected. That they were never seen together means much for frequent words and nothing for rare
-    ones.
+    If only one side has the two words together, that side's value is used. If neither has, it is `ln( k / (E
+    + k) )` over both sides' 2 x pairs sentences, with E = `#(u) #(v) / N` sentences expected by
+    chance: the ratio of found to expected sentences is pulled toward 1, as if k more had been both found and
+        expected. Never being together is strong evidence for frequent words and none for rare ones.
 
-    Args:
-        within: references, and translations, with both words.
-        first: references, and translations, with u.
-        second: references, and translations, with v.
-        pairs: sentences of a side.
-        pseudo_count: k, above 0.
-        smooth_all: use `ln( (n + k) / (E + k) )` for all words, on each side with half of k, then averaged.
+    Args: within: number of references, and of translations, with both words. first: the same with u. second:
+        the same with v. pairs: sentences per side. pseudo_count: k, above 0. smooth_all: use `ln( (n + k) /
+        (E + k) )` for all words, on each side with half of k, then averaged.
     """
     sides = np.stack([pmi(within[side], first[side], second[side], pairs) for side in (0, 1)])
     if smooth_all:
         smoothed = [
             _smoothed(within[side], first[side], second[side], pairs, pseudo_count / 2) for side in (0, 1)
         ]
-        # A side that lacks one of the words is no evidence about the two.
+        # A side that lacks one of the words says nothing about the two.
         present = np.stack([(first[side] > 0) & (second[side] > 0) for side in (0, 1)])
         sides = np.where(present, np.stack(smoothed), np.nan)
     found = ~np.isnan(sides)
@@ -143,7 +141,7 @@ def write_entries(
 ) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
     """Write entries in both directions, sorted by word and rank, in files of about ``ROWS_PER_FILE``.
 
-    memory: bytes that sorting may take. directory: of the work files.
+    memory: most bytes for sorting. directory: directory of the work files.
 
     Returns the entry of each file in ``lexicon.json``, and how many entries each word has, by its rank.
     """
@@ -178,7 +176,7 @@ def write_entries(
 
 
 def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
-    """Return cells with their three scores, which are the same for both directions."""
+    """Return cells with their three scores, which are the same in both directions."""
     vocabulary, (u, v) = counts.vocabulary, (cells[side].to_numpy() for side in ("u", "v"))
     count = {
         name: cells[name].to_numpy().astype(np.int64)
@@ -206,7 +204,7 @@ def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) 
 
 
 def _write_parquet(table: pa.Table, path: Path) -> dict[str, Any]:
-    """Write a file of the lexicon; gives its entry in ``lexicon.json``."""
+    """Write a file of the lexicon. Returns its entry in ``lexicon.json``."""
     pq.write_table(
         table,
         path,
@@ -239,7 +237,7 @@ def write_words(vocabulary: CountedWords, entries: npt.NDArray[np.int64], path: 
 
 @dataclass(frozen=True)
 class LexiconReport:
-    """What extraction gave: ``rows`` = ``pairs`` + all of ``dropped``."""
+    """The result of extraction: ``rows`` = ``pairs`` + all of ``dropped``."""
 
     rows: int
     pairs: int
@@ -258,16 +256,15 @@ def extract_lexicon(
     allow_empty: bool = False,
     held_out: HeldOut | None = None,
 ) -> LexiconReport:
-    """Extract a lexicon (ParaNMT appendix A.1) and put it in place of the directory ``output``.
+    """Extract a lexicon (ParaNMT appendix A.1) and replace the directory ``output``.
 
-    inputs: see :func:`paraforge.products.lexicon.pair_sources.open_pairs`. output: directory to make.
+    inputs: see :func:`paraforge.products.lexicon.pair_sources.open_pairs`. output: directory to write.
     parameters: filters, least number of pairs, smoothing. resources: where to run.
-    allow_empty: make a lexicon without entries, and warn, where no pair is left to be counted.
+    allow_empty: if no pair is left to count, warn and write a lexicon without entries.
 
-    Raises:
-        InputError: an input is missing or malformed, or none of its pairs is left to be counted.
-        WorkLockedError: another process extracts a lexicon in the same work directory.
-        Interrupted: SIGTERM or Ctrl-C; what is finished is kept, and the same call continues from there.
+    Raises: InputError: an input is missing or malformed, or no pair is left to count. WorkLockedError:
+        another process is extracting a lexicon in this work directory. Interrupted: SIGTERM or Ctrl-C;
+        finished work is kept, and the same call resumes.
     """
     started = time.monotonic()
     work = WorkDirectory(STEP, resources.work.resolve())
@@ -281,7 +278,7 @@ def extract_lexicon(
                 mode="json", include={"filters", "classes", "language", "minimum_pairs"}
             ),
         }
-        # Another key cannot use these files: an abandoned run must not fill the disk for good.
+        # Another key cannot use these files, and an abandoned run must not fill the disk.
         directory = work.path / hash_json(counted)[:40]
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:

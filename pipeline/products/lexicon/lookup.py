@@ -1,4 +1,4 @@
-"""Looking words up in a lexicon: reads the few row groups that hold them."""
+"""Looks words up in a lexicon, reading only the few row groups that contain them."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -47,14 +47,14 @@ class Lexicon:
 
     @property
     def files(self) -> list[Path]:
-        """Its files, in the order of the words."""
+        """The files, in the order of the words."""
         return [self.path / str(file["file"]) for file in self.manifest["files"]]
 
     def entries(self, words: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all entries of the words, sorted by word and rank; words that have none are passed over.
+        """Return all entries of the words, sorted by word and rank; words without entries are skipped.
 
-        words: as the lexicon has them (see :meth:`normalise`).
-        columns: columns wanted in addition to ``word``; all by default.
+        words: in the lexicon's form (see :meth:`normalise`).
+        columns: columns to return besides ``word``; all by default.
         """
         wanted = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
@@ -80,12 +80,12 @@ class Lexicon:
     ) -> dict[str, pa.Table]:
         """Return the best paraphrases of each word.
 
-        words: any spelling; looked up as the lexicon has them. limit: entries of a word at most.
-        minimum_pairs: least number of pairs of an entry. by: the score that orders them, falling. minimum:
-        least value of it, in nats; entries without one stay.
+        words: any spelling; looked up in the lexicon's form. limit: most entries per word. minimum_pairs:
+            least number of pairs of an entry. by: the score that orders them, descending. minimum: its least
+            value, in nats; entries without a value stay.
 
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
-        empty where it has no entry.
+        empty if it has no entry.
         """
         given = list(words)
         names = {word: self.normalise(word) for word in given}
@@ -101,7 +101,7 @@ class Lexicon:
         return result
 
     def normalise(self, word: str) -> list[str]:
-        """Give a word as the lexicon has it: lower-cased, or its lemma.
+        """Return a word in the lexicon's form: lower-cased, or its lemma.
 
         Raises MissingPackageError if the lexicon has lemmas and simplemma is not installed.
         """
@@ -114,7 +114,8 @@ class Lexicon:
         return [word]
 
     def count_of(self, word: str) -> int:
-        """Return sentences with the word, ``#(u)``; 0 if there are fewer than an entry needs pairs."""
+        """Return the number of sentences with the word, ``#(u)``; 0 if there are fewer than an entry
+        needs."""
         names = self.normalise(word)
         with open_parquet(self.path / WORDS) as file:
             table = file.read(use_threads=False)

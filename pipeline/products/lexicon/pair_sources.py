@@ -1,4 +1,4 @@
-"""Find the pairs to count, in pieces that can be read on their own, and select and tokenise them.
+"""Divides the pairs to count into independent pieces, and selects and tokenizes them.
 
 An input is row-aligned shard directories of the pipeline, a published corpus (its split for training), or one
 Parquet file.
@@ -30,7 +30,7 @@ from paraforge.corpus.publication.held_out import HELD_OUT, HeldOut
 from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
 TEXT_COLUMNS = ("reference", "translation")
-# Columns that decide whether a pair is counted; those that an input does not have are not asked.
+# Columns that decide whether a pair is counted, if the input has them.
 DECIDING_COLUMNS = (
     "paraphrase_score",
     "reference_tokens",
@@ -46,17 +46,18 @@ _TEXT_REMEDY = (
 )
 
 REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
-"""Why a pair is not counted, in the order of asking; `reasons` has another where sentences are held out."""
+"""Reasons why a pair is not counted, in the order of checking; `reasons` has one more if sentences are held
+out."""
 
 
 def reasons(held_out: HeldOut | None) -> tuple[str, ...]:
-    """Why a pair may not be counted."""
+    """Return the possible reasons why a pair is not counted."""
     return (*REASONS, HELD_OUT) if held_out else REASONS
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows that are read together: row-aligned Parquet files, or some row groups of one file."""
+    """Rows to read together: row-aligned Parquet files, or some row groups of one file."""
 
     paths: tuple[Path, ...]
     rows: int
@@ -83,13 +84,13 @@ class PairSource:
 
     @property
     def rows(self) -> int:
-        """Rows of all pieces."""
+        """The number of rows in all pieces."""
         return sum(piece.rows for piece in self.pieces)
 
 
 @dataclass(frozen=True)
 class Selected:
-    """A piece's pairs that are counted, as tokens over one vocabulary, and how many are not, by reason."""
+    """A piece's counted pairs as tokens over one vocabulary, and the number of others by reason."""
 
     references: TokenColumn
     translations: TokenColumn
@@ -97,16 +98,16 @@ class Selected:
 
 
 def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
-    """Find out what an input is and cut it into pieces.
+    """Recognize the kind of an input and divide it into pieces.
 
     inputs: row-aligned shard directories, or one published corpus or Parquet file.
-    filters: what will be asked of the pairs.
+    filters: filters that will be applied to the pairs.
 
     Raises InputError if there is no such input, its kind is unknown, or columns are missing.
     """
     if not inputs:
         raise InputError("name at least one input")
-    # Workers on other hosts need paths that mean the same there.
+    # Workers on other hosts need absolute paths.
     inputs = [path.absolute() for path in inputs]
     for path in inputs:
         if not path.exists():
@@ -160,7 +161,7 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
 
 
 def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:
-    """Return the pairs that are counted, tokenised (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
+    """Return the counted pairs, tokenized (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
     dropped = dict.fromkeys(reasons(held_out), 0)
     rows = table.num_rows
     keep = np.ones(rows, dtype=bool)
@@ -179,7 +180,7 @@ def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | N
     if "rank" in names:
         drop("rank", pc.fill_null(pc.greater_equal(table["rank"], filters.ranks), False))
     if filters.minimum_score is not None:
-        # Compared as the score is stored: 0.35 as a float32 is not less than the parameter 0.35.
+        # Compared at the stored precision: 0.35 as a float32 is not less than the parameter 0.35.
         scores = table["paraphrase_score"].cast(pa.float32()).to_numpy()
         drop("no_score", np.isnan(scores))
         drop("score", scores < np.float32(filters.minimum_score))
@@ -188,7 +189,7 @@ def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | N
             drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
     if held_out:
         drop(HELD_OUT, np.logical_or(*(held_out.holds(table[name]) for name in TEXT_COLUMNS)))
-    # Arrow cannot filter strings of every layout.
+    # Arrow cannot filter all layouts of strings.
     texts = [table[name].cast(pa.large_string()) for name in TEXT_COLUMNS]
     kept = pa.table(texts, list(TEXT_COLUMNS)).filter(pa.array(keep))
     references, translations = tokenize_columns(kept["reference"], kept["translation"])
@@ -198,7 +199,7 @@ def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | N
 
 
 def _take(column: TokenColumn, rows: Any) -> TokenColumn:
-    """Return the rows of a token column where ``rows`` is True."""
+    """Return the rows of a token column for which ``rows`` is True."""
     if rows.all():
         return column
     lengths = column.lengths

@@ -1,17 +1,17 @@
-"""Pairs of sentences as word numbers, and compiled loops over them.
+"""Compiled loops over pairs of sentences encoded as word numbers.
 
 A *pair table* is four arrays: offsets and word ids of the references, offsets and word ids of the
 translations. The ids of a sentence are distinct and ascending, and ids are ranks by frequency: 0 is the most
 frequent word. Two words are counted in the row of the rarer one, `u`, at the column of the more frequent one,
-`v < u`, four counts a cell:
+`v < u`, with four counts per cell:
 
-* CROSS, `#(u,v)`: u in one sentence of a pair and v in the other; 2 where a pair has it in both directions;
-* REFERENCE and TRANSLATION: references (translations) with both words;
-* BOTH: pairs with both words on both sides, the pairs that CROSS counts twice.
+* CROSS, `#(u,v)`: u in one sentence of a pair and v in the other; 2 if a pair has both directions; *
+REFERENCE and TRANSLATION: references (translations) with both words; * BOTH: pairs with both words on both
+sides, the pairs that CROSS counts twice.
 
-A row's increments are listed, then counted: what is counted stays in the processor's cache. Frequent words
-have a counter for each column, to which the listing of each piece is added; rare words take less memory as
-one listing of all pieces.
+A row's increments are first listed, then counted, so that the counters stay in the processor's cache.
+Frequent words have a counter for each column, to which each piece's list is added; for rare words, one list
+over all pieces takes less memory.
 """
 
 from typing import Final
@@ -28,19 +28,19 @@ BOTH: Final = 3
 COUNTERS: Final = 4
 
 DROPPED: Final = 0xFFFFFFFF
-"""Rank of a word that is left out of the counts."""
+"""The rank of a word that is left out of the counts."""
 
 Offsets = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
 PairTable = tuple[Offsets, Words, Offsets, Words]
 Cells = tuple[Words, Words, Words]
-"""Rows, columns, and their counts (cells x COUNTERS)."""
+"""Rows, columns, and counts (cells x COUNTERS)."""
 
 
 @compiled
 def distinct_ranks(ids: npt.NDArray[np.int32], offsets: Counts, ranks: Words) -> tuple[Offsets, Words]:
-    """Return each sentence's distinct words as ascending ranks, without the words whose rank is DROPPED."""
+    """Return each sentence's distinct words as ascending ranks, without words of rank DROPPED."""
     result = np.empty(len(ids), np.uint32)
     starts = np.zeros(len(offsets), np.int32)
     end = 0
@@ -66,13 +66,13 @@ def distinct_ranks(ids: npt.NDArray[np.int32], offsets: Counts, ranks: Words) ->
 
 @compiled
 def count_row_increments(table: PairTable, rows: Counts) -> None:
-    """Add to `rows[u]` how many increments the pair table makes in row u."""
+    """Add the number of the pair table's increments in row u to `rows[u]`."""
     for pair in range(len(table[0]) - 1):
         reference, translation = sentences(table, pair)
         before_reference = 0
         before_translation = 0
         shared = 0
-        # Merge the two sides: at each word, the number of smaller ones on each side is known.
+        # Merge the two sides, so that at each word the number of smaller ones on each side is known.
         while before_reference < len(reference) or before_translation < len(translation):
             in_reference = before_reference < len(reference) and (
                 before_translation == len(translation)
@@ -82,7 +82,7 @@ def count_row_increments(table: PairTable, rows: Counts) -> None:
                 before_reference == len(reference)
                 or translation[before_translation] <= reference[before_reference]
             )
-            # as a side's word: columns in the translation and in the reference
+            # for a side's word: columns in the translation and in the reference
             columns = before_reference + before_translation
             if in_reference and in_translation:
                 rows[reference[before_reference]] += shared
@@ -107,7 +107,7 @@ def sentences(table: PairTable, pair: int) -> tuple[Words, Words]:
 
 @compiled
 def shared_words(reference: Words, translation: Words, result: Words) -> int:
-    """Write the words of both sentences to `result`, ascending; gives how many they are."""
+    """Write the words of both sentences to `result`, ascending. Returns their number."""
     found, here, there = 0, 0, 0
     while here < len(reference) and there < len(translation):
         if reference[here] < translation[there]:
@@ -124,7 +124,7 @@ def shared_words(reference: Words, translation: Words, result: Words) -> int:
 
 @compiled
 def longest(offsets: Offsets) -> int:
-    """Return words of the longest sentence."""
+    """Return the number of words in the longest sentence."""
     length = 0
     for sentence in range(len(offsets) - 1):
         length = max(length, offsets[sentence + 1] - offsets[sentence])
@@ -133,13 +133,13 @@ def longest(offsets: Offsets) -> int:
 
 @compiled
 def triangle(row: int) -> int:
-    """Cells in the rows before `row`: row u has u cells."""
+    """Return the number of cells in the rows before `row`: row u has u cells."""
     return row * (row - 1) // 2
 
 
 @compiled
 def add_listed(starts: Counts, ends: Counts, entries: Words, first: int, counters: Words) -> None:
-    """Count listed increments of the rows from `first` in COUNTERS for each of their cells, row after row."""
+    """Count the listed increments of the rows from `first`, in COUNTERS counts per cell, row by row."""
     for row in range(len(starts)):
         base = np.int64(COUNTERS) * (triangle(first + row) - triangle(first))
         for entry in range(starts[row], ends[row]):
@@ -175,8 +175,9 @@ def cells_of_counters(counters: Words, first: int, last: int, minimum: int) -> C
 def list_sentence(
     own: Words, other: Words, kind: int, first: int, last: int, ends: Counts, entries: Words
 ) -> None:
-    """List one sentence's words as rows: its other sentence's words, as CROSS, then its own, as `kind`, as
-    columns. The increments come behind `ends[row - first]`, which moves on."""
+    """List increments for the rows of one sentence's words: the other sentence's words as columns of kind
+    CROSS, then its own words as columns of `kind`. The increments are appended at `ends[row - first]`, which
+    advances."""
     for position in range(len(own) - 1, -1, -1):
         row = int(own[position])
         if row < first:
@@ -197,7 +198,8 @@ def list_sentence(
 
 @compiled
 def list_rows(table: PairTable, first: int, last: int, ends: Counts, entries: Words) -> None:
-    """List the increments of rows first to last - 1; row u's are in `entries` up to `ends[u - first]`."""
+    """List the increments of rows first to last - 1; those of row u are in `entries` up to `ends[u -
+    first]`."""
     shared = np.empty(longest(table[0]), np.uint32)
     for pair in range(len(table[0]) - 1):
         reference, translation = sentences(table, pair)
@@ -216,11 +218,12 @@ def list_rows(table: PairTable, first: int, last: int, ends: Counts, entries: Wo
 def cells_of_listed(
     starts: Counts, ends: Counts, entries: Words, scratch: Words, first: int, minimum: int
 ) -> Cells:
-    """Count the listed increments row by row; the same result as `cells_of_counters`, columns in no order.
+    """Count the listed increments row by row, with the same result as `cells_of_counters` except for the
+    order of columns.
 
-    scratch: COUNTERS zeros a word of the vocabulary, zeros again afterwards.
+    scratch: COUNTERS zeros per word of the vocabulary; zeros again afterwards.
     """
-    # A kept cell has at least `minimum` entries. Memory that is not written to is not taken.
+    # A kept cell has at least `minimum` entries. Memory that is not written to is not used.
     bound = len(entries) // minimum
     rows = np.empty(bound, np.uint32)
     columns = np.empty(bound, np.uint32)

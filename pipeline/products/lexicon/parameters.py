@@ -13,7 +13,7 @@ ClassKind = Literal["words", "lemmas"]
 
 
 class LexiconFilters(Section):
-    """Which pairs are counted."""
+    """Which pairs to count."""
 
     minimum_score: float | None = Field(
         0.35, ge=-1, le=1, description="lowest paraphrase score of the pairs to count; null: count all"
@@ -47,9 +47,9 @@ class LexiconParameters(Section):
     )
 
     def word_list_paths(self) -> list[Path]:
-        """``word_lists`` with environment variables and ``~`` filled in."""
+        """Return ``word_lists`` with environment variables and ``~`` expanded."""
         return [Path(expand(name)) for name in self.word_lists]
 
     def reference_lexicon_paths(self) -> list[Path]:
-        """``reference_lexicons`` with environment variables and ``~`` filled in."""
+        """Return ``reference_lexicons`` with environment variables and ``~`` expanded."""
         return [Path(expand(name)) for name in self.reference_lexicons]

@@ -1,6 +1,6 @@
-"""Controls of a paraphrase: what can be asked for, and the tags that ask for it in front of a source.
+"""Controls of a paraphrase: what can be requested, and the tags before a source that request it.
 
-A tag is a piece of the vocabulary of its own: ``⟦overlap1⟧`` is the lowest third of lexical overlap, the
+Each tag is a separate piece of the vocabulary: ``⟦overlap1⟧`` is the lowest third of lexical overlap, the
 template ``(S (NP) (VP) (.))`` is ``⟦(S⟧⟦NP⟧⟦VP⟧⟦.⟧``, and the parse ``(S (NP) (VP (PP)) (.))`` is
 ``⟦(S⟧⟦NP⟧⟦(VP⟧⟦PP⟧⟦)⟧⟦.⟧``.
 """
@@ -25,7 +25,7 @@ from paraforge.base.parsing.brackets import template_of
 
 CONTROLS_FILE = "controls.json"
 FORMAT = 1
-# In the order of the tags: the least and the greatest value that there can be.
+# The least and the greatest possible value of each control, in the order of the tags.
 RANGES = {"similarity": (-1.0, 1.0), "overlap": (0.0, 1.0), "length": (0.0, float("inf"))}
 _OPEN, _CLOSE = "⟦", "⟧"
 _BRACKET = re.compile(r"\([^\s()]+|\)")
@@ -37,14 +37,14 @@ _NEAREST = 5
 
 @dataclass(frozen=True)
 class Controls:
-    """What a paraphraser can be asked for.
+    """What can be requested from a paraphraser.
 
     edges: of ``similarity`` (paraphrase score), ``overlap`` (of unigrams) and ``length`` (tokens of the
-        paraphrase / tokens of the source): the values between the buckets, rising. A name that is
-        missing cannot be asked for.
-    templates: templates that were learnt, with the number of training outputs of each.
-    parser: name of the parser that they are of.
-    labels: of full parses, where sources were tagged with them; a parse generator makes one of a template.
+        paraphrase / tokens of the source): the values between the buckets, ascending. A missing name cannot
+        be requested.
+    templates: learned templates, with the number of training outputs of each. parser: name of the parser that
+        made them. labels: labels of full parses, if sources were tagged with them; a parse generator makes a
+        parse from a template.
     """
 
     edges: dict[str, list[float]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Controls:
         return [*buckets, *sorted(labels), *([f"{_OPEN}){_CLOSE}"] if self.labels else [])]
 
     def buckets(self, name: str, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the bucket of each value, from 0; -1 for NaN.
+        """Return each value's bucket, from 0; -1 for NaN.
 
         name: one of :data:`RANGES` that has edges. values: n.
         """
@@ -72,13 +72,13 @@ class Controls:
         return np.where(np.isnan(values), -1, found)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return what the buckets of a control are called, the lowest first."""
+        """Return the names of a control's buckets, the lowest first."""
         return ("low", "medium", "high") if len(self.edges[name]) == 2 else ("low", "high")
 
     def bucket(self, name: str, asked: str) -> int:
-        """Return the bucket that a user means: by its name, or by a value in it, which is in :data:`RANGES`.
+        """Return the bucket that a user names, either by its name or by a value in it (see :data:`RANGES`).
 
-        Raises ConfigurationError: there is no such bucket, or the model knows none of them.
+        Raises ConfigurationError: there is no such bucket, or the model does not have this control.
         """
         if name not in self.edges:
             raise ConfigurationError([f"--{name}: this model was trained without this control"])
@@ -97,7 +97,7 @@ class Controls:
 
         text: brackets of any depth, with or without words.
 
-        Raises ConfigurationError: it has other brackets than a tree's, or the model has not learnt it.
+        Raises ConfigurationError: its brackets are not a tree's, or the model has not learned it.
         """
         try:
             template = template_of(text)
@@ -111,19 +111,18 @@ class Controls:
         raise ConfigurationError([f"the model has not learned the template {template}. Nearest: {nearest}"])
 
     def prefix(self, wanted: Mapping[str, int], tree: str | None = None) -> str:
-        """Return the tags for buckets by name and for a template or a parse, which go in front of the
-        text."""
+        """Return the tags for named buckets and for a template or a parse, which go before the text."""
         tags = [_bucket_tag(name, wanted[name]) for name in RANGES if name in wanted]
         return "".join([*tags, tree_tags(tree) if tree else ""])
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``controls.json`` holds."""
+        """Return the content of ``controls.json``."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def read(cls, directory: Path) -> Controls:
-        """Read ``controls.json`` of a model. Raises InputError: there is none, so it is no paraphraser; or it
-        is damaged or of a newer version."""
+        """Read ``controls.json`` of a model. Raises InputError: it is missing (so this is not a paraphraser),
+        damaged, or of a newer version."""
         path = directory / CONTROLS_FILE
         if not path.is_file():
             raise InputError(
@@ -142,36 +141,36 @@ class Controls:
 
 
 def plain(text: str) -> str:
-    """Return text without the brackets of tags: nobody's sentence gives orders."""
+    """Return text without the brackets of tags, so that a sentence cannot contain tags."""
     return text.translate(_PLAIN)
 
 
 def tagged(prefix: str, text: str) -> str:
-    """Return a source as the model reads it; a blank one stays blank, whatever is asked."""
+    """Return a source as the model reads it; a blank one stays blank."""
     return f"{prefix} {plain(text)}" if prefix and text.strip() else plain(text)
 
 
 def untagged(source: str) -> str:
-    """Return the text of a source that :func:`tagged` gave."""
+    """Return the text of a source made by :func:`tagged`."""
     return _TAGGED.sub("", source)
 
 
 def bucket_edges(values: NDArray[np.float64]) -> list[float]:
-    """Inner edges of three buckets with equally many values in each; fewer where values are equal.
+    """Return the inner edges of three buckets with equally many values; fewer edges if values are equal.
 
-    values: n, NaN where there is none.
+    values: n, NaN for none.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return []
     # Each edge is one of the values, so that no bucket is empty.
     edges = np.unique(np.quantile(finite, np.arange(1, 3) / 3, method="higher"))
-    # A value that is an edge is above it, so an edge at the smallest value would have nothing below it.
+    # A value equal to an edge is above it, so an edge at the smallest value would have nothing below it.
     return [float(edge) for edge in edges[edges > finite.min()]]
 
 
 def learnt_templates(counts: Mapping[str, int], minimum: int, most: int) -> dict[str, int]:
-    """Return the most frequent templates with at least ``minimum`` outputs, by falling number."""
+    """Return the most frequent templates with at least ``minimum`` outputs, by descending number."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {template: count for template, count in ordered[:most] if count >= minimum}
 
@@ -181,16 +180,16 @@ def _bucket_tag(name: str, bucket: int) -> str:
 
 
 def tree_tags(tree: str) -> str:
-    """Return a tree without words, as tags. A phrase without phrases in it is one tag; any other has a tag
-    that opens it and one that closes it, which is left out at the end of the tree.
+    """Return a tree without words, as tags. A phrase that contains no phrases is one tag. Other phrases have
+    an opening and a closing tag; closing tags at the end of the tree are left out.
 
-    tree: as :func:`~paraforge.base.parsing.brackets.skeleton` writes it.
+    tree: in the form of :func:`~paraforge.base.parsing.brackets.skeleton`.
     """
     pieces = _BRACKET.findall(tree)
     tags = []
     for place, piece in enumerate(pieces):
         if piece == ")":
-            # Of a phrase that opened: one without phrases in it is a single tag.
+            # For the phrase that opened last: one that contains no phrases is a single tag.
             if pieces[place - 1] == ")":
                 tags.append(piece)
         else:
@@ -201,8 +200,8 @@ def tree_tags(tree: str) -> str:
 
 
 def tree_of_tags(tags: str) -> str:
-    """Return the tree that the tags of a text are of, such as a parse generator's; brackets that may be no
-    tree, where :func:`tree_tags` did not give them."""
+    """Return the tree for the tags of a text, such as a parse generator's output. Its brackets need not match
+    unless :func:`tree_tags` made the tags."""
     text, depth = "", 0
     for tag in _TAG.findall(tags):
         piece = tag[1:-1]
@@ -213,5 +212,5 @@ def tree_of_tags(tags: str) -> str:
 
 
 def labels_of(tree: str) -> set[str]:
-    """Labels of all phrases of a tree."""
+    """Return the labels of all phrases of a tree."""
     return {piece[1:] for piece in _BRACKET.findall(tree) if piece != ")"}

@@ -1,4 +1,4 @@
-"""Turn a published corpus into what a paraphraser is trained on: its pairs in both directions, with tags."""
+"""Turns a published corpus into training pairs of a paraphraser, in both directions and with tags."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ if TYPE_CHECKING:
     import duckdb
 
 DROPPED = 0.4
-"""Share of the sources that lack a tag, drawn for each tag, so that any subset of tags can be asked for."""
+"""The share of the sources that lack a tag, drawn for each tag, so that any subset of tags can be
+requested."""
 _SIDES = ("reference", "translation")
 _NUMBERS = ("paraphrase_score", "overlap_1", "reference_tokens", "translation_tokens")
 _SCHEMA = pa.schema([("source_text", pa.string()), ("reference", pa.string()), ("held_out", pa.bool_())])
 _PARSES = "parses"
 _MEMORY = "1GB"
-# Pairs that the edges of buckets are computed from.
+# The number of pairs for computing bucket edges.
 _SAMPLED = 1_000_000
 FATES = ("unusable", "leaked", "held_out", "set_aside", "used")
-"""What becomes of a pair: a side is blank, or both are the same; a side is a test sentence; it is for
-validation; a side is a held-out sentence, in another pair; it is trained on, in both directions."""
+"""Fates of a pair: a side is blank, or both are the same; a side is a test sentence; used for validation; a
+side is a held-out sentence of another pair; used for training, in both directions."""
 
 _INSERT = """
     CREATE TABLE IF NOT EXISTS pairs AS FROM rows LIMIT 0;
@@ -76,7 +77,7 @@ _HELD_OUT_TEXTS = """
         SELECT unnest([plain_reference, plain_translation]) AS text FROM pairs WHERE fate = 'held_out'
     ) WHERE text <> ''
 """
-# What is written for a pair, by the side that is the source.
+# Columns written for a pair, by the side that is the source.
 _DIRECTIONS = {
     source: f"""{source} AS source, {target} AS target, similarity, overlap, {length} AS length,
         draw, fate = 'held_out' AS held_out"""
@@ -86,9 +87,8 @@ _DIRECTIONS = {
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Shards to train on, what can be asked of the model, counts (`pairs` and each of `FATES`), and what a
-    parse generator is trained on: texts with templates, and parses; None where sources have no full
-    parses."""
+    """Shards to train on, the model's controls, counts (`pairs` and each of `FATES`), and training pairs of a
+    parse generator: texts with templates, and parses; None if sources have no full parses."""
 
     shards: ShardDirectory
     controls: Controls
@@ -107,12 +107,12 @@ class PreparedPairs:
 def prepare_pairs(
     corpus: Path, root: Path, parameters: ParaphraserParameters, resources: Resources
 ) -> PreparedPairs:
-    """Write tagged pairs to a directory below ``root``, once; a finished one is taken as it is.
+    """Write tagged pairs to a directory below ``root``; a finished one is reused.
 
-    Memory is bounded but for the parses, of ``templates.pairs`` pairs at most.
+    Memory is bounded except for the parses of at most ``templates.pairs`` pairs.
 
-    corpus: a published corpus (``data/corpus``). root: where the directory is made.
-    parameters: what the tags are, what is held out and kept out. resources: where sentences are parsed.
+    corpus: a published corpus (``data/corpus``). root: where to make the directory. parameters: the tags, and
+        what to hold out and leave out. resources: where sentences are parsed.
 
     Raises InputError if it is not a published corpus, has no usable pair, or a test file or parser is
     missing.
@@ -180,8 +180,8 @@ def _prepare(
 
 
 def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> None:
-    """Fill the table ``pairs``: texts and values, ``fate``, the ``block`` of the corpus that a pair is in,
-    and whether it is drawn to find edges and to be parsed."""
+    """Fill the table ``pairs``: texts and values, ``fate``, the pair's ``block`` of the corpus, and whether
+    it is drawn for bucket edges and for parsing."""
 
     def drawn(draws: NDArray[np.uint64], purpose: str, wanted: int) -> NDArray[np.bool_]:
         return _uniform(draws, purpose) < min(1.0, wanted / max(1, dataset.rows))
@@ -214,14 +214,14 @@ def _read(dataset: Dataset, parsed: int, pairs: duckdb.DuckDBPyConnection) -> No
 
 
 def _uniform(draws: NDArray[np.uint64], purpose: str) -> NDArray[np.float64]:
-    """Return numbers from 0 to 1, others for each purpose."""
+    """Return numbers from 0 to 1 that differ for each purpose."""
     return mixed(draws, purpose).astype(np.float64) / 2.0**64
 
 
 def _settle(
     dataset: Dataset, tests: Iterator[str], held_out: int, pairs: duckdb.DuckDBPyConnection
 ) -> dict[str, int]:
-    """Settle the fates of all pairs; gives how many pairs there are, and how many of each fate."""
+    """Decide the fates of all pairs. Returns the number of pairs, and of each fate."""
     texts = normalise(pa.array(tests, pa.string()))
     pairs.register("tests", pa.table({"text": texts.filter(pc.not_equal(texts, ""))}))
     pairs.execute(_EXCLUDE.format(fate="leaked", texts="tests"))
@@ -229,7 +229,7 @@ def _settle(
     if usable < 2:
         problem, remedy = "no pairs to train a paraphraser on", "See metrics/publish.json."
         raise InputError(problem, dataset.directory, remedy=remedy)
-    # A pair is two rows, and at most a tenth of the pairs is held out, as for translation models.
+    # A pair is two rows, and at most a tenth of the pairs are held out, as for translation models.
     pairs.execute(_HOLD_OUT, [max(1, min(held_out // 2, usable // 10))])
     pairs.execute(_HELD_OUT_TEXTS)
     pairs.execute(_EXCLUDE.format(fate="set_aside", texts="held_out_texts"))
@@ -240,7 +240,7 @@ def _settle(
 
 
 def _blocks(pairs: duckdb.DuckDBPyConnection, columns: str, where: str) -> Iterator[pa.Table]:
-    """Yield chosen rows in the order of the corpus, a block of it at a time."""
+    """Yield chosen rows in the order of the corpus, block by block."""
     (blocks,) = pairs.execute("SELECT max(block) + 1 FROM pairs").fetchall()[0]
     for block in range(blocks):
         check_interrupt()
@@ -250,7 +250,7 @@ def _blocks(pairs: duckdb.DuckDBPyConnection, columns: str, where: str) -> Itera
 def _controls(
     pairs: duckdb.DuckDBPyConnection, parses: Parses | None, settings: TemplateParameters
 ) -> Controls:
-    """Find edges by the quantiles of a sample, and the templates that occur often enough."""
+    """Find bucket edges from the quantiles of a sample, and the templates that occur often enough."""
     sample = pairs.table("pairs").filter("for_edges AND fate NOT IN ('unusable', 'leaked')")
     values = {name: sample.project(name).to_arrow_table()[name].to_numpy() for name in RANGES}
     values["length"] = np.concatenate([values["length"], 1.0 / values["length"]])  # of both directions
@@ -276,8 +276,8 @@ def _write(
     writer: ShardWriter,
     of_parses: ShardWriter | None,
 ) -> None:
-    """Write the rows of one direction, each with the tags that are not dropped; and to ``of_parses`` those
-    that have a template, each with its tags alone, and with the parse as target."""
+    """Write the rows of one direction, each with the tags that are not dropped. Rows with a template are also
+    written to ``of_parses``, with only the template's tags and with the parse as target."""
     draws = rows["draw"].to_numpy()
     texts, targets, held_out = (rows[name].to_pylist() for name in ("source", "target", "held_out"))
     kept = {tag: _uniform(draws, f"1 {side} {tag}") >= DROPPED for tag in (*controls.edges, "template")}

@@ -1,4 +1,4 @@
-"""Section ``paraphraser`` of params.yaml: a model that paraphrases, trained here, or a ready one, or none."""
+"""Section ``paraphraser`` of params.yaml: a paraphrase model, trained here or ready, or none."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ class ParaphraserParameters(Section):
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of both sides: fairseq wants two."""
+        """The codes of both sides; fairseq needs two."""
         return self.language, f"{self.language}-paraphrase"
 
     def of_training(self) -> NmtParameters:
-        """Return the same as section ``nmt`` would have it."""
+        """Return the same parameters in the form of section ``nmt``."""
         source, target = self.languages
         return NmtParameters(
             model=TRAIN,

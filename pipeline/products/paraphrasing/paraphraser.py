@@ -1,4 +1,4 @@
-"""A trained paraphraser in use: what is asked, as tags, and the engine that searches for paraphrases."""
+"""Uses a trained paraphraser: turns requests into tags, and searches for paraphrases with an engine."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from paraforge.translation.engines import open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
 
 MAXIMUM_TOKENS = 256
-# Below a paraphraser whose sources have full parses: what makes one of a template.
+# Subdirectory of a paraphraser with full parses: the parse generator, which makes a parse from a template.
 PARSE_GENERATOR = "parse_generator"
 PARSE_BEAM = 4
 
 
 def is_paraphraser(path: Path) -> bool:
-    """Return whether a directory has a model that paraphrases."""
+    """Return whether a directory has a paraphraser."""
     return (path / CONTROLS_FILE).is_file()
 
 
 class Wishes(Section):
-    """What a paraphrase is to be like, and how it is searched for."""
+    """What a paraphrase should be like, and how to search for it."""
 
     similarity: str | float | None = Field(None, description="low, medium, high, or a value")
     overlap: str | float | None = Field(
@@ -83,11 +83,12 @@ class Paraphraser:
         model = paraforge.load("models/paraphraser")
         model.paraphrase(["A dog runs."], overlap="low", nbest=3)
 
-    controls: what can be asked for.
+    controls: what can be requested.
     """
 
     def __init__(self, path: Path, device: str = "auto", threads: int = 0) -> None:
-        """Open it; an engine is loaded when it is first used. Raises InputError: no paraphraser, or damaged.
+        """Open a paraphraser; the engine is loaded on first use. Raises InputError: not a paraphraser, or
+        damaged.
 
         path: its directory. device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: 0 is one per core.
         """
@@ -98,10 +99,10 @@ class Paraphraser:
         self._opened: tuple[Any, Translator] | None = None
 
     def sources(self, texts: Iterable[str], wishes: Wishes) -> Iterator[str]:
-        """Return each text as the model reads it, with the tags for what is asked.
+        """Return each text as the model reads it, with the tags for the request.
 
-        Raises, before anything is read, ConfigurationError: the model cannot be asked that; InputError: no
-        parser, or no parse.
+        Raises, before reading any text, ConfigurationError: the model does not support the request;
+            InputError: no parser, or no parse.
         """
         asked = {name: getattr(wishes, name) for name in RANGES}
         wanted = {
@@ -120,7 +121,7 @@ class Paraphraser:
 
     @cached_property
     def _parse_generator(self) -> Translator:
-        """From texts with the tags of a template to the tags of a parse."""
+        """The engine from texts with the tags of a template to the tags of a parse."""
         model = open_model(self._path / PARSE_GENERATOR)
         options = DecodingOptions(beam=PARSE_BEAM, maximum_target_tokens=MAXIMUM_TOKENS)
         return open_translator(_engine_of(model), model, options, self._placement)
@@ -138,8 +139,8 @@ class Paraphraser:
 
     def translator(self, wishes: Wishes) -> Translator:
         """Return the engine that searches; sources are
-        :func:`~paraforge.products.paraphrasing.controls.tagged` texts. The same wishes get the same engine,
-        without loading it again."""
+        :func:`~paraforge.products.paraphrasing.controls.tagged` texts. Equal wishes reuse the loaded
+        engine."""
         settings: dict[str, Any] = {}
         engine = _engine_of(self._model)
         width = max(wishes.beam, wishes.nbest)
@@ -155,16 +156,16 @@ class Paraphraser:
         options = DecodingOptions(beam=width, nbest=wishes.nbest, maximum_target_tokens=MAXIMUM_TOKENS)
         key = (engine, options, sorted(settings.items()))
         if self._opened is None or self._opened[0] != key:
-            self._opened = None  # frees the one before
+            self._opened = None  # frees the previous one
             self._opened = (key, open_translator(engine, self._model, options, self._placement, settings))
         return self._opened[1]
 
     def paraphrase(self, texts: Iterable[str], **wishes: Any) -> list[list[str]]:
-        """Paraphrases of each text, the best first; none of a text that could not be paraphrased.
+        """Return the paraphrases of each text, the best first; none if it could not be paraphrased.
 
-        wishes: what they are like, and how many and how they are searched for, as :class:`Wishes` has it.
+        wishes: their properties, number and search options, see :class:`Wishes`.
 
-        Raises ConfigurationError, InputError: a wish cannot be; as :meth:`sources`.
+        Raises ConfigurationError or InputError: a wish is not possible, as in :meth:`sources`.
         """
         sentences = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in sentences):
@@ -180,13 +181,13 @@ class Paraphraser:
 
 
 def _engine_of(model: TranslationModel) -> str:
-    """Return what searches with a beam: LSTMs run in fairseq alone."""
+    """Return the engine for beam search; LSTMs run only in fairseq."""
     return "ctranslate2" if "ctranslate2" in model.folders else "fairseq"
 
 
 def _with_parses(generator: Translator, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
-    """Texts with a template that is filled up with what the generator gives for each: left to itself it gives
-    a rare template's text the parse of a frequent one."""
+    """Return texts with the template filled from the generator's parse for each. Without that, the generator
+    gives texts with a rare template the parse of a frequent one."""
     kept, read = itertools.tee(texts)
     asked = tree_tags(template)
     results = generator.translate(tagged(asked, text) for text in read)

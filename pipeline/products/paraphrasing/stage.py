@@ -1,6 +1,6 @@
 """The stage paraphraser: ``models/paraphraser`` by training on the corpus, or a ready model, or none.
 
-Its metrics have what it gives for what is asked of it: similarity against overlap, from which a user chooses.
+Its metrics show the results for different requests: similarity against overlap, for the user to choose from.
 """
 
 import time
@@ -38,8 +38,8 @@ BEAM = 4
 
 
 def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Similarity (the built-in scorer's, 0 to 1), unigram overlap (0 to 1) and length (tokens of the output /
-    tokens of the source) of each pair; NaN where a side is blank."""
+    """Return similarity (of the built-in scorer, 0 to 1), unigram overlap (0 to 1) and length (tokens of the
+    output / tokens of the source) of each pair; NaN if a side is blank."""
     pairs = Pairs.of(*(pa.array(texts, pa.string()) for texts in (sources, outputs)))
     score = ParaphraseScore(WordScorer.open(DIRECTORY))(pairs)["paraphrase_score"]
     tokens = [side.lengths.astype(np.float64) for side in (pairs.reference_tokens, pairs.translation_tokens)]
@@ -56,10 +56,11 @@ def measured(sources: Sequence[str], outputs: Sequence[str]) -> dict[str, NDArra
 
 
 def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, Any]]:
-    """Means over English sentences, without control, by bucket of overlap, and the same at high similarity.
+    """Return means over English sentences: without control, by bucket of overlap, and the same at high
+    similarity.
 
-    Each row has what was asked (``overlap`` and ``similarity``: a bucket from 1, or None) in ``asked``, the
-    means of :func:`measured`, and ``missed``: the share of outputs outside the bucket of overlap.
+    Each row has the request in ``asked`` (``overlap`` and ``similarity``: a bucket from 1, or None), the
+    means of :func:`measured`, and ``missed``: the share of outputs outside the requested bucket of overlap.
     """
     edges = model.controls.edges
     buckets = range(1, len(edges["overlap"]) + 2) if "overlap" in edges else ()
@@ -88,7 +89,7 @@ def control_curve(model: Paraphraser, sources: Sequence[str]) -> list[dict[str, 
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:
-    """Of those that are numbers; None where none is."""
+    """Return the mean of the values that are not NaN; None if there are none."""
     finite = values[np.isfinite(values)]
     return round(float(finite.mean()), 4) if len(finite) else None
 
@@ -101,12 +102,12 @@ CURVE_SENTENCES = 200
 class ParaphraserReport:
     """Metrics of the stage.
 
-    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
-    bleu, chrf: on the held-out pairs, with their tags; None where none were held out.
-    controls: what the model can be asked for: buckets by name, and the number of templates.
-    pairs: what became of the corpus' pairs; None for a ready model.
-    curve: what a trained model gives for what is asked, on held-out pairs; see
-        :func:`~paraforge.products.paraphrasing.stage.control_curve`; empty where they are not English.
+    origin: trained, none, or the name of a ready model. fingerprint: hash of weights and vocabulary.
+    bleu, chrf: on the held-out pairs, with their tags; None if none were held out. controls: the model's
+        controls: buckets by name, and the number of templates.
+    pairs: fates of the corpus' pairs; None for a ready model. curve: results of a trained model for different
+        requests, on held-out pairs; see :func:`~paraforge.products.paraphrasing.stage.control_curve`; empty
+        if they are not English.
     architecture: sizes.
     trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
@@ -126,7 +127,8 @@ class ParaphraserReport:
 def build_paraphraser(
     parameters: ParaphraserParameters, corpus: Path, output: Path, plot: Path, resources: Resources
 ) -> ParaphraserReport:
-    """Make ``output`` (``models/paraphraser``) as the parameters say; the training curve goes to ``plot``.
+    """Make ``output`` (``models/paraphraser``) according to the parameters; the training curve goes to
+    ``plot``.
 
     Raises InputError: the corpus or the ready model is not usable, or a parser or test file is missing;
     WorkLockedError: another process is training in the same work directory; Interrupted: SIGTERM or Ctrl-C;
@@ -185,7 +187,7 @@ def _train(
         others = {}
         if pairs.parses is not None:
             own = directory / PARSE_GENERATOR
-            # Tags alone are too few pieces for a vocabulary of their own.
+            # The tags alone are too few pieces for a separate vocabulary.
             vocabulary = training.vocabulary.model_copy(update={"shared": True})
             training = training.model_copy(update={"vocabulary": vocabulary})
             trained_model(pairs.parses, own, training, resources, symbols=pairs.controls.symbols())
@@ -210,7 +212,7 @@ def _import(model: Path | str, output: Path, languages: tuple[str, str]) -> None
 
 
 def mark_paraphraser(model: Path) -> None:
-    """Say that a ready model paraphrases; one that has no controls gets none."""
+    """Mark a ready model as a paraphraser; without controls it gets empty ones."""
     file = model / CONTROLS_FILE
     if file.is_file():
         return

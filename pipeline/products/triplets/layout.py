@@ -30,7 +30,7 @@ def file_name(part: str, number: int) -> str:
 
 
 def numbered(name: str, negatives: int) -> list[str]:
-    """Return a column for each negative: ``negative``, or ``negative_1`` to ``negative_N``."""
+    """Return the column names of the negatives: ``negative``, or ``negative_1`` to ``negative_N``."""
     return [name] if negatives == 1 else [f"{name}_{number + 1}" for number in range(negatives)]
 
 
@@ -39,11 +39,11 @@ def _field(name: str, kind: pa.DataType, description: str, nullable: bool = Fals
 
 
 def schemas(negatives: int, lineage: Sequence[str]) -> dict[str, pa.Schema]:
-    """Give the schema of each of :data:`PARTS`.
+    """Return the schema of each of :data:`PARTS`.
 
-    Trainers read the columns of triplets by their position: nothing may be added to them.
+    Trainers read the columns of triplets by position, so none may be added.
 
-    negatives: for each anchor. lineage: columns of the corpus that say where a pair comes from.
+    negatives: number per anchor. lineage: columns of the corpus that identify a pair.
     """
     origin = [COLUMNS[name] for name in lineage]
     cluster = _field("cluster", pa.int64(), "number of the first row of the corpus that it is connected with")
@@ -95,8 +95,8 @@ def write_card(
 ) -> None:
     """Write `_README.md` and `.huggingface.yaml`.
 
-    manifest: what `_triplets.json` says. corpus: that the triplets were mined in.
-    metadata: what the corpus' card says of license and languages. schemas: of the files.
+    manifest: content of `_triplets.json`. corpus: the corpus in which triplets were mined. metadata: license
+        and languages from the corpus' card. schemas: schemas of the files.
     """
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     files = {
@@ -124,7 +124,7 @@ def write_card(
 
 
 def card_metadata(corpus: Path) -> dict[str, Any]:
-    """Return the license and the languages that a corpus' card names.
+    """Return the license and the languages from a corpus' card.
     Raises InputError: the corpus has no card, or the card cannot be read."""
     try:
         found = read_yaml_text(read_card(corpus)[0])

@@ -1,4 +1,4 @@
-"""Mines triplets: a pair's reference and translation, and similar translations that are not paraphrases."""
+"""Mines triplets: a pair's reference and translation, with similar translations that are not paraphrases."""
 
 import logging
 import time
@@ -66,10 +66,11 @@ PIECES_PER_FILE = 20
 
 @dataclass(frozen=True)
 class TripletsReport:
-    """Report what mining gave: ``rows`` = ``triplets`` + all of ``left_out``.
+    """The result of mining: ``rows`` = ``triplets`` + all of ``left_out``.
 
-    clusters: of all rows; largest_cluster: rows of the largest one. positive_cosine, negative_cosine: means,
-    of the anchor with the positive and with the negatives; None without a triplet.
+    clusters: number of clusters of all rows; largest_cluster: rows of the largest one. positive_cosine,
+        negative_cosine: mean cosines of the anchor with the positive and with the negatives; None without a
+        triplet.
     """
 
     encoder: str
@@ -90,22 +91,21 @@ def mine_triplets(
     resources: Resources,
     allow_empty: bool = False,
 ) -> TripletsReport:
-    """Mine triplets over a whole published corpus and put them in the place of the directory ``output``.
+    """Mine triplets over a whole published corpus and replace the directory ``output``.
 
     A negative is a translation to which neither anchor nor positive is too similar, and neither is the
     reference that it is paired with: these cosines are below (1 - margin) times the positive's. It is never
-    from the anchor's own cluster: pairs that are connected by a text (whatever its case, punctuation and
-    spaces), a foreign side or an image. Memory does not grow with the corpus; the work directory takes about
-    4 bytes per pair for each dimension, and 300.
+    from the anchor's own cluster, that is, pairs connected by a text (ignoring case, punctuation and spaces),
+    a foreign side or an image. Memory does not grow with the corpus; the work directory takes about 4 bytes
+    per pair for each dimension, and 300.
 
-    parameters: encoder and what is allowed. corpus: a published corpus. output: directory to make.
+    parameters: the encoder and the limits. corpus: a published corpus. output: directory to write.
     resources: where to run. allow_empty: warn, instead of raising, if no triplet is found.
 
-    Raises:
-        InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
-        MissingPackageError: if a package that the encoder needs is not installed.
-        WorkLockedError: if another process mines triplets in the same work directory.
-        Interrupted: on SIGTERM or Ctrl-C; finished work is kept, and the same call continues from there.
+    Raises: InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
+        MissingPackageError: if a package that the encoder needs is not installed. WorkLockedError: if another
+        process is mining triplets in this work directory. Interrupted: on SIGTERM or Ctrl-C; finished work is
+        kept, and the same call resumes.
     """
     started = time.monotonic()
     if parameters.encoder == NO_ENCODER:
@@ -132,7 +132,7 @@ def mine_triplets(
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         directory = work.path / hash_json(made_of)[:40]
-        # Another key cannot use these files: an abandoned run must not fill the disk for good.
+        # Another key cannot use these files, and an abandoned run must not fill the disk.
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:
                 remove_directory(left)
@@ -160,8 +160,8 @@ def _mine(
     made_of: Mapping[str, Any],
     allow_empty: bool,
 ) -> dict[str, Any]:
-    """Run all passes and write the output's files; give what the report says. What an earlier run has
-    finished is not done again."""
+    """Run all passes and write the output's files. Returns the report's content. Finished work of an earlier
+    run is reused."""
     write_centroids(search)
     sizes = [piece.rows for piece in search.pieces]
     with open_jobs(resources, search.rows, workers=1 if search.device != "cpu" else None) as jobs:
@@ -223,7 +223,7 @@ def _mine(
 
 
 def _digests(dataset: Dataset) -> list[str]:
-    """SHA-256 of each file. Raises InputError: a file has other bytes than the manifest says."""
+    """Return the SHA-256 of each file. Raises InputError: a file differs from the manifest."""
     listed = {} if dataset.manifest is None else {file.path: file.sha256 for file in dataset.manifest.files}
     digests = []
     for path in dataset.files:
@@ -234,7 +234,7 @@ def _digests(dataset: Dataset) -> list[str]:
 
 
 def _clusters(search: Search) -> tuple[int, int]:
-    """Find the clusters, unless an earlier run has; give their number and the rows of the largest one."""
+    """Find the clusters, unless an earlier run has. Returns their number and the rows of the largest one."""
     report = search.directory / "clusters.json"
     if not report.is_file():
         ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
@@ -249,8 +249,8 @@ _RESULTS = {"negatives": np.int64, "cosines": np.float32, "reasons": np.uint8}
 
 
 def _gather(jobs: int, search: Search) -> None:
-    """Write what the jobs found cell by cell in the order of the corpus: ``negatives.npy``, (rows, n);
-    ``cosines.npy``, (rows, 1 + n); ``reasons.npy``, (rows,)."""
+    """Write the jobs' results in the order of the corpus: ``negatives.npy``, (rows, n); ``cosines.npy``,
+    (rows, 1 + n); ``reasons.npy``, (rows,)."""
     rows, number = search.rows, search.parameters.negatives
     shapes = {"negatives": (rows, number), "cosines": (rows, 1 + number), "reasons": (rows,)}
     arrays = {
@@ -309,7 +309,7 @@ def write_files(number: int, pieces: Sequence[Piece], output: Path, search: Sear
 def _tables(
     piece: Piece, lineage: Sequence[str], search: Search, kinds: Mapping[str, pa.Schema]
 ) -> tuple[dict[str, pa.Table], Counter[str], NDArray[np.float64]]:
-    """Give the rows of a piece in each file, how many are left out by reason, and sums of cosines."""
+    """Return the rows of a piece for each file, the number left out by reason, and sums of cosines."""
     span = slice(piece.first, piece.first + piece.rows)
     arrays = {name: np.asarray(load(search.directory / f"{name}.npy", True)[span]) for name in _RESULTS}
     clusters = np.asarray(read_clusters(search.directory / "clusters.bin", search.rows)[span])
@@ -337,7 +337,7 @@ def _tables(
 
 
 def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
-    """Give the translations of rows anywhere in the corpus, in the order of ``wanted``."""
+    """Return the translations of rows anywhere in the corpus, in the order of ``wanted``."""
     order = np.argsort(wanted, kind="stable")
     borders = np.searchsorted(wanted[order], [*(piece.first for piece in search.pieces), search.rows])
     parts = [pa.array([], pa.large_string())]

@@ -1,5 +1,5 @@
-"""Cut a published corpus into pieces that are read on their own, find the keys that connect its pairs, and
-embed texts with a model or the words of the built-in scorer."""
+"""Divides a published corpus into pieces, finds the keys that connect its pairs, and embeds texts with a
+model or the words of the built-in scorer."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ from paraforge.products.loading import load_fixed
 
 SIDES = ("reference", "translation")
 PIECE_ROWS = 50_000
-# What connects pairs: both sides, the foreign side, and the image.
+# Keys that connect pairs: both sides, the foreign side, and the image.
 LINKS = 4
-# Foreign sentences and images are not English texts: the high halves of their keys are changed.
+# The high halves of the keys of foreign sentences and images are changed, to differ from English texts.
 _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
@@ -39,8 +39,8 @@ _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 class Piece:
     """Row groups of a file of the corpus.
 
-    number: of the piece. first: number of its first row in the corpus. columns: of the file, those that
-    triplets are made from.
+    number: number of the piece. first: number of its first row in the corpus. columns: columns of the file
+        for making triplets.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Piece:
 
 
 def cut_corpus(dataset: Dataset) -> list[Piece]:
-    """Cut the corpus into pieces of about PIECE_ROWS rows, in order. Raises InputError if a file is
+    """Divide the corpus into pieces of about PIECE_ROWS rows, in order. Raises InputError if a file is
     damaged."""
     columns = tuple(name for name in dataset.schema.names if name in (*SIDES, *LINEAGE, "source_text"))
     pieces: list[Piece] = []
@@ -73,11 +73,11 @@ def cut_corpus(dataset: Dataset) -> list[Piece]:
 
 
 def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
-    """Give the keys that paraphrases share, (rows, LINKS, 2): of both sides, the foreign side and the image;
-    0, 0 where there is none.
+    """Return the keys that paraphrases share, (rows, LINKS, 2): of both sides, the foreign side and the
+    image; 0, 0 for none.
 
-    rows: both sides, and ``source_text``, ``source`` and ``line`` where the corpus has them.
-    same_lines: patterns of sources whose equal line numbers are about the same image.
+    rows: both sides, and ``source_text``, ``source`` and ``line`` if the corpus has them. same_lines:
+        patterns of sources in which equal line numbers describe the same image.
     """
     keys = np.zeros((rows.num_rows, LINKS, 2), np.uint64)
     texts = [name for name in (*SIDES, "source_text") if name in rows.column_names]
@@ -101,29 +101,30 @@ def _first_match(name: str, patterns: Sequence[str]) -> int:
 
 
 def part(directory: Path, what: str, number: int, ending: str = "npy") -> Path:
-    """Name the file of a piece or of a job."""
+    """Return the path of a file of a piece or a job."""
     return directory / f"{what}-{number:06d}.{ending}"
 
 
 def save(path: Path, array: NDArray[Any]) -> None:
-    """Write an array to a .npy file, whole or not at all."""
+    """Write an array to a .npy file atomically."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
 def load(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """Read what :func:`save` wrote; ``mapped``: without reading all of it."""
+    """Read an array written by :func:`save`; ``mapped`` maps the file into memory."""
     array: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     return array
 
 
-# Texts whose vectors are in memory as float32 at once.
+# Most texts whose float32 vectors are in memory at once.
 _BLOCK = 8192
 Vectors = npt.NDArray[np.float16]
 
 
 class WordSums(CosineModel):
-    """The vectors whose cosine is a part of a word scorer's score: the sums of those of a text's words."""
+    """A word scorer's sentence vectors, whose cosine is part of its score: the sums of a text's word
+    vectors."""
 
     uses_threads = False
 
@@ -132,22 +133,22 @@ class WordSums(CosineModel):
 
     @property
     def dimension(self) -> int:
-        """Elements of a vector."""
+        """The dimension of a vector."""
         return self._vectors.dimension
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """(texts, dimension) float32; zeros for a text without a token."""
+        """Return (texts, dimension) float32; zeros for a text without a token."""
         tokens = tokenize_column(texts)
         return np.asarray(tokens.sums(self._vectors.of_words(tokens.vocabulary)), np.float32)
 
 
 @lru_cache(maxsize=1)
 def open_encoder(name: str, device: str) -> Model:
-    """Open an encoder by its name, once a process.
+    """Open an encoder by its name, once per process.
 
-    name: ``general``, or what :func:`paraforge.load` opens. device: where it computes, if it uses torch.
+    name: ``general``, or any name for :func:`paraforge.load`. device: where it computes, if it uses torch.
 
-    Raises InputError: nothing of the kind, or it gives no vectors.
+    Raises InputError: not an encoder, or it gives no vectors.
     """
     directory = general.DIRECTORY if name == general.NAME else Path(name)
     if (directory / DESCRIPTION).is_file():
@@ -156,7 +157,7 @@ def open_encoder(name: str, device: str) -> Model:
 
 
 def fingerprint(name: str) -> str:
-    """SHA-256 of an encoder's files. Raises InputError: there are none."""
+    """Return the SHA-256 of an encoder's files. Raises InputError: there are none."""
     path = general.DIRECTORY if name == general.NAME else Path(name)
     if (path / DESCRIPTION).is_file():
         return sha256_file(path / DESCRIPTION)
@@ -167,13 +168,13 @@ def fingerprint(name: str) -> str:
 
 
 def expanded(encoder: str) -> str:
-    """Fill environment variables into an encoder's name, so that it means the same in every process."""
+    """Expand environment variables in an encoder's name, so that it means the same in every process."""
     path = expand(encoder)
     return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path
 
 
 def unit_vectors(encoder: Model, texts: pa.ChunkedArray) -> Vectors:
-    """Return vectors of length 1, (texts, dimension) float16; zeros for a text that has none.
+    """Return vectors of length 1, (texts, dimension) float16; zeros for a text without a vector.
 
     texts: strings without nulls.
     """

@@ -1,7 +1,8 @@
-"""Finds negatives: embeds each piece, sorts it into cells, and compares anchors with the nearest cells.
+"""Finds negatives: embeds each piece, sorts its texts into cells, and compares anchors with the nearest
+cells.
 
-Cells hold similar vectors (spherical k-means on a sample), so that an anchor is compared with some thousand
-translations that are near it and not with the whole corpus.
+A cell has similar vectors (spherical k-means on a sample), so that an anchor is compared with some thousand
+near translations instead of the whole corpus.
 """
 
 from __future__ import annotations
@@ -41,28 +42,29 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 REASONS = ("blank", "same", "no_vector", "cluster", "margin")
-"""Why a pair gives no triplet: a side is blank; both sides are the same but for case, punctuation and spaces;
-a side has no vector; the candidates are from its own cluster, or from too few others; the others are too
-similar."""
+"""Reasons why a pair gives no triplet: a side is blank; both sides are the same except for case, punctuation
+and spaces; a side has no vector; the candidates are from its own cluster, or from too few others; the others
+are too similar."""
 KEPT = 255
 CANDIDATES = 8192
-"""Translations that an anchor is compared with; all of a smaller corpus."""
+"""Number of translations that an anchor is compared with, or all of a smaller corpus."""
 ROWS_PER_CELL = 1000
 ANCHORS_PER_JOB = 16_384
-# Allowed candidates that are looked at, the most similar first, until each negative has a cluster of its own.
+# Most allowed candidates to examine, the most similar first, until each negative has its own cluster.
 _NEAREST = 64
-_MOST_CELLS = 4096  # so that finding the nearest cell stays cheap
+_MOST_CELLS = 4096  # to keep finding the nearest cell cheap
 _SAMPLED_PER_CELL = 32
 _ROUNDS = 8
-# Anchors whose cosines are computed at once, and vectors whose nearest cells are.
+# Anchors per block of cosines, and vectors per block for nearest cells.
 _ANCHORS, _VECTORS = 256, 4096
 
 
 @dataclass(frozen=True)
 class Search:
-    """Describe a search to its jobs.
+    """The description of a search for its jobs.
 
-    directory: of the work files. pieces: of the corpus. encoder, device, threads: what makes vectors.
+    directory: directory of the work files. pieces: pieces of the corpus. encoder, device, threads: how to
+        compute vectors.
     """
 
     directory: Path
@@ -74,12 +76,12 @@ class Search:
 
     @cached_property
     def rows(self) -> int:
-        """Rows of the corpus."""
+        """The rows of the corpus."""
         return sum(piece.rows for piece in self.pieces)
 
     @cached_property
     def cells(self) -> int:
-        """Wanted number of cells; 1 where an anchor is compared with everything."""
+        """The desired number of cells; 1 if an anchor is compared with everything."""
         if self.rows <= CANDIDATES:
             return 1
         return max(2, min(_MOST_CELLS, self.rows // ROWS_PER_CELL))
@@ -92,7 +94,7 @@ class Search:
 
 
 def write_centroids(search: Search) -> None:
-    """Write the centroids of the cells, found on translations that are drawn by row."""
+    """Find the centroids of the cells on a sample of translations, and write them."""
     path = search.directory / "centroids.npy"
     if path.is_file():
         return
@@ -109,11 +111,11 @@ def write_centroids(search: Search) -> None:
 
 
 def find_centroids(sample: Vectors, cells: int, seed: int) -> NDArray[np.float32]:
-    """Give centroids, (cells, dimension) float32 of length 1; fewer where the sample is smaller.
+    """Return centroids, (cells, dimension) float32 of length 1; fewer if the sample is smaller.
 
     Computed with one thread, so that they do not depend on the number of threads.
 
-    sample: (n, dimension), of length 1. seed: of the first centroids.
+    sample: (n, dimension), of length 1. seed: seed for the first centroids.
     """
     import torch
 
@@ -128,7 +130,7 @@ def find_centroids(sample: Vectors, cells: int, seed: int) -> NDArray[np.float32
         for _ in range(_ROUNDS):
             nearest = _nearest(vectors, centroids)
             sums = torch.zeros_like(centroids).index_add_(0, nearest, vectors)
-            # A cell to which nothing is nearest begins again somewhere else.
+            # An empty cell restarts elsewhere.
             empty = torch.bincount(nearest, minlength=cells) == 0
             sums[empty] = vectors[torch.from_numpy(generator.integers(0, len(vectors), int(empty.sum())))]
             centroids = torch.nn.functional.normalize(sums, dim=1)
@@ -136,7 +138,7 @@ def find_centroids(sample: Vectors, cells: int, seed: int) -> NDArray[np.float32
 
 
 def nearest_cells(vectors: Vectors, centroids: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Give the cell of each vector, (n,)."""
+    """Return the cell of each vector, (n,)."""
     if len(centroids) <= 1 or not len(vectors):
         return np.zeros(len(vectors), np.int16)
     import torch
@@ -155,9 +157,9 @@ def _nearest(vectors: Tensor, centroids: Tensor) -> Tensor:
 def prepare_piece(piece: Piece, search: Search) -> None:
     """Write a piece's files, the reasons last.
 
-    ``keys``: what connects its pairs. ``texts``: its translations. ``candidates``: rows whose translation has
-    a vector, sorted by its cell, with ``vectors``, (candidates, 2, dimension) of both sides. ``anchors``:
-    places of candidates sorted by the cell of their reference. ``ends``: where each cell begins among
+    ``keys``: keys that connect its pairs. ``texts``: its translations. ``candidates``: rows whose translation
+    has a vector, sorted by cell, with ``vectors``, (candidates, 2, dimension) of both sides. ``anchors``:
+    indices of candidates sorted by the cell of their reference. ``ends``: where each cell begins among
     anchors and candidates. ``reasons``: why rows give no triplet.
     """
     reasons_file = part(search.directory, "reasons", piece.number)
@@ -185,7 +187,7 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     save(part(search.directory, "candidates", piece.number), order + piece.first)
     save(part(search.directory, "anchors", piece.number), np.argsort(cells[order, 0], kind="stable"))
     save(part(search.directory, "ends", piece.number), np.array(ends))
-    # 64-bit offsets, as a piece may have any size.
+    # 64-bit offsets, because a piece can have any size.
     column = pc.cast(texts[1].combine_chunks(), pa.large_string())
     with atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary:
         write_feather(pa.table({"text": column}), str(temporary), compression="uncompressed")
@@ -193,17 +195,17 @@ def prepare_piece(piece: Piece, search: Search) -> None:
 
 
 class Cells:
-    """Where the anchors and the candidates of each cell are: their places in the files of each piece."""
+    """The positions of each cell's anchors and candidates in the files of each piece."""
 
     def __init__(self, directory: Path, pieces: int) -> None:
-        """Read where the cells of all pieces begin."""
+        """Read the starts of the cells of all pieces."""
         self.directory = directory
         self.centroids = load(directory / "centroids.npy")
         self.ends = np.stack([load(part(directory, "ends", number)) for number in range(pieces)], axis=1)
-        """Of anchors and of candidates: (2, pieces, cells + 1)."""
+        """Starts of anchors and of candidates: (2, pieces, cells + 1)."""
 
     def anchors_of(self, cell: int) -> list[NDArray[np.int64]]:
-        """Places of a cell's anchors in each piece."""
+        """Return the positions of a cell's anchors in each piece."""
         found = []
         for piece, ends in enumerate(self.ends[0]):
             first, last = ends[cell], ends[cell + 1]
@@ -212,8 +214,9 @@ class Cells:
         return found
 
     def candidates_of(self, cell: int, wanted: int) -> list[NDArray[np.int64]]:
-        """Places of about ``wanted`` candidates in each piece, from the nearest cells, the cell itself first.
-        If a cell is larger than what is still wanted, the first of each piece are taken."""
+        """Return the positions of about ``wanted`` candidates in each piece, from the nearest cells, starting
+        with the cell itself. If a cell has more than the remaining number, the first of each piece are
+        used."""
         ends = self.ends[1]
         places: list[list[NDArray[np.int64]]] = [[] for _ in range(len(ends))]
         closeness = self.centroids @ self.centroids[cell]
@@ -237,7 +240,7 @@ def _cells(directory: Path, pieces: int) -> Cells:
 
 
 def jobs_of(search: Search) -> list[tuple[int, int, int]]:
-    """Cut the cells into jobs of about ``ANCHORS_PER_JOB`` anchors: first cell, last cell + 1, anchors."""
+    """Divide the cells into jobs of about ``ANCHORS_PER_JOB`` anchors: first cell, last cell + 1, anchors."""
     if not search.pieces:
         return []
     sizes = np.diff(_cells(search.directory, len(search.pieces)).ends[0], axis=1).sum(0)
@@ -254,8 +257,8 @@ def jobs_of(search: Search) -> list[tuple[int, int, int]]:
 def search_cells(first: int, last: int, job: int, search: Search) -> None:
     """Find the negatives of the anchors in the cells ``first`` to ``last - 1``.
 
-    Writes ``found-JOB.npz``: ``rows`` of the anchors; ``negatives``, (anchors, n) rows, -1 where there is
-    none; ``cosines``, (anchors, 1 + n), of the positive and the negatives; ``reasons``.
+    Writes ``found-JOB.npz``: ``rows`` of the anchors; ``negatives``, (anchors, n) rows, -1 for none;
+    ``cosines``, (anchors, 1 + n), of the positive and the negatives; ``reasons``.
     """
     path = part(search.directory, "found", job, "npz")
     if path.is_file():
@@ -263,7 +266,7 @@ def search_cells(first: int, last: int, job: int, search: Search) -> None:
     cells = _cells(search.directory, len(search.pieces))
     clusters = read_clusters(search.directory / "clusters.bin", search.rows)
     found = []
-    with torch_threads(1):  # so that no sum depends on the number of threads
+    with torch_threads(1):  # so that sums do not depend on the number of threads
         for cell in range(first, last):
             anchors = _read(cells.anchors_of(cell), clusters, search)
             if len(anchors.rows):
@@ -279,7 +282,7 @@ def search_cells(first: int, last: int, job: int, search: Search) -> None:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of the corpus: their rows and clusters, (n,), and unit vectors of both sides, (n, dimension)."""
+    """Pairs of the corpus: rows and clusters, (n,), and unit vectors of both sides, (n, dimension)."""
 
     rows: NDArray[np.int64]
     clusters: NDArray[np.int64]
@@ -290,7 +293,7 @@ class Pairs:
 
 
 def _read(places: Sequence[NDArray[np.int64]], clusters: NDArray[np.int64], search: Search) -> Pairs:
-    """Read pairs by their places in the files of each piece."""
+    """Read pairs by their positions in the files of each piece."""
     chosen = [(piece.number, at) for piece, at in zip(search.pieces, places, strict=True) if len(at)]
     if not chosen:
         nothing = np.zeros(0, np.int64)
@@ -323,7 +326,7 @@ def find_negatives(
     allowed = cosines.masked_fill(own | too_similar, -torch.inf)
     best, at = allowed.topk(min(max(_NEAREST, negatives), allowed.shape[1]), dim=1)
     clusters = np.where(best.isfinite().numpy(), candidates.clusters[at.numpy()], -1)
-    # The first of each cluster: a cluster that was seen further left is not taken again.
+    # Only the first candidate of each cluster is used.
     repeated = np.zeros(clusters.shape, np.bool_)
     for column in range(1, clusters.shape[1]):
         repeated[:, column] = (clusters[:, :column] == clusters[:, column : column + 1]).any(1)

@@ -153,7 +153,7 @@ class FilterParameters(Section):
         raise NotImplementedError
 
     def tenths_of(self) -> tuple[str, ...]:
-        """The scores whose decile it reads."""
+        """Return the scores whose decile it reads."""
         return ()
 
     def threshold(self, cuts: Mapping[str, Sequence[float]]) -> tuple[str, Minimum] | None:
