@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,60 +29,34 @@ SIF_A = 1e-3
 """a of Arora 2017 in all of its tables."""
 
 
-class Weighting(Protocol):
-    """Gives each word a weight."""
-
-    @property
-    def kind(self) -> str:
-        """How files name it."""
-
-    @property
-    def background(self) -> Background:
-        """The counts that the weights come from."""
-
-    def weights(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """One weight a word, (words,) float64, not negative."""
-
-
 @dataclass(frozen=True)
-class SmoothInverseFrequency:
-    """a / (a + p(w)); a word that the counts lack has p = 0 and so the weight 1. Lists without whole kinds of
-    words are first completed from a text, see `Background.completed`.
+class Weighting:
+    """Gives each word a weight by how frequent it is.
 
-    background: running words: `documents` is their number, `counts` how often each occurs.
+    kind: `sif` is a / (a + p(w)) (Arora 2017, Algorithm 1); a word that the counts lack has p = 0 and so the
+        weight 1. Lists without whole kinds of words are first completed from a text, see
+        `Background.completed`. `idf` is ln((1 + N) / (1 + N_w)) of N sentences (Arora 2017, Eq. 7).
+    background: of `sif` running words: `documents` is their number, `counts` how often each occurs; of `idf`
+        sentences: `documents` is their number, `counts` how many have each word.
     """
 
+    kind: str
     background: Background
     a: float = SIF_A
-    kind: ClassVar[str] = "sif"
 
     def __post_init__(self) -> None:
+        if self.kind not in ("sif", "idf"):
+            raise ValueError(f"unknown weighting {self.kind!r}")
         if not 0 < self.a < np.inf:
             raise InputError(f"a is {self.a}; it must be greater than 0")
 
     def weights(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """0 to 1."""
-        return self.a / (self.a + _counts(self.background, words) / self.background.documents)
-
-
-@dataclass(frozen=True)
-class InverseDocumentFrequency:
-    """ln((1 + N) / (1 + N_w)) of N sentences (Arora 2017, Eq. 7).
-
-    background: sentences: `documents` is their number, `counts` how many have each word.
-    """
-
-    background: Background
-    kind: ClassVar[str] = "idf"
-
-    def weights(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """0 for a word in every sentence."""
-        return np.log((1 + self.background.documents) / (1 + _counts(self.background, words)))
-
-
-def _counts(background: Background, words: Sequence[str]) -> npt.NDArray[np.float64]:
-    get = background.counts.get
-    return np.fromiter((get(word, 0) for word in words), np.float64, len(words))
+        """One weight a word, (words,) float64, not negative."""
+        get, total = self.background.counts.get, self.background.documents
+        counts = np.fromiter((get(word, 0) for word in words), np.float64, len(words))
+        if self.kind == "sif":
+            return self.a / (self.a + counts / total)
+        return np.log((1 + total) / (1 + counts))
 
 
 def word_counts(path: Path) -> Background:
@@ -119,7 +93,7 @@ def sentence_counts(texts: Sequence[str], name: str) -> Background:
 def completed_from(weighting: Weighting | None, texts: Sequence[str]) -> Weighting | None:
     """Return the weighting with p(w) of words that its list lacks estimated from texts
     (`Background.completed`)."""
-    if not isinstance(weighting, SmoothInverseFrequency) or not weighting.background.partial:
+    if weighting is None or weighting.kind != "sif" or not weighting.background.partial:
         return weighting
     column = tokenize_column(pa.array(texts, pa.string()))
     return replace(weighting, background=weighting.background.completed(column))
@@ -133,7 +107,7 @@ _ROUNDING: Final = 1e-6
 class WordAverage(CosineModel):
     """`v_s = 1/|s| * sum of weight(w) * v_w`, from which the projections on the components are subtracted.
 
-    Without weighting and components it is plain averaging; with :class:`SmoothInverseFrequency` and
+    Without weighting and components it is plain averaging; with the weighting `sif` and
     one component it is SIF (Arora 2017, Algorithm 1). A word without a vector takes the unknown word's where
     the table has one, with its own weight; otherwise it is left out of the sum and of |s|.
     """
@@ -314,8 +288,7 @@ def _describe(weighting: Weighting | None) -> dict[str, Any] | None:
     if weighting is None:
         return None
     background = {**vars(weighting.background), "counts": dict(weighting.background.counts)}
-    found = {"kind": weighting.kind, "background": background}
-    return {**found, "a": weighting.a} if isinstance(weighting, SmoothInverseFrequency) else found
+    return {"kind": weighting.kind, "background": background, "a": weighting.a}
 
 
 def open_sif(directory: Path) -> WordAverage | SifOfEachSet:
@@ -337,11 +310,7 @@ def _weighting(described: dict[str, Any] | None) -> Weighting | None:
     background = Background(**described["background"])
     if background.documents < 1 or any(count < 0 for count in background.counts.values()):
         raise ValueError("a count is negative")
-    if described["kind"] == SmoothInverseFrequency.kind:
-        return SmoothInverseFrequency(background, float(described["a"]))
-    if described["kind"] == InverseDocumentFrequency.kind:
-        return InverseDocumentFrequency(background)
-    raise ValueError(f"unknown weighting {described['kind']!r}")
+    return Weighting(described["kind"], background, float(described.get("a", SIF_A)))
 
 
 def fit_sif(
@@ -400,8 +369,8 @@ def fit_sif(
 def _named_weighting(weights: str, counts: Path | None, texts: Sequence[str], a: float) -> Weighting | None:
     if weights == "sif":
         assert counts is not None
-        return SmoothInverseFrequency(word_counts(counts), a)
-    return InverseDocumentFrequency(sentence_counts(texts, "--fit")) if weights == "idf" else None
+        return Weighting("sif", word_counts(counts), a)
+    return Weighting("idf", sentence_counts(texts, "--fit")) if weights == "idf" else None
 
 
 def read_sentences(path: Path) -> list[str]:

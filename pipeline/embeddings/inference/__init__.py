@@ -1,1 +1,1 @@
-"""Trained embeddings in use: embedding files, export, chosen negatives."""
+"""Trained embeddings in use: embedding files, export."""

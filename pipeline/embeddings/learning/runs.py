@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +12,6 @@ from paraforge.base.files import (
     check_digests,
     read_json,
     remove_directory,
-    write_csv,
     write_digests,
     write_json,
 )
@@ -79,23 +78,6 @@ def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[
     store = build()
     write_digests(directory)
     return store
-
-
-def write_curve(path: Path, over: str, counted: str, history: Iterable[Mapping[str, Any]]) -> None:
-    """Write the loss and the development score of each entry of a history as CSV.
-
-    over: name of the first column, which has the entries' `counted`: how far the training was.
-    """
-    rows = [
-        {
-            over: entry[counted],
-            "epoch": entry["epoch"],
-            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
-            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
-        }
-        for entry in history
-    ]
-    write_csv(path, [over, "epoch", "loss", "development_pearson"], rows)
 
 
 def _check_place(output: Path) -> None:

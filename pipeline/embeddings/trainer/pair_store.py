@@ -73,10 +73,6 @@ class PairStore:
     def __len__(self) -> int:
         return self.pairs
 
-    def tokens(self, unit: str) -> int:
-        """Return tokens of all sides."""
-        return self._sequences[unit].tokens
-
     def subset(self, pairs: npt.NDArray[np.int64]) -> PairStore:
         """Return a view of some of the pairs, in this order; it reads the same files."""
         view = copy.copy(self)

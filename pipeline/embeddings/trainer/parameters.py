@@ -75,9 +75,7 @@ class TrainingParameters(Section):
         "max", description="MAX; or MIX, which takes MAX with probability 0.5 and otherwise any"
     )
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
-    learning_rate: float = Field(
-        0.001, gt=0, description="learning rate; null: 0.001 for Adam, 0.05 for AdaGrad"
-    )
+    learning_rate: float = Field(0.001, gt=0, description="learning rate")
     average_after: float | None = Field(
         None,
         ge=0,

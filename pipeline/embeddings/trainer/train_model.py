@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from paraforge.base.devices import check_device, chosen_device
 from paraforge.base.errors import InputError
-from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_json
+from paraforge.base.files import hash_json, read_json, sha256_directory, sha256_file, write_csv, write_json
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.paths import expand
 from paraforge.base.text.units import make_units
@@ -27,7 +27,7 @@ from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.evaluation.comparing import Model
 from paraforge.embeddings.evaluation.sts import GroupScore, SetScore, evaluate_sts
 from paraforge.embeddings.learning.loop import Trainer
-from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once, write_curve
+from paraforge.embeddings.learning.runs import MODEL, open_or_build, run_once
 from paraforge.embeddings.losses import loss_named
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.initial import starting_table, table_from_vectors
@@ -42,6 +42,7 @@ from paraforge.versions import EMBEDDINGS, __version__
 logger = logging.getLogger(__name__)
 
 _DIGITS = 8
+_CURVE = ("pairs_seen", "epoch", "loss", "development_pearson")
 # Trained models have 0 to 0.4.
 _TOO_ALIKE = 0.95
 # Below, pairs are a try, and their sentences may well be alike.
@@ -104,7 +105,16 @@ def train_named_model(
     )
     device = chosen_device(resources.devices[0])
     report = train_model(parameters.models[name], data, output, resources, device=device, description=name)
-    write_curve(curve, "pairs_seen", "pairs", report.history)
+    rows = [
+        {
+            "pairs_seen": entry["pairs"],
+            "epoch": entry["epoch"],
+            "loss": None if entry["loss"] is None else f"{entry['loss']:.6f}",
+            "development_pearson": None if entry["score"] is None else f"{entry['score']:.4f}",
+        }
+        for entry in report.history
+    ]
+    write_csv(curve, list(_CURVE), rows)
     return report
 
 

@@ -74,7 +74,7 @@ REMOVED = {
     "train-decoders": "use 'python -m experiments.programs train-decoders' in a clone",
     "similarity": "use paraforge.load(MODEL).similarity(first, second) in Python",
     "neighbours": "export the model with '--format word2vec' and use gensim's most_similar",
-    "negatives": "use paraforge.embeddings.inference.neighbours.chosen_negatives in Python",
+    "negatives": "use paraforge.embeddings.trainer.negatives.choose_negatives in Python",
 }
 
 

@@ -19,9 +19,7 @@ from paraforge.base.word_vectors.vectors import UNKNOWN_WORD, WordVectors
 from paraforge.corpus.publication.datasets import open_published, published_tables
 from paraforge.embeddings.evaluation import averages as module
 from paraforge.embeddings.evaluation.averages import (
-    InverseDocumentFrequency,
     SifOfEachSet,
-    SmoothInverseFrequency,
     Weighting,
     WordAverage,
     common_components,
@@ -37,7 +35,7 @@ from tests.project import digests
 
 WORDS = ["the", "dog", "cat", "runs", ".", "sits", "a"]
 COUNTS = {"the": 600, "a": 300, ".": 80, "dog": 12, "cat": 7, "unseen": 1}
-WEIGHTING = SmoothInverseFrequency(Background("x", 1000, COUNTS), a=1e-2)
+WEIGHTING = Weighting("sif", Background("x", 1000, COUNTS), a=1e-2)
 TEXTS = ["The dog runs.", "a cat sits", "unseen dog", "", "the THE the", "zebra", "A cat, a dog.", "cat"] * 3
 
 
@@ -117,16 +115,16 @@ def test_no_texts_and_no_vectors() -> None:
 
 
 def test_smooth_inverse_frequency() -> None:
-    weighting = SmoothInverseFrequency(Background("x", 1000, {"the": 900, "dog": 1}), a=0.001)
+    weighting = Weighting("sif", Background("x", 1000, {"the": 900, "dog": 1}), a=0.001)
     expected = [0.001 / 0.901, 0.001 / 0.002, 1]
     assert weighting.weights(["the", "dog", "unheard-of"]).tolist() == pytest.approx(expected)
     assert weighting.weights([]).shape == (0,)
     with pytest.raises(InputError, match="greater than 0"):
-        SmoothInverseFrequency(weighting.background, a=0)
+        Weighting("sif", weighting.background, a=0)
 
 
 def test_inverse_document_frequency() -> None:
-    weighting = InverseDocumentFrequency(sentence_counts(["The dog, the dog!", "a dog", "cats"], "x"))
+    weighting = Weighting("idf", sentence_counts(["The dog, the dog!", "a dog", "cats"], "x"))
     assert weighting.weights(["dog", "the", "bird"]).tolist() == pytest.approx(
         [math.log(4 / 3), math.log(4 / 2), math.log(4)]
     )
@@ -171,7 +169,7 @@ def test_words_of_held_out_splits_are_not_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("weighting", "components"),
-    [(WEIGHTING, 2), (None, 0), (InverseDocumentFrequency(sentence_counts(TEXTS, "texts")), 0)],
+    [(WEIGHTING, 2), (None, 0), (Weighting("idf", sentence_counts(TEXTS, "texts")), 0)],
 )
 def test_saved_and_opened(tmp_path: Path, weighting: Weighting | None, components: int) -> None:
     model = WordAverage(table(True), weighting)

@@ -51,12 +51,6 @@ def test_leaked_pairs_are_dropped_and_counted() -> None:
     )
 
 
-def test_reported_only() -> None:
-    leakage = LeakageFilter(SETS, drop=False)
-    assert rows(leakage([block(PAIRS)])) == PAIRS
-    assert (leakage.report.leaked, leakage.report.dropped) == (3, 0)
-
-
 def test_blocks_that_become_empty_are_left_out_and_examples_are_few() -> None:
     leakage = LeakageFilter(SETS)
     assert list(leakage([block([PAIRS[0]] * 20)])) == []

@@ -80,13 +80,6 @@ def test_look_ups_and_their_gradients_against_plain_indexing(
     torch.testing.assert_close(gradient, expected_gradient)
 
 
-def test_finite_differences() -> None:
-    bags, rows = _bags([[3, 1, 4], [1], [5, 9, 2, 6, 5]]).compact()
-    table = torch.randn(len(rows), 2, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda t: bag_mean(t, bags), table)
-    assert torch.autograd.gradcheck(lambda t: take_rows(t, bags), table)
-
-
 def test_names_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

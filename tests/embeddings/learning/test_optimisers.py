@@ -93,34 +93,20 @@ def test_refreshing_some_rows_in_between_changes_nothing() -> None:
     torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_gpu_whose_values_are_not_looked_at_does_the_same(
-    compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows that missed no step are made up for by nothing, to the bit; on a GPU by copies."""
-    monkeypatch.setattr(optimisers, "_is_compiled", lambda _: compiled)
+def test_a_gpu_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There rows are copied, and those that missed no step are made up for by nothing, to the bit."""
     results = []
-    for looked_at in (True, False):
+    for compiled, looked_at in ((True, True), (True, False), (False, True), (False, False)):
+        monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
         monkeypatch.setattr(optimisers, "_is_looked_at", lambda _, looked_at=looked_at: looked_at)
         table, plan = _table(), _plan(3, 0.4)
         optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
         _run(optimiser, plan)
         results.append([table, *optimiser.state.values()])
-    for one, other in zip(*results, strict=True):
-        assert torch.equal(one, other)
-
-
-def test_rows_that_are_copied_move_as_those_changed_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU they are copied."""
-    results = []
-    for compiled in (True, False):
-        monkeypatch.setattr(optimisers, "_is_compiled", lambda _, compiled=compiled: compiled)
-        table, plan = _table(), _plan(3, 0.4)
-        optimiser = Adam({"table": table}, frozenset({"table"}), 0.01)
-        _run(optimiser, plan)
-        results.append([table, *optimiser.state.values()])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-15)
+    for compiled_one, same, copied, same_copied in zip(*results, strict=True):
+        assert torch.equal(compiled_one, same)
+        assert torch.equal(copied, same_copied)
+        torch.testing.assert_close(compiled_one, copied, rtol=1e-12, atol=1e-15)
 
 
 def test_rows_of_float32_keep_their_precision() -> None:

@@ -136,10 +136,12 @@ def train(
     clip: float | None = None,
     exclude_identical: bool = False,
     softmax_scale: float | None = None,
+    choose: Callable[[Tensor, Sequence[object]], list[int]] | None = None,
 ) -> tuple[Tensor, list[float]]:
     """ParaNMT-50M section 4 with an ordinary dense optimiser; returns the table and the loss of every
     mini-batch. With `exclude_identical` a pair without a candidate is passed over. With `softmax_scale` the
-    loss is a softmax over each mega-batch, which is a mini-batch."""
+    loss is a softmax over each mega-batch, which is a mini-batch. choose: gives the negatives of a mega-batch
+    by all vectors and texts, left sides first; None: MAX."""
     parameter = table.clone().requires_grad_()
     optimiser = make_optimiser([parameter])
     losses = []
@@ -150,7 +152,10 @@ def train(
         with torch.no_grad():
             embeddings = torch.stack([embed(parameter, sentence) for sentence in sentences])
         texts = [tuple(sentence) for sentence in sentences] if exclude_identical else None
-        negatives = max_negatives(embeddings, pairs, two_sided, texts)
+        if choose is None:
+            negatives = max_negatives(embeddings, pairs, two_sided, texts)
+        else:
+            negatives = choose(embeddings, [tuple(sentence) for sentence in sentences])
         first = 0
         for mini_batch in mini_batches if softmax_scale is None else [members]:
             last = first + len(mini_batch)
@@ -181,52 +186,3 @@ def train(
                 parameter.grad *= min(1.0, clip / float(parameter.grad.norm()))
             optimiser.step()
     return parameter.detach(), losses
-
-
-def train_words_by_default(
-    table: Tensor,
-    left: Sequence[Sequence[int]],
-    right: Sequence[Sequence[int]],
-    mega_batches: MegaBatches,
-    choose: Callable[[Tensor, Sequence[object]], list[int]],
-    margin: float = 0.4,
-    learning_rate: float = 0.001,
-    epsilon: float = 1e-30,
-) -> tuple[Tensor, list[float]]:
-    """The default setting with matrices, for more pairs than `train` can do: word averages, the two-sided
-    margin loss, and Adam (Kingma and Ba 2014, algorithm 1) for all rows.
-
-    choose: the negatives of a mega-batch, given all vectors and texts, left sides first.
-    """
-    table = table.clone()
-    mean, square, step = torch.zeros_like(table), torch.zeros_like(table), 0
-    losses = []
-    for mini_batches in mega_batches:
-        members = [pair for mini_batch in mini_batches for pair in mini_batch]
-        pairs = len(members)
-        sentences = [left[k] for k in members] + [right[k] for k in members]
-        counts = np.stack([np.bincount(sentence, minlength=len(table)) for sentence in sentences])
-        weights = torch.from_numpy(counts / counts.sum(1, keepdims=True))
-        negatives = choose(weights @ table, [tuple(sentence) for sentence in sentences])
-        first = 0
-        for mini_batch in mini_batches:
-            part = torch.arange(first, first + len(mini_batch))
-            first += len(mini_batch)
-            numbers = torch.tensor(negatives)
-            sides = (part, pairs + part, numbers[part], numbers[pairs + part])
-            parameter = table.clone().requires_grad_()
-            unit = [torch.nn.functional.normalize(weights[side] @ parameter, dim=1) for side in sides]
-            positive = (unit[0] * unit[1]).sum(1)
-            hinges = [
-                (margin - positive + (unit[side] * unit[2 + side]).sum(1)).clamp(min=0) for side in (0, 1)
-            ]
-            value = (hinges[0] + hinges[1]).mean()
-            value.backward()
-            assert parameter.grad is not None
-            gradient, step = parameter.grad, step + 1
-            mean = 0.9 * mean + 0.1 * gradient
-            square = 0.999 * square + 0.001 * gradient**2
-            corrected = (mean / (1 - 0.9**step), square / (1 - 0.999**step))
-            table = table - learning_rate * corrected[0] / (corrected[1].sqrt() + epsilon)
-            losses.append(value.item())
-    return table, losses

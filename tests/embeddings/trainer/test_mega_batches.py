@@ -1,8 +1,6 @@
 """Packing: scrambling, sentence identity, and encoding in parts. Mini-batches made all at once are those made
 one by one."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -14,14 +12,10 @@ from paraforge.embeddings.trainer import mega_batches as module
 from paraforge.embeddings.trainer.mega_batches import (
     distinct_ids,
     encode,
-    mega_batches,
-    mini_batches,
     scramble,
     sentence_identity,
 )
-from paraforge.embeddings.trainer.schedule import Schedule
 from tests.embeddings.learning.test_batches import _bags, _lists
-from tests.embeddings.trainer.training import make_encoder, make_store, parameters
 
 SENTENCES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=30)
 CPU = torch.device("cpu")
@@ -57,20 +51,3 @@ def test_encoding_in_parts_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatc
 
 def test_distinct_ids() -> None:
     assert distinct_ids(torch.tensor([4, 1, 4, 0]), 6).tolist() == [0, 1, 4]
-
-
-@pytest.mark.parametrize("two_sided", [True, False])
-def test_a_mega_batch_of_which_some_pairs_have_no_negative(tmp_path: Path, two_sided: bool) -> None:
-    store = make_store(tmp_path)
-    settings = parameters(mega_batch=4)
-    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
-    mega_batch = next(mega_batches(store, schedule, make_encoder(store), settings, 0, 0, 0))
-    pairs = len(mega_batch.place)
-    negatives = torch.arange(2 * pairs if two_sided else pairs).roll(5).view(-1, pairs)
-    negatives[0, :8] = -1  # the whole first mini-batch
-    negatives[[0, -1], [11, -3]] = -1
-    found = list(mini_batches(mega_batch, negatives, settings.batch_size, CPU))
-    assert sum(batch.pairs for batch in found) == int((negatives >= 0).all(0).sum())
-    assert len(found) == len(mega_batch.place.mini_batches(settings.batch_size)) - 1
-    negatives[:] = -1
-    assert not list(mini_batches(mega_batch, negatives, settings.batch_size, torch.device("meta")))

@@ -14,12 +14,10 @@ from torch import Tensor
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import EncoderParameters
 from paraforge.embeddings.encoders.protocol import Encoder
-from paraforge.embeddings.trainer.mega_batches import mega_batches, mini_batches
 from paraforge.embeddings.trainer.negatives import choose_negatives
 from paraforge.embeddings.trainer.objective import encoder_trainer
 from paraforge.embeddings.trainer.pair_store import PairStore
 from paraforge.embeddings.trainer.parameters import TrainingParameters
-from paraforge.embeddings.trainer.schedule import Schedule
 from tests.embeddings.trainer import oracle
 from tests.embeddings.trainer.training import (
     make_encoder,
@@ -201,45 +199,6 @@ def test_pairs_without_any_negative_are_passed_over(tmp_path: Path, changes: dic
     assert state.counts["empty_batches"] > 0
 
 
-def test_split_into_mini_batches_changes_neither_negatives_nor_loss(tmp_path: Path) -> None:
-    """With the parameters held still, a mega-batch has one loss, whatever the mini-batches are."""
-    store = make_store(tmp_path / "pairs")
-    still = 1e-300
-    losses = []
-    for batch_size, mega_batch in [(48, 1), (24, 2), (8, 6), (6, 8), (2, 24), (1, 48)]:
-        settings = parameters(
-            epochs=1,
-            batch_size=batch_size,
-            mega_batch=mega_batch,
-            learning_rate=still,
-        )
-        table, record = train(store, settings)
-        assert torch.equal(table, make_encoder(store).table.detach())
-        losses.append(record.history[0]["loss"])
-    assert losses == pytest.approx([losses[0]] * len(losses), abs=1e-12)
-    assert losses[0] > 0.1
-
-
-def test_mini_batches_are_the_mega_batch_cut_up(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "pairs")
-    encoder = make_encoder(store)
-    settings = parameters(mega_batch=4)
-    schedule = Schedule(len(store), settings.batch_size, settings.mega_batch, 0, settings.seed)
-    mega_batch = next(mega_batches(store, schedule, encoder, settings, 0, 0, 0))
-    pairs = len(mega_batch.place)
-    negatives = torch.randint(2 * pairs, (2, pairs), generator=torch.Generator().manual_seed(1))
-    whole = mega_batch.bags["word"]
-    seen = 0
-    for batch in mini_batches(mega_batch, negatives, settings.batch_size, torch.device("cpu")):
-        numbers = torch.arange(seen, seen + batch.pairs)
-        order = [numbers, numbers + pairs, negatives[0, numbers], negatives[1, numbers]]
-        expected = whole.select(torch.cat(order))
-        assert torch.equal(batch.rows["word"][batch.bags["word"].ids], expected.ids)
-        assert torch.equal(batch.bags["word"].offsets, expected.offsets)
-        seen += batch.pairs
-    assert seen == pairs
-
-
 @pytest.mark.parametrize("negatives", ["max", "mix"])
 def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
     store = make_store(tmp_path / "pairs", pairs=700)
@@ -253,12 +212,12 @@ def test_threads_change_no_bit(tmp_path: Path, negatives: str) -> None:
 def test_the_default_setting_is_that_of_the_definitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is changed: M grows to 3, negatives are chosen in bfloat16.
+    """Nothing is changed: negatives are chosen in bfloat16.
 
     A cosine is right to 0.004 in bfloat16. So each choice has to be allowed and as close as that to the best
     one by the oracle's own vectors, and the oracle continues with it.
     """
-    store = make_store(tmp_path / "pairs", pairs=1_000)
+    store = make_store(tmp_path / "pairs", pairs=300)
     settings = TrainingParameters()
     chosen: list[Tensor] = []
 
@@ -287,17 +246,10 @@ def test_the_default_setting_is_that_of_the_definitions(
         exact.append(float((below == 0).double().mean()))
         return found.tolist()
 
-    sentences = sentences_of(store)
-    expected, losses = oracle.train_words_by_default(
-        make_encoder(store).table.detach(),
-        sentences[: len(store)],
-        sentences[len(store) :],
-        oracle_schedule(store, settings),
-        choose,
-    )
+    expected, losses = run_oracle(store, settings, choose=choose)
     assert max(sizes) == 100
     assert min(exact) > 0.9
-    assert record.updates == len(losses) == 50
+    assert record.updates == len(losses) == 15
     assert record.counts["passed_over"] == 0
     torch.testing.assert_close(table, expected, rtol=1e-7, atol=1e-9)
     epoch = len(losses) // settings.epochs

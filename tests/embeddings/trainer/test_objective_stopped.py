@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from pydantic import TypeAdapter
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -18,8 +17,6 @@ from paraforge.base.errors import InputError, Interrupted
 from paraforge.base.text.pair_blocks import PairBlock
 from paraforge.base.text.units import Words
 from paraforge.embeddings.encoders.averages import Average
-from paraforge.embeddings.encoders.build import build_encoder
-from paraforge.embeddings.encoders.parameters import EncoderParameters, named_encoder
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.losses import loss_names
 from paraforge.embeddings.trainer.objective import encoder_trainer
@@ -221,13 +218,3 @@ def test_divergence_is_an_error_and_leaves_nothing(tmp_path: Path, changes: dict
     for path in (tmp_path / "checkpoints").glob("*.safetensors"):
         for value in load_file(path).values():
             assert bool(value.isfinite().all())
-
-
-@pytest.mark.parametrize("kind", ["lstm", "dan"])
-def test_divergence_of_compositional_parameters_is_an_error(tmp_path: Path, kind: str) -> None:
-    store = make_store(tmp_path / "pairs", pairs=300)
-    made: Any = TypeAdapter(EncoderParameters).validate_python(named_encoder(kind))
-    rows = len(store.vocabularies["word"])
-    encoder = build_encoder(made, lambda part, _: torch.randn(rows, part.dimension), seed=2)
-    with pytest.raises(InputError, match="the training diverged"):
-        encoder_trainer(encoder, store, TrainingParameters(learning_rate=1e38, epochs=2)).run()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.base.errors import InputError, Interrupted
+from paraforge.base.errors import InputError
 from paraforge.base.files import sha256_directory
 from paraforge.base.shards.resources import Resources
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
@@ -16,7 +16,6 @@ from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, VECTORS, WordScorer
 from paraforge.embeddings.encoders.build import build_encoder
 from paraforge.embeddings.encoders.parameters import AverageParameters
-from paraforge.embeddings.learning import loop
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.paragram import build_paragram, settle_unknown
 from paraforge.embeddings.trainer.parameters import ParagramParameters
@@ -79,29 +78,6 @@ def test_trained_on_the_corpus_and_the_same_with_any_resources(tmp_path: Path) -
     again = build_paragram(parameters(), corpus, output, resources)  # taken from the work directory
     assert files(output) == contents[0]
     assert again.loss == report.loss
-
-
-def test_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = make_corpus(tmp_path / "corpus")
-    build_paragram(parameters(), corpus, tmp_path / "whole", Resources(threads=1, work=tmp_path / "work1"))
-    resources = Resources(threads=1, work=tmp_path / "work2")
-    calls = iter([False] * 45 + [True] * 1000)
-    monkeypatch.setattr(loop, "stop_requested", lambda: stopped)
-
-    def check() -> None:
-        nonlocal stopped
-        if stopped:
-            raise Interrupted()
-        stopped = next(calls)
-
-    stopped = False
-    monkeypatch.setattr(loop, "check_interrupt", check)
-    with pytest.raises(Interrupted):
-        build_paragram(parameters(), corpus, tmp_path / "parts", resources)
-    assert not (tmp_path / "parts").exists()
-    monkeypatch.undo()
-    build_paragram(parameters(), corpus, tmp_path / "parts", resources)
-    assert files(tmp_path / "parts") == files(tmp_path / "whole")
 
 
 def test_given_vectors_are_taken_as_they_are(tmp_path: Path) -> None:

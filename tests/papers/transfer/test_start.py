@@ -9,7 +9,6 @@ from paraforge.base.text.vocabulary import UNKNOWN
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.evaluation.averages import (
-    SmoothInverseFrequency,
     Weighting,
     WordAverage,
 )
@@ -18,7 +17,7 @@ from tests.embeddings.trainer.equations import PARAMETERS
 from tests.papers.transfer.models import make_model, snapshot
 
 TRAINING = ["word1x word2x new", "word1x new word3x", "rare", ""]
-_SIF = SmoothInverseFrequency(Background("some", 90, {"a": 40, "b": 7}))
+_SIF = Weighting("sif", Background("some", 90, {"a": 40, "b": 7}))
 OTHER = ["word4x", "only here only", "rare new word1x word2x"]
 
 

@@ -17,7 +17,6 @@ from paraforge.papers.transfer.evaluate import (
     evaluate_transfer,
     features,
     fixed_embedder,
-    fold_examples,
 )
 from paraforge.papers.transfer.tasks import Examples, Task, find_tasks
 from paraforge.papers.transfer.training import relatedness
@@ -68,12 +67,6 @@ def test_cross_validation() -> None:
     guessed = do_task(Numbers(), Task("x", "classification", Examples(examples.first, None, shuffled)))
     assert guessed.accuracy is not None
     assert 30 < guessed.accuracy < 70
-
-
-def test_every_example_is_held_out_once() -> None:
-    folds = fold_examples(np.array(["a", "b"] * 20), 1)
-    assert sorted(np.concatenate([held_out for _, held_out in folds]).tolist()) == list(range(40))
-    assert all(len(fit) + len(held_out) == 40 and not {*fit} & {*held_out} for fit, held_out in folds)
 
 
 def test_features_of_pairs() -> None:

@@ -182,16 +182,6 @@ def test_it_learns_what_fixed_random_vectors_cannot_tell() -> None:
     assert fitted.development_score > 93
 
 
-def test_relatedness_is_learnt() -> None:
-    train, development, test = related(400, 1), related(100, 2), related(200, 3)
-    settings = FineTuningParameters(learning_rate=0.02, epochs=20)
-    fitted = fine_tune(make_model(), split_of("relatedness", train, development, test), [settings], 1)
-    gold = np.array(test.labels, dtype=np.float64)
-    assert np.corrcoef(gold, fitted.predictions)[0, 1] > 0.85
-    assert fitted.predictions.min() >= 1
-    assert fitted.predictions.max() <= 5
-
-
 def distance(model: SentenceModel, split: Split, settings: FineTuningParameters) -> float:
     """How far training moves the vectors of sentences, root mean square."""
     trained = fine_tune(model, split, [settings], 1).model
