@@ -1,1 +1,1 @@
-"""What people see and type: commands, parameters, pages."""
+"""The user interface: commands, parameters, pages."""

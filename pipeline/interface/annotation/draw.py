@@ -65,10 +65,10 @@ class Draw:
 
 
 def open_for_annotation(directory: Path, with_rejected: bool = True) -> list[Dataset]:
-    """Open the published corpus in ``directory`` and, by default, the rejected pairs next to it.
+    """Open a published corpus and, by default, the rejected pairs next to it.
 
-    Low bands of the score are mostly in ``data/rejected``: without it, they are empty. One of another run is
-    not taken. Raises InputError if it is not a published corpus, damaged, or without scores.
+    Low bands of the score are mostly in ``data/rejected``; without it, they are empty. Rejected pairs of
+    another run are ignored. Raises InputError if it is not a published corpus, damaged, or without scores.
     """
     datasets = open_publication(directory, with_rejected)
     for one in datasets:

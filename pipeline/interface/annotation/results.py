@@ -1,4 +1,4 @@
-"""What the grades show: Table 3 of ParaNMT-50M, agreement, how many strong paraphrases the corpus has."""
+"""Computes the results of the grades: Table 3 of ParaNMT-50M, agreement, the number of strong paraphrases."""
 
 import itertools
 import math
@@ -18,7 +18,8 @@ from paraforge.interface.annotation.store import AnnotationStore, Answer
 GRADES = (1, 2, 3)
 STRONG = 3
 LEAST_ANSWERS = 10
-"""Graded pairs that a band needs: 0 strong pairs of 3 would be an estimate of 0 without an error."""
+"""The least number of graded pairs in a band. With 0 strong pairs of 3, the estimate would be 0 without an
+error."""
 QUESTIONS = ("paraphrase", "fluency")
 ANSWER_SCHEMA = schema_of(
     ("source", "line", "rank", "rejected", "reference", "translation", "paraphrase_score", "overlap_3"),
@@ -45,7 +46,7 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
         return None
     metrics = require("sklearn.metrics", "annotate")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where both give one grade, 0 / 0
+        warnings.simplefilter("ignore")  # 0 / 0 if both always give the same grade
         weights = "linear" if linear else None
         kappa = float(metrics.cohen_kappa_score(first, second, labels=GRADES, weights=weights))
     return None if math.isnan(kappa) else kappa
@@ -55,8 +56,8 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
 class BandRow:
     """One line of Table 3, in the order of its columns.
 
-    pairs: of the corpus in this band. overlap_3_mean, overlap_3_sd: trigram overlap of those pairs.
-    drawn: pairs of the sample. graded: how many of them have an answer.
+    pairs: pairs of the corpus in this band. overlap_3_mean, overlap_3_sd: their trigram overlap. drawn: pairs
+        in the sample. graded: how many of these have an answer.
     paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded counts
         once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
     """
@@ -73,7 +74,7 @@ class BandRow:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well two annotators agree on one question over the pairs that both graded."""
+    """The agreement of two annotators on one question, over the pairs that both graded."""
 
     first: str
     second: str
@@ -130,7 +131,7 @@ def build_report(store: AnnotationStore) -> Report:
 
 
 def band_table(draw: Draw, judgements: Judgements) -> list[BandRow]:
-    """Make one row a band from the answers of each pair, keyed by the pair's number."""
+    """Make one row per band from the answers of each pair, keyed by the pair's number."""
     rows = []
     for index, (band, figures) in enumerate(zip(BANDS, draw.bands, strict=True)):
         drawn = [number for number, pair in enumerate(draw.pairs, start=1) if pair.band == index]
@@ -178,8 +179,8 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
     """Estimate how many pairs of the corpus are strong paraphrases (grade 3), from the stratified sample.
 
     Each band's pairs times its share of grade 3, summed (ParaNMT-50M, section 3.2: "approximately 30
-    million"). The standard error is that of a stratified sample without replacement; it counts sampling
-    alone, not that people may err. None while a band that has pairs has no grades.
+    million"). The standard error is that of a stratified sample without replacement; it covers only sampling,
+    not human error. None while a band that has pairs has no grades.
     """
     rows = [row for row in table if row.pairs]
     if not all(row.graded for row in rows):
@@ -196,7 +197,7 @@ def estimate_strong(table: Sequence[BandRow]) -> Estimate | None:
 
 
 def table_rows(report: Report) -> pa.Table:
-    """Give Table 3 as rows."""
+    """Return Table 3 as rows."""
     rows = []
     for row in report.table:
         *plain, _, _ = vars(row).items()
@@ -210,7 +211,7 @@ def table_rows(report: Report) -> pa.Table:
 
 
 def answer_rows(store: AnnotationStore) -> pa.Table:
-    """Give every complete answer with its pair, one row an answer."""
+    """Return every complete answer with its pair, one row per answer."""
     rows = []
     for number, name, answer, at in store.judgements():
         pair = store.draw.pairs[number - 1]

@@ -46,8 +46,8 @@ class Session:
         return self.answers.get(self.order[place - 1], Answer())
 
     def next_place(self, after: int = 0) -> int:
-        """Find the next place without a complete answer: after a place, or else from the beginning; where all
-        are complete, the place that follows."""
+        """Find the next place without a complete answer, first after a place and then from the beginning; if
+        all are complete, return the following place."""
         places = range(1, len(self.order) + 1)
         incomplete = (one for one in [*places[after:], *places] if not self.answer_at(one).complete)
         return next(incomplete, min(after + 1, len(places)))
@@ -139,8 +139,8 @@ def _answer_of_form() -> Answer:
 def presentation_order(bands: Sequence[int], seed: int, annotator: str) -> list[int]:
     """Return indices of the pairs in the order in which an annotator grades them.
 
-    Depends only on the seed and the name, so it survives a restart and differs between annotators. Whoever
-    stops after a share of the pairs has graded that share of every band, to within one pair.
+    Depends only on the seed and the name, so it survives a restart and differs between annotators. Someone
+    who stops early has graded the same share of every band, to within one pair.
 
     bands: band of each pair. annotator: name.
     """

@@ -30,7 +30,7 @@ FORMAT = 1
 LONGEST_NAME = 60
 LONGEST_COMMENT = 2_000
 _WAIT_SECONDS = 3.0
-"""How long to wait for another program that writes. A page that fails can be sent again."""
+"""Seconds to wait for another program that writes. A page that fails can be sent again."""
 _DRAW = TypeAdapter(Draw)
 _TABLES = """
 BEGIN;
@@ -67,7 +67,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Annotator:
-    """Somebody who grades; ``graded`` pairs have both grades."""
+    """A person who grades; ``graded`` is the number of pairs with both grades."""
 
     number: int
     name: str
@@ -88,11 +88,11 @@ def clean_name(name: str) -> str:
 
 
 def create_store(path: Path, draw: Draw) -> AnnotationStore:
-    """Write a database for a sample, whole or not at all. Raises InputError if ``path`` exists."""
+    """Write a database for a sample atomically. Raises InputError if ``path`` exists."""
     if path.exists():
         raise InputError("already exists", path, remedy="Use another --database, or remove it.")
     with atomic_path(path) as temporary:
-        temporary.touch()  # where that is not possible, the system's error is clearer than SQLite's
+        temporary.touch()  # if that is not possible, the system's error is clearer than SQLite's
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.executescript(_TABLES.format(pairs=len(draw.pairs)))
@@ -101,7 +101,7 @@ def create_store(path: Path, draw: Draw) -> AnnotationStore:
 
 
 class AnnotationStore:
-    """An open evaluation; may be used by several threads and several processes at once.
+    """An open evaluation. Several threads and processes can use it at once.
 
     draw: the sample as it was drawn; pair n is ``draw.pairs[n - 1]``.
     """
@@ -128,13 +128,13 @@ class AnnotationStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        # mode=rw: a database that somebody moved away is an error, and not an empty new one.
+        # mode=rw: a missing database is an error, instead of a new empty one.
         address = f"{self.path.absolute().as_uri()}?mode=rw"
         with closing(
             sqlite3.connect(address, timeout=_WAIT_SECONDS, isolation_level=None, uri=True)
         ) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA synchronous = FULL")  # in WAL mode: a commit survives a power cut
+            connection.execute("PRAGMA synchronous = FULL")  # in WAL mode, a commit survives a power cut
             yield connection
 
     @contextmanager
@@ -216,8 +216,8 @@ def open_evaluation(
     corpus: directory of a published corpus; None to continue with a database.
     per_band, seed, with_rejected: of a new draw; None for the default.
 
-    Returns the store, and whether it is new. Raises InputError if the database was drawn from another corpus,
-    or is asked for another draw, or there is neither.
+    Returns the store, and whether it is new. Raises InputError if the database was drawn from another corpus
+    or with other options, or if neither is given.
     """
     if not database.exists():
         if corpus is None:

@@ -1,1 +1,1 @@
-"""A local page on which a person chooses thresholds by looking."""
+"""A local page for choosing thresholds by looking at pairs."""

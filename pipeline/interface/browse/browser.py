@@ -1,4 +1,4 @@
-"""One corpus that is looked at: what a view of it counts, and which pairs it shows."""
+"""The state behind the page of one corpus: counts of a view, and the pairs to show."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SHOWN_PAIRS = 10
 
 @dataclass(frozen=True)
 class Counted:
-    """What a view counts.
+    """The counts of a view.
 
-    judged: the tests. words: what the reasons mean. exact: whether the counts are not those of a sample.
-    came, kept: pairs looked at that came to selection, and that nothing rejects.
-    entering, leaving: pairs that would newly be kept, and would be kept no more.
+    judged: the tests. words: explanations of the reasons. exact: whether the counts are exact, not from a
+        sample. came, kept: pairs in the view that reached selection, and those that nothing rejects.
+        entering, leaving: pairs that would newly be kept, and that would no longer be kept.
     sources: for each source the pairs that came to selection, and the kept ones.
-    reasons: rejected pairs looked at, by reason, the most frequent first.
-    histograms: for each score pairs by bin: all, and those that no other score or filter rejects.
+    reasons: rejected pairs in the view by reason, the most frequent first. histograms: for each score, pairs
+        by bin: all, and those that no other score or filter rejects.
     mismatched, altered: shares of the mismatched pairs and of those with an altered meaning that pass.
     """
 
@@ -59,7 +59,7 @@ Shown = list[tuple[dict[str, Any], str]]
 
 
 class Browser:
-    """Answers what the page asks of one corpus, one question at a time."""
+    """Answers the page's requests for one corpus, one at a time."""
 
     def __init__(self, datasets: list[Dataset], pairs: Pairs) -> None:
         self.corpus = pairs
@@ -70,7 +70,7 @@ class Browser:
         self.published = selection_of(self.manifest.steps)
         self.base = self.published or SelectParameters(required=[], deciles=[])
         self.default = default_view(self.base, pairs.scales, pairs.flags)
-        # What matters most is above: the paraphrase score, then what the corpus was selected by.
+        # The most important scores come first: the paraphrase score, then those of the selection.
         self.scales = dict(
             sorted(
                 pairs.scales.items(),
@@ -154,8 +154,8 @@ Current = Callable[[], AbstractContextManager[Browser]]
 
 @contextmanager
 def reopening(corpus: Path, with_rejected: bool) -> Iterator[Current]:
-    """Read a corpus, and give a function that opens it for one thread at a time: read again if another one
-    was published under the same path, so that open pages survive.
+    """Read a corpus, and return a context manager that lends it to one thread at a time. If another corpus
+    has been published under the same path, it is read again, so that open pages keep working.
 
     Both raise InputError as :func:`open_browser` does, and while there is no whole corpus.
     """

@@ -1,4 +1,4 @@
-"""The pairs of a published corpus in a temporary DuckDB table: counted, drawn and searched under tests."""
+"""The pairs of a published corpus in a temporary DuckDB table, for counting, drawing and searching."""
 
 # ruff: noqa: S608 - names are quoted, numbers are our own, the text is a parameter
 from __future__ import annotations
@@ -49,10 +49,10 @@ Ranked = list[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Rows:
-    """Pairs that are looked at.
+    """The pairs of a view.
 
-    table: with one row for each pair. sample: the same table, or one with a sample of its rows.
-    weight: pairs that a row of the sample stands for.
+    table: table with one row per pair. sample: the same table, or one with a sample of its rows. weight:
+        number of pairs that a row of the sample represents.
     """
 
     table: str
@@ -68,8 +68,8 @@ class Pairs:
     a kept one; 32-bit scores, NULL where missing; flags, languages and tenths.
 
     scales: bins for each score that has a histogram in the report and is not the same for all pairs.
-    integers: scores that are whole numbers. flags: those that some pair has. sources: names.
-    columns: those that filters read. all: every pair.
+    integers: scores that are integers. flags: flags that some pair has. sources: names. columns: columns that
+        filters read. all: all pairs.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:
@@ -164,7 +164,7 @@ class Pairs:
     def looked_at(self, text: str) -> Rows:
         """Return the pairs that have a text in a side, in any case; all for an empty text.
 
-        The pairs found last are kept, so that handles move quickly.
+        The last result is cached, so that handles move quickly.
         """
         if not text:
             return self.all
@@ -189,7 +189,7 @@ class Pairs:
         )
 
     def histograms(self, judged: Judged, table: str) -> dict[str, tuple[Array, Array]]:
-        """Count pairs by the bins of each score: all that came to selection, and those that no other score or
+        """Count pairs by the bins of each score: all that reached selection, and those that no other score or
         filter rejects."""
         names = list(self.scales)
         conditions = [*map(judged.fails, names), judged.fails(None), judged.left_out]
@@ -207,7 +207,8 @@ class Pairs:
         return counts
 
     def drawn(self, judged: Judged, looked: Rows, ranks: Iterable[int], wanted: int, seed: int) -> Ranked:
-        """Draw pairs that have one of the ranks, uniformly and without replacement: file, place and rank.
+        """Draw pairs that have one of the ranks, uniformly and without replacement. Returns file, place and
+        rank.
 
         They come from the sample, unless it has too few.
         """
@@ -231,14 +232,14 @@ class Pairs:
 
 
 def value_of(name: str, kind: str = "FLOAT") -> str:
-    """Give a column in SQL, a score with NULL for NaN."""
+    """Return a column in SQL, a score with NULL for NaN."""
     return f"nullif({identifier(name)}::FLOAT, 'nan'::FLOAT)" if kind == "FLOAT" else identifier(name)
 
 
 class Mismatched:
-    """A sample of pairs that are known to be wrong, each with the number of pairs that it stands for.
+    """A sample of pairs that are known to be wrong, each with the number of pairs that it represents.
 
-    Only scores that can tell right from wrong judge them: the length of a mismatched pair says nothing.
+    Only scores that can separate right from wrong judge them; the length of a mismatched pair is meaningless.
 
     bins: weight of the pairs in each bin of a score.
     """
@@ -264,8 +265,8 @@ class Mismatched:
         return float(self.pairs.rows(f"SELECT coalesce({passing}, 0) / sum(weight) FROM {self.table}")[0][0])
 
     def passing(self, judged: Judged, wanted: int) -> list[dict[str, Any]]:
-        """Return pairs that would pass, those with the highest paraphrase score first; not those whose
-        reference selection rejected or held out, which have no text."""
+        """Return pairs that would pass, those with the highest paraphrase score first, except those without
+        text, whose reference was rejected or held out."""
         order = "paraphrase_score DESC NULLS LAST" if "paraphrase_score" in self.judging else "1"
         sql = f"FROM {self.table} WHERE reference IS NOT NULL AND NOT ({judged.fails(*self.judging)})"
         cursor = self.pairs.connection.cursor()

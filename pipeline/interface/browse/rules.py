@@ -1,4 +1,4 @@
-"""What a person has chosen on the page: as fields of an address, as section ``select``, as tests in SQL."""
+"""Converts the choices on the page between address fields, section ``select``, and tests in SQL."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Bound = Annotated[_Number | None, BeforeValidator(lambda text: None if text == "
 
 
 class View(BaseModel):
-    """What is on screen.
+    """The choices on the page.
 
     bounds: lower and upper bound for every score that has handles; None is no bound.
-    flags: for every flag, whether pairs that have it are rejected.
+    flags: for every flag, whether pairs with it are rejected.
     reason: the reason whose rejected pairs are shown; empty for all. q: text to search for.
     draw: seed for the pairs shown.
     """
@@ -51,7 +51,7 @@ class View(BaseModel):
 
 
 def view_of(fields: MultiDict[str, str], default: View) -> View:
-    """Read the view that an address asks for; what is missing is as in ``default``.
+    """Read the view from an address; missing fields are as in ``default``.
 
     Raises ValidationError if a value is invalid.
     """
@@ -70,7 +70,7 @@ def view_of(fields: MultiDict[str, str], default: View) -> View:
 def default_view(published: SelectParameters, scores: Iterable[str], flags: Iterable[str]) -> View:
     """Return the view whose thresholds are those of the published corpus.
 
-    published: section ``select``. scores: those that have handles. flags: those that can be rejected.
+    published: section ``select``. scores: scores with handles. flags: flags that can be rejected.
     """
     view = View(bounds=dict.fromkeys(scores, (None, None)), flags=dict.fromkeys(flags, False))
     for one in _governed(published, view):
@@ -82,12 +82,12 @@ def default_view(published: SelectParameters, scores: Iterable[str], flags: Iter
 
 
 def _number(bound: object) -> float | None:
-    """Return a bound; one that is a share of some pairs is not a number, and stays open."""
+    """Return a numeric bound; None for one that is a share of some pairs."""
     return bound if isinstance(bound, float) else None
 
 
 def _governed(published: SelectParameters, view: View) -> list[IntervalParameters | FlagParameters]:
-    """Find the filters that handles and boxes stand for: the first one for each column."""
+    """Find the filters for the handles and boxes: the first one for each column."""
     found: list[IntervalParameters | FlagParameters] = []
     free = {*view.bounds, *view.flags}
     for one in published.filters:
@@ -98,9 +98,9 @@ def _governed(published: SelectParameters, view: View) -> list[IntervalParameter
 
 
 def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
-    """Make section ``select`` for a view's thresholds; what the page has no handle for is as published.
+    """Make section ``select`` for a view's thresholds; everything without a handle stays as published.
 
-    New filters come before the first one that looks at all pairs together, or else last. Raises
+    New filters come before the first one that needs all pairs together, otherwise last. Raises
     ValidationError if bounds are outside the scale of their score, or the lower one is above the upper one.
     """
     usual = default_view(published, view.bounds, view.flags)
@@ -129,7 +129,7 @@ def parameters_of(view: View, published: SelectParameters) -> SelectParameters:
 def _filters(
     view: View, columns: Iterable[str], name: str | None = None, missing: MissingPolicy = "refuse"
 ) -> list[FilterParameters]:
-    """Make the filters that a view has for columns."""
+    """Make a view's filters for columns."""
     found: list[FilterParameters] = []
     for column in columns:
         if view.flags.get(column):
@@ -155,8 +155,8 @@ def section_text(parameters: SelectParameters) -> str:
 class Test:
     """One test of a pair, in the order of judging.
 
-    reason: given to the pairs that fail it. fails: a condition in SQL that is never NULL.
-    score: the score whose handles move it, or None.
+    reason: reason for pairs that fail it. fails: a condition in SQL that is never NULL. score: the score
+        whose handles change it, or None.
     """
 
     __test__ = False
@@ -171,12 +171,12 @@ class Judged:
 
     tests: in order. A pair's rank is the place of the first test that it fails, counted from 1, or ``kept``;
     it is 0 if it did not come to selection, which is ``left_out``.
-    unjudged: reasons of filters that cannot be asked, because they compare pairs or read files: a pair that
-    they rejected when the corpus was published stays rejected, others are accepted.
+    unjudged: reasons of filters that cannot be evaluated here because they compare pairs or read files. A
+        pair that they rejected in the published corpus stays rejected; others are accepted.
     """
 
     def __init__(self, parameters: SelectParameters, columns: Sequence[str], scores: Iterable[str]) -> None:
-        """columns: those of the prepared pairs. scores: those that have handles."""
+        """columns: columns of the prepared pairs. scores: scores with handles."""
         self._scores = frozenset(scores)
         self.tests = [self._missing(name) for name in parameters.required if name in columns]
         self.unjudged: list[str] = []
@@ -194,11 +194,13 @@ class Judged:
         self.rank = f"({rank})::{'UTINYINT' if self.kept < 256 else 'INT'}"
 
     def fails(self, *scores: str | None) -> str:
-        """Give a condition in SQL for pairs that fail a test of the scores; None is for all other tests."""
+        """Return a condition in SQL for pairs that fail a test of the scores; None stands for all other
+        tests."""
         return " OR ".join(test.fails for test in self.tests if test.score in scores) or "false"
 
     def _tests(self, one: FilterParameters) -> list[Test] | None:
-        """Make a filter's tests, missing values first: they are the reason even where another is outside."""
+        """Make a filter's tests, missing values first, because they take precedence over values outside the
+        bounds."""
         if isinstance(one, FlagParameters):
             conditions = [""]
         elif isinstance(one, DecileParameters):

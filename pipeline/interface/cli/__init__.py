@@ -1,4 +1,4 @@
-"""The command line: ``paraforge COMMAND``; a command's module is imported only when it is called for."""
+"""The command line ``paraforge COMMAND``. A command's module is imported only when needed."""
 
 from paraforge.interface.cli import startup as _startup  # noqa: F401  first: from here on a signal is exit code 130
 
@@ -19,8 +19,8 @@ from paraforge.base.interrupts import last_words
 from paraforge.interface.cli.settings import name_values
 from paraforge.versions import __version__
 
-# By section of the overview, name: what it is for. The command `a-b` is the function `a_b` of the module
-# `a_b`, or of that in MODULES; a group has its typer.Typer there, ``app``.
+# Sections of the overview, with each command's purpose. The command `a-b` is the function `a_b` of the module
+# `a_b`, or of its entry in MODULES; a group has a typer.Typer named ``app`` there.
 SECTIONS = {
     "Project": {
         "init": "Make a project, or update one from an earlier version.",
@@ -61,7 +61,7 @@ MODULES = {
     **dict.fromkeys(("init", "configure", "doctor"), "project"),
     "paraphrase": "translate",
 }
-# Commands of 0.1.0, and what does their work now. To go in 0.3.0.
+# Commands of 0.1.0 and their replacements. Remove in 0.3.0.
 REMOVED = {
     "export-corpus": "use 'paraforge query CORPUS SQL -o FILE'",
     "merge": "list the corpora as sources of kind 'paraphrases' in one project (see own-bitext.md)",
@@ -87,7 +87,7 @@ def _keys(*names: str) -> dict[str, str]:
     return {f"--{name.split('.')[-1].replace('_', '-')}": f"use --set {name}=VALUE" for name in names}
 
 
-# Options of 0.1.0, by command, and what does their work now. To go in 0.3.0.
+# Options of 0.1.0, by command, and their replacements. Remove in 0.3.0.
 REMOVED_OPTIONS: dict[str, dict[str, str]] = {
     "browse": _OPEN,
     "serve": _OPEN,
@@ -129,7 +129,8 @@ REMOVED_OPTIONS: dict[str, dict[str, str]] = {
 
 
 def _name_what_replaces_options(command: Any) -> None:
-    """Make a command, or those of a group, say what replaces an option of an earlier version."""
+    """Add errors to a command, or a group's commands, that name the replacement of an earlier version's
+    option."""
     for inner in getattr(command, "commands", {}).values():
         _name_what_replaces_options(inner)
     parse = command.parse_args
@@ -177,7 +178,7 @@ class LazyGroup(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments begin with; for a misspelt one, the error suggests the
+        """Return the command at the start of the arguments; for a misspelled one, the error suggests the
         nearest."""
         name = args[0]
         if name not in COMMANDS and name not in REMOVED and not name.startswith("-"):
@@ -194,7 +195,7 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Say where the documentation of this version is."""
+        """Return a line that says where this version's documentation is."""
         formatter.write_paragraph()
         formatter.write_text("Documentation:")
         formatter.write(f"  {page('index')}\n")
@@ -217,8 +218,8 @@ def _paraforge(version: bool = typer.Option(False, "--version", help="Print the 
 
 
 def _write_utf8() -> None:
-    """Write UTF-8: text in pipes is UTF-8 as in files, whatever the locale; a terminal that cannot show it
-    gets ``?``."""
+    """Make standard output UTF-8 in any locale, as in files. A terminal that cannot show a character gets
+    ``?``."""
     for stream in (sys.stdin, sys.stdout):
         if not isinstance(stream, TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":
             continue
@@ -229,7 +230,8 @@ def _write_utf8() -> None:
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one line on standard error and an exit code, never a traceback."""
+    """Run the command line. A user's mistake gives one line on standard error and an exit code, never a
+    traceback."""
     _write_utf8()
     with last_words():
         try:

@@ -56,7 +56,7 @@ def serve(
     from paraforge.interface.annotation.store import open_evaluation
     from paraforge.interface.web.serving import require_packages, serve_app
 
-    # Before anything is drawn: what is missing then is missing later.
+    # Checked before anything is drawn.
     require_packages()
     with graceful_interrupts():
         store, new = open_evaluation(corpus, database, count, seed, False if kept_only else None)
@@ -132,7 +132,7 @@ def export(
 
 
 def report_lines(found: Report) -> list[str]:
-    """Write the report as a person reads it."""
+    """Print the report as text."""
     from paraforge.base.markdown import text_table
     from paraforge.interface.annotation.results import LEAST_ANSWERS
 

@@ -1,5 +1,5 @@
-"""Tables and headings for people, as text: with colours for a terminal, without for a file or a pipe; what
-commands that serve a page print."""
+"""Prints tables and headings as text, with colors only for a terminal, and the messages of commands that
+serve a page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ALLOW_HOST = typer.Option([], metavar="NAME", help="another name under which bro
 
 
 def on_terminal(output: Path | None = None) -> bool:
-    """Return whether a person reads it: it goes to standard output, and that is a terminal."""
+    """Return whether the output is standard output and a terminal."""
     return output is None and sys.stdout.isatty()
 
 
 def text_width(terminal: bool, plain: int = PLAIN_WIDTH) -> int:
-    """Columns to use: the terminal's, or ``plain``."""
+    """Return the width in columns: the terminal's, or ``plain``."""
     return shutil.get_terminal_size((plain, 24)).columns if terminal else plain
 
 
@@ -47,8 +47,8 @@ def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN
 def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str], None]:
     """Return a function that prints the address of a page once it answers.
 
-    task: what people do there, e.g. ``Grade``.
-    may: what everybody can do who reaches it, if it is not loopback. more: what else Ctrl-C means.
+    task: what people do there, e.g. ``Grade``. may: what anybody who reaches it can do, if it is not
+        loopback. more: what else Ctrl-C means.
     """
 
     def announce(address: str) -> None:

@@ -100,12 +100,12 @@ _AGAIN = "Make the model again ('dvc repro'), or fetch it again from where it ca
 
 
 def is_model(path: Path) -> bool:
-    """Return whether a directory is a model's: it has digests, or the index of a translation model."""
+    """Return whether a directory is a model's, that is, has digests or the index of a translation model."""
     return (path / DIGESTS).is_file() or (path / MODEL_FILE).is_file()
 
 
 def verify_model(model: Path) -> list[InputError]:
-    """Return all that is wrong with the files of a model, which its digests or its index name."""
+    """Return everything wrong with the files that a model's digests or index name."""
     problems = check_digests(model) if (model / DIGESTS).is_file() else []
     for index in sorted(model.rglob(MODEL_FILE)):
         try:

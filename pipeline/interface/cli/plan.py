@@ -1,4 +1,4 @@
-"""``paraforge plan``: what a translation will take, before it is begun."""
+"""``paraforge plan``: forecast a translation before it starts."""
 
 import json
 from dataclasses import asdict

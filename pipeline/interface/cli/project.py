@@ -1,4 +1,4 @@
-"""``init``, ``configure`` and ``doctor``: make a project, choose what it does, check what is installed."""
+"""``init``, ``configure`` and ``doctor``: make a project, configure it, check the installation."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def query(
             found = connection.sql(text)
             if found is None:
                 return
-            # Only as many rows are computed as are shown.
+            # Only the rows to show are computed.
             rows: list[Any] = []
             # DuckDB 2 takes no other query while a result is open.
             with arrow_reader(found) as batches:
@@ -99,7 +99,7 @@ def query(
 
 
 def _shown(relation: Any, rows: int) -> str:
-    """Give a relation as DuckDB draws it."""
+    """Return a relation as DuckDB prints it."""
     drawn = io.StringIO()
     with contextlib.redirect_stdout(drawn):
         relation.show(max_width=text_width(on_terminal(), WIDTH), max_rows=rows)
@@ -107,7 +107,7 @@ def _shown(relation: Any, rows: int) -> str:
 
 
 def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """Open what a query sees, by name; and why other views are missing."""
+    """Open the datasets of a query, by name. Also returns why other views are missing."""
     from paraforge.corpus.publication.datasets import (
         Dataset,
         neighbours,
@@ -124,7 +124,7 @@ def _views(corpus: Path) -> tuple[dict[str, Dataset], dict[str, str]]:
     shards = open_shards(corpus)
     named = shards or open_published(corpus)
     views, missing = ({}, {}) if shards else neighbours(named)
-    views[KEPT] = named  # also where rejected pairs are named
+    views[KEPT] = named  # also if the path is of rejected pairs
     return views, missing
 
 

@@ -143,7 +143,7 @@ def score(
 
 
 def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[BoundsParameters]:
-    """Give the filters that are asked for. Raises ConfigurationError if a score or a value is wrong."""
+    """Return the filters for the options. Raises ConfigurationError if a score or a value is wrong."""
     from pydantic import ValidationError
 
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -170,7 +170,7 @@ def _bounds(minima: list[str], maxima: list[str], shares: list[str]) -> list[Bou
 
 
 def _tsv_column(value: str, option: str, header: bool) -> int | str:
-    """Return a column of a TSV, as params.yaml has it: a number from 0, or a name in the header."""
+    """Return a column of a TSV: a number from 0, or a name in the header."""
 
     if value.isdecimal() and value.isascii():
         return int(value)

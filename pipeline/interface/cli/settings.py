@@ -1,4 +1,4 @@
-"""What commands share: options declared once, outputs, ``--set KEY=VALUE``, ``--columns``, scores."""
+"""Shared by commands: options, checks of outputs, ``--set KEY=VALUE``, ``--columns``, lines of scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THREADS = typer.Option(0, min=0, help="CPU threads; 0 is one per core")
 WORK = typer.Option(Path("work"), help="directory for unfinished work")
 SETTINGS = typer.Option([], "--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")
 
-# By which a directory that this program wrote is known.
+# Files that identify a directory written by this program.
 _DESCRIPTIONS = (
     *("lexicon.json", "encoder.json", "decoders.json", "sif.json", "model.json", "modules.json"),
     *("_triplets.json", "_manifest.json", "_shards.json", "table.json"),
@@ -44,15 +44,16 @@ TEST_SETS = typer.Option([], "--test", help="STS file or directory for the final
 
 
 def group(text: str) -> typer.Typer:
-    """Make a command that is several commands; ``text`` is its help."""
+    """Make a group of commands; ``text`` is its help."""
     return typer.Typer(help=text, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
 def check_output(output: Path | None, force: bool, directory: bool = False) -> None:
-    """Refuse to replace what exists without ``--force``, and to write into a published corpus or shards.
+    """Check that an output may be written: existing files need ``--force``, and published corpora and shards
+    are never written into.
 
     output: None and ``-`` are standard output. directory: whether the command writes a directory; an existing
-    one is only replaced if it is empty or has one of the descriptions that this program writes.
+        one is only replaced if it is empty or was written by this program.
 
     Raises InputError if the output cannot be written.
     """
@@ -85,9 +86,9 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
 def with_settings(
     parameters: type[Parameters], settings: Sequence[str], start: Mapping[str, Any] | None = None
 ) -> Parameters:
-    """Give parameters with the values of ``--set KEY=VALUE``, checked as params.yaml is.
+    """Return parameters with the values of ``--set KEY=VALUE``, checked like params.yaml.
 
-    start: values that other options give. Raises ConfigurationError; a misspelt key is suggested.
+    start: values from other options. Raises ConfigurationError, with a suggestion for a misspelled key.
     """
     content: dict[str, Any] = dict(start or {})
     for setting in settings:
@@ -96,7 +97,7 @@ def with_settings(
 
 
 def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters:
-    """Check parameters of a class. Raises ConfigurationError; every wrong value is named."""
+    """Check parameters of a class. Raises ConfigurationError that names all wrong values."""
     from pydantic import ValidationError
 
     from paraforge.interface.configuration.places import known_keys
@@ -116,7 +117,7 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
 
 
 def column_pair(text: str) -> tuple[int, int]:
-    """Two different columns, counted from 0, such as `0,1`; ConfigurationError for anything else."""
+    """Parse two different columns from 0, such as `0,1`. Raises ConfigurationError for anything else."""
     first, _, second = text.partition(",")
     if not all(part.strip().isdecimal() for part in (first, second)) or int(first) == int(second):
         raise ConfigurationError([f"--columns {text}: expected two different columns, such as 0,1"])
@@ -124,7 +125,7 @@ def column_pair(text: str) -> tuple[int, int]:
 
 
 def put_setting(content: dict[str, Any], setting: str) -> None:
-    """Set `a.b.0.c=value`; of several parts of an encoder, `encoder.dimension` sets that of each."""
+    """Set `a.b.0.c=value`. For an encoder of several parts, `encoder.dimension` sets that of each part."""
     from paraforge.interface.configuration.composition import value_of
 
     key, equals, text = setting.partition("=")
@@ -153,13 +154,13 @@ def _step(target: Any, name: str, setting: str) -> Any:
     if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
         return target[int(name)]
     if isinstance(target, dict):
-        # An encoder that is not named is the default one.
+        # Without a name, it is the default encoder.
         return target.setdefault(name, {"kind": "average"} if name == "encoder" else {})
     raise ConfigurationError([f"--set {setting}: there is no {name}"])
 
 
 def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for the development score, where there is one, and one for each year's Pearson and
+    """Return a line for the development score, if there is one, and one for each year's Pearson and
     Spearman."""
     lines = [] if best_score is None else [f"development score {best_score:.2f}"]
     return lines + [
@@ -174,9 +175,9 @@ def score_lines(best_score: float | None, years: Mapping[str, Mapping[str, Any]]
 
 
 def name_values(command: Any) -> None:
-    """Give every argument and option of a command, or of the commands of a group, a name for its value.
+    """Set the metavar of every argument and option of a command, or of a group's commands.
 
-    Names are in capitals: what the parameter was given, otherwise the argument's name or the option's type.
+    It is in capitals: the given one, otherwise the argument's name or the option's type.
     """
     for inner in getattr(command, "commands", {}).values():
         name_values(inner)
@@ -187,7 +188,7 @@ def name_values(command: Any) -> None:
 
 
 def _metavar(option: Any) -> str:
-    # Of an older typer the option has a type of click, with a name.
+    # With an older typer, the option has a click type with a name.
     kind = option.type_descriptor.annotation if hasattr(option, "type_descriptor") else option.type
     name = (kind.__name__ if isinstance(kind, type) else str(getattr(kind, "name", kind))).lower()
     if isinstance(kind, type) and issubclass(kind, Enum):

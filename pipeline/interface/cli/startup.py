@@ -1,4 +1,5 @@
-"""Imported before anything else: imports may take seconds, in which Ctrl-C is exit code 130, too."""
+"""Imported first, because other imports can take seconds, during which Ctrl-C must also give exit code
+130."""
 
 import sys
 from pathlib import Path

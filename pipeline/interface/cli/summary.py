@@ -1,4 +1,4 @@
-"""``paraforge summary``: what a run gave, for a person to read."""
+"""``paraforge summary``: show the result of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paraforge.corpus.publication.summary import Summary
 
 
-# If the output is not a terminal.
+# Width if the output is not a terminal.
 PLAIN_WIDTH = 100
 _SECTIONS = ("Counts", "Score bands", "Examples")
 
@@ -37,7 +37,7 @@ def summary(
 
 
 def show(summary: Summary, console: Console) -> None:
-    """Print a summary: the description of the corpus, without what only readers of the files need."""
+    """Print a summary: the description of the corpus, without the parts for readers of the files."""
     from rich.markdown import Markdown
     from rich.padding import Padding
 
@@ -58,7 +58,7 @@ def show(summary: Summary, console: Console) -> None:
         )
     console.print("[bold]What to try next[/]")
     for purpose, command in suggestions(summary):
-        # What a person may copy is not broken into lines.
+        # Text for copying is not wrapped.
         console.print(f"  {_escaped(purpose)}:\n      [cyan]{_escaped(command)}[/]", soft_wrap=True)
     console.print()
 

@@ -155,8 +155,7 @@ def _lines(report: EmbeddingsReport) -> list[str]:
 def files_and_corpora(
     pairs: list[Path], columns: str, score_column: int | None = None
 ) -> tuple[list[PairFileParameters], list[Path]]:
-    """Return what PAIRS names: files of pairs, and directories, which are corpora; InputError: one is
-    missing."""
+    """Split PAIRS into files of pairs and directories of corpora. Raises InputError: one is missing."""
     from paraforge.embeddings.trainer.parameters import PairFileParameters
 
     for path in pairs:

@@ -109,12 +109,12 @@ def translate_file(
     prepare: Callable[[Iterator[str]], tuple[Translator, Iterator[str]]],
     doing: str = "translate",
 ) -> None:
-    """Translate a file or a pipe with the translator that ``prepare`` opens, which also gets, and may change,
-    the sentences. ``doing`` is what the progress display says."""
+    """Translate a file or a pipe with the translator that ``prepare`` opens. ``prepare`` gets the sentences
+    and may change them; ``doing`` is the text of the progress display."""
     from paraforge.translation.stage.text_file import read_sentences, translate_lines
 
     check_output(output_path, force)
-    # Looks at the input before a large model is loaded.
+    # Checks the input before a large model is loaded.
     sentences = read_sentences(input_path)
     with graceful_interrupts():
         translator, sentences = prepare(sentences)

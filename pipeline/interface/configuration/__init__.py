@@ -1,4 +1,4 @@
-"""Parameters: one section a stage, typed, and checked as a whole before any work."""
+"""Parameters: one typed section per stage, all checked before any work."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,9 +19,8 @@ __all__ = ["PARAMETERS", "Parameters", "check_parameters", "load_parameters", "n
 def load_parameters(path: Path = PARAMETERS) -> Parameters:
     """Read and check params.yaml.
 
-    Raises:
-        InputError: the file is missing or is not YAML.
-        ConfigurationError: values are not allowed; each is named with its line and what is allowed.
+    Raises: InputError: the file is missing or is not YAML. ConfigurationError: invalid values, each with its
+        line and what is allowed.
     """
     try:
         text, content = read_yaml(path)
@@ -38,13 +37,12 @@ def load_parameters(path: Path = PARAMETERS) -> Parameters:
 
 
 def read_yaml(path: Path) -> tuple[str, Any]:
-    """Return the text of a YAML file and its content.
+    """Read a YAML file. Returns its text and its content.
 
-    Raises:
-        InputError: it is not UTF-8, or what :func:`read_yaml_text` refuses; with the line.
+    Raises: InputError: it is not UTF-8 or not valid for :func:`read_yaml_text`, with the line.
         FileNotFoundError: there is no such file.
     """
-    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+    if path.exists() and not path.is_file():  # reading a pipe could wait forever
         raise InputError("not a regular file", path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -56,15 +54,15 @@ def read_yaml(path: Path) -> tuple[str, Any]:
 
 
 def not_yaml(error: yaml.YAMLError, path: Path) -> InputError:
-    """Return what is wrong with a YAML file, and in which line."""
+    """Return a YAML error as an InputError with its line."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return InputError(f"not YAML: {problem}", path, None if mark is None else mark.line + 1)
 
 
 def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location], str]) -> Parameters:
-    """Check parameters that were read from ``where``, a name or a function from a key's location to one.
-    Raises ConfigurationError: values are not allowed; each is named with what is allowed."""
+    """Check parameters. where: a name for them, or a function from a key's location to a name. Raises
+    ConfigurationError: invalid values, each with what is allowed."""
     try:
         return Parameters.model_validate(content)
     except ValidationError as error:
@@ -74,7 +72,7 @@ def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location
 def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]) -> str:
     location = written(content, problem["loc"])
     missing = problem["type"] == "missing"
-    # What is missing is missing from what is around it.
+    # A missing key is reported at its parent.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
     place = ": ".join(part for part in (file, ".".join(map(str, location))) if part)
     if problem["type"] == "extra_forbidden":
@@ -85,7 +83,7 @@ def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     value = repr(problem["input"])
     if problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
-        shown = ""  # it says itself what it is about
+        shown = ""  # the message names its subject itself
     else:
         shown = f": {value if len(value) <= 80 else f'{value[:77]}...'}"
     return f"{place}{shown}: {message[:1].lower()}{message[1:]}"

@@ -1,4 +1,4 @@
-"""What is wrong with files that the parameters name."""
+"""Finds problems in files that the parameters name."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from paraforge.translation.training.parameters import languages_of
 
 
 def check_files(parameters: Parameters) -> list[str]:
-    """Everything wrong with files of the user's that shows without reading them whole; nothing is written."""
+    """Return all problems of a user's files that show without reading them whole. Writes nothing."""
     found: list[str] = []
     models: list[str] = []
     looked_at: list[str] = []
@@ -35,7 +35,7 @@ def check_files(parameters: Parameters) -> list[str]:
 
 
 def _model_problems(name: str) -> list[str]:
-    """Return what is wrong with a ready model that exists here: no format fits."""
+    """Return the problem of a ready model that exists locally but has no known format."""
     path = Path(expand(name))
     if name in ("train", "none") or not path.exists() or (path / MODEL_FILE).is_file():
         return []

@@ -1,12 +1,12 @@
-"""What params.yaml was composed from: choices stay until they are changed, and edits by hand become choices.
+"""The choices that params.yaml was composed from. They stay until changed, and manual edits become choices.
 
 Its first lines are comments, with the choices and a checksum of each section as it was written::
 
     # choices: corpus=my translate.beam=4
     # written: ingest=3fa9c1d2 nmt=...
 
-A section that differs from its checksum was edited by hand. Where it differs from what the choices give, the
-value in the file becomes a choice, which stays until another choice says something of it.
+A section that differs from its checksum was edited manually. A value in it that differs from the choices'
+result becomes a choice, which stays until another choice sets the same key.
 """
 
 import shlex
@@ -34,21 +34,20 @@ from paraforge.interface.configuration.parameters import Parameters
 _TITLE = "# Composed by 'paraforge configure', which keeps what is edited here."
 _CHOICES, _WRITTEN = "# choices:", "# written:"
 _LINE = "\n#+ "
-"""A line end within a choice."""
+"""A line end inside a choice."""
 Key = tuple[str, ...]
 _WHOLE: Key = ("select", "filters")
-"""Of these a group says all: what it does not name is not there."""
+"""A group defines these completely; keys that it does not name do not exist."""
 
 
 @dataclass(frozen=True)
 class Configured:
-    """A params.yaml that is to be written.
+    """A params.yaml to be written.
 
-    text: all of it. content: its sections. parameters: the same, checked.
-    choices: what it was composed from, earlier choices and edits by hand included.
-    forgotten: earlier values that a group that was chosen now takes the place of.
-    edited: values that were edited by hand and are kept, each as `KEY: OLD -> NEW`, `default` if not given.
-    changes: what differs from the file that was there, likewise; None where there was none.
+    text: the whole text. content: its sections. parameters: the same, checked. choices: what it was composed
+        from, including earlier choices and manual edits. forgotten: earlier values that a newly chosen group
+        replaces. edited: manual edits that are kept, each as `KEY: OLD -> NEW`, `default` if not given.
+        changes: differences from the existing file, in the same form; None if there was no file.
     """
 
     text: str
@@ -61,11 +60,10 @@ class Configured:
 
 
 def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool = False) -> Configured:
-    """Compose the parameters of earlier choices, of what was edited by hand in ``path``, and of these.
+    """Compose the parameters from earlier choices, manual edits in ``path``, and new choices.
 
-    Raises:
-        InputError: a choice does not exist, or a file cannot be read.
-        ConfigurationError: a value is not allowed; all of them are named.
+    Raises: InputError: a choice does not exist, or a file cannot be read. ConfigurationError: invalid values;
+        it names all of them.
     """
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})
@@ -92,7 +90,7 @@ def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool
 def _edits(
     configs: Path, header: dict[str, list[str]], current: dict[str, Any], path: Path
 ) -> dict[str, str]:
-    """Find what was edited by hand since a file was written: as overrides of its choices, each in words."""
+    """Find manual edits since a file was written: as overrides of its choices, with descriptions."""
     edited = {name: value for name, value in current.items() if not _as_written(name, value, header)}
     if not edited:
         return {}
@@ -110,7 +108,7 @@ def _edits(
 
 
 def _check_removals(text: str, removals: Sequence[str]) -> None:
-    """Check removals. Raises InputError if something is to be removed that is not in the composed text."""
+    """Raise InputError if a removal names something that is not in the composed text."""
     keys = [
         ".".join(key[:depth]) for key, _ in _leaves(yaml.safe_load(text)) for depth in range(1, len(key) + 1)
     ]
@@ -120,7 +118,7 @@ def _check_removals(text: str, removals: Sequence[str]) -> None:
 
 
 def _filter_named(override: str) -> str:
-    """``select.NAME.KEY=VALUE`` as ``select.filters.NAME.KEY=VALUE``."""
+    """Turn ``select.NAME.KEY=VALUE`` into ``select.filters.NAME.KEY=VALUE``."""
     section, *rest = key_of(override).split(".")
     if section == "select" and len(rest) > 1 and rest[0] not in SelectParameters.model_fields:
         return override.replace("select.", "select.filters.", 1)
@@ -136,8 +134,7 @@ def _filters_by_name(section: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
-    """Return text and content of the file that is there; None where there is none, or one that is only
-    replaced."""
+    """Return text and content of the existing file; None if there is none or it can be replaced."""
     try:
         text, content = read_yaml(path)
     except FileNotFoundError:
@@ -152,15 +149,15 @@ def _read(path: Path, reset: bool) -> tuple[str, dict[str, Any]] | None:
 
 
 def _dumped(content: Mapping[str, Any]) -> str:
-    # What a number is differs between readers of YAML: DVC reads it as this writes it.
+    # YAML readers differ in what is a number. DVC reads it as it is written here.
     from omegaconf import OmegaConf
 
     return OmegaConf.to_yaml(OmegaConf.create(dict(content)))
 
 
 def stale_words(project: Path) -> str | None:
-    """Say what to do about group files that were changed after params.yaml was composed; None where what they
-    give for its choices is as in the file, or where that cannot be told."""
+    """Return what to do about group files that changed after params.yaml was composed; None if composing
+    again would give the same file, or if that is unknown."""
     try:
         text, current = read_yaml(project / PARAMETERS)
         header = _header(text)
@@ -179,12 +176,12 @@ def stale_words(project: Path) -> str | None:
 
 
 def _as_written(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:
-    """Return whether a section was not edited by hand."""
+    """Return whether a section has no manual edits."""
     return f"{name}={_checksum(value)}" in header[_WRITTEN]
 
 
 def _header(text: str) -> dict[str, list[str]]:
-    """Return what the first lines of a file say it was composed from."""
+    """Return the choices in the first lines of a file."""
     found: dict[str, list[str]] = {_CHOICES: [], _WRITTEN: []}
     for line in text.replace(_LINE, "\0").splitlines():
         if not line.startswith("#"):
@@ -206,7 +203,7 @@ def _checksum(section: Any) -> str:
 
 
 def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Earlier choices and these; and the earlier values of which a group that is chosen now says another."""
+    """Merge earlier and new choices. Also returns the earlier values that a newly chosen group replaces."""
     groups = choices(configs)
     named = _named(configs, now)
     again = {key_of(one) for one in now}
@@ -223,8 +220,7 @@ def _joined(configs: Path, earlier: Sequence[str], now: Sequence[str]) -> tuple[
 
 
 def _named(configs: Path, overrides: Sequence[str]) -> set[Key]:
-    """Return the keys that these choices say something of: those of the groups' files, and those that are
-    named."""
+    """Return the keys that these choices set: those in the groups' files, and those named directly."""
     groups = choices(configs)
     keys = {tuple(key_of(one).split(".")) for one in overrides if key_of(one) not in groups}
     for one in overrides:
@@ -256,7 +252,8 @@ def _leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, Any]]:
-    """Give the keys of two mappings whose values differ, with both values; of lists as long, by place."""
+    """Yield the keys of two mappings whose values differ, with both values; lists of equal length are
+    compared by index."""
     lists = isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
     if lists and all(isinstance(one, dict) for one in [*old, *new]):
         old, new = (dict(enumerate(one)) for one in (old, new))
@@ -268,7 +265,7 @@ def _differences(old: Any, new: Any, key: Key = ()) -> Iterator[tuple[Key, Any, 
 
 
 def _words(key: Key, old: Any, new: Any) -> str:
-    """Put a change into words; of two lists, the elements that differ."""
+    """Describe a change; for two lists, the elements that differ."""
     if isinstance(old, list) and isinstance(new, list):
         alone = [one for one in old if one not in new], [one for one in new if one not in old]
         old, new = alone if any(alone) else (old, new)

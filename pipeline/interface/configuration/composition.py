@@ -1,4 +1,4 @@
-"""Composing params.yaml from groups of YAML files and from values, and checking what comes out."""
+"""Composes params.yaml from groups of YAML files and from values, and checks the result."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint
 
 
 def configs_directory(given: Path | None) -> Path:
-    """Return the directory of the groups: the one that is named, the project's own, or the package's."""
+    """Return the directory of the groups: the given one, the project's own, or the package's."""
     package = Path(__file__).resolve().parents[2]
-    # An installed package has it inside, a clone beside itself.
+    # It is inside an installed package, and beside the package in a clone.
     places = [Path("configs"), package / "configs", package.parent / "configs"]
     return given or next((place for place in places if place.is_dir()), places[0])
 
@@ -84,10 +84,10 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
 
 
 def _sections(file: Path) -> Any:
-    """Read what a file sets. Raises InputError if it has no sections."""
+    """Read the settings in a file. Raises InputError if it has no sections."""
     from omegaconf import OmegaConf
 
-    # Checked first: OmegaConf would read aliases that stand for more than memory can hold.
+    # Checked first, because OmegaConf would expand aliases beyond the memory.
     if not isinstance(read_yaml(file)[1] or {}, dict):
         raise InputError("no sections", file, remedy="Write SECTION: and below it KEY: VALUE.")
     found: Any = OmegaConf.load(file)
@@ -101,7 +101,7 @@ def key_of(override: str) -> str:
 
 
 def _name_filters(composed: Any) -> None:
-    """Give the filters of a list their names: both are allowed."""
+    """Turn a list of filters into a mapping by name; both forms are allowed."""
     from omegaconf import OmegaConf
 
     if OmegaConf.is_list(OmegaConf.select(composed, "select.filters")):
@@ -111,7 +111,7 @@ def _name_filters(composed: Any) -> None:
 
 
 def _override(composed: Any, override: str) -> None:
-    """Set a value, also of a key that no group's file has, as the types catch misspelt ones; or remove it.
+    """Set or remove a value. The key need not be in a group's file, because the types catch misspelled keys.
 
     Raises InputError if the override has no ``=``, or its value cannot be read.
     """
@@ -137,7 +137,8 @@ def _override(composed: Any, override: str) -> None:
 
 def value_of(text: str) -> Any:
     """Read the value of ``KEY=VALUE``: a number, ``true``, ``false``, ``null``, YAML in brackets or quotation
-    marks, or else a text, with whatever characters. Raises ValueError if a bracket or a mark is open."""
+    marks, or else a text of any characters. Raises ValueError if a bracket or a quotation mark is not
+    closed."""
     if text[:1] in ("[", "{", "'", '"'):
         with suppress(ValueError, RecursionError):
             return json.loads(text)
@@ -156,14 +157,13 @@ def value_of(text: str) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """Write a value in one line of JSON, which :func:`value_of` reads; what does not print is escaped."""
+    """Write a value as one line of JSON that :func:`value_of` reads; unprintable characters are escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
-    """Return the files of all groups that these choices read, each after those of its group that it builds
-    on."""
+    """Return the group files that these choices read, each after the files that it builds on."""
     content = read_yaml(configs / f"{ROOT}.yaml")[1]
     defaults = content.get("defaults", []) if isinstance(content, dict) else []
     named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
@@ -178,8 +178,7 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
 
 
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
-    """Return the file of a choice, after those of its group that it builds on. above: choices that build on
-    it."""
+    """Return the file of a choice, after the files that it builds on. above: choices that build on it."""
     file = configs / group / f"{name}.yaml"
     content = read_yaml(file)[1] if file.is_file() else None
     below = content.get("defaults", []) if isinstance(content, dict) else []
@@ -200,7 +199,7 @@ def _place(configs: Path, files: Sequence[Path]) -> Callable[[Location], str]:
 
 
 def _check_names(override: str, groups: dict[str, list[str]]) -> None:
-    """Refuse a group, section or choice that does not exist, with the one that was probably meant."""
+    """Raise InputError for an unknown group, section or choice, with a suggestion."""
     key, equals, value = override.lstrip("+~").partition("=")
     name = key.split(".")[0]
     known = [*groups, *Parameters.model_fields]
@@ -209,7 +208,7 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
             f"{override}: there is no group or section '{name}'{did_you_mean(name, known)}",
             remedy=f"There are {', '.join(sorted(set(known)))}.",
         )
-    # Some groups are called as a section: 'select=paranmt', but 'select.deciles=[]'.
+    # Some groups have a section's name: 'select=paranmt', but 'select.deciles=[]'.
     if override in _RENAMED:
         raise InputError(f"{override}: this choice was removed", remedy=f"Use {_RENAMED[override]}.")
     if equals and key in groups and value not in (*groups[key], "null"):

@@ -1,4 +1,4 @@
-"""What this installation can do: packages, engines, devices and the machine, each with a remedy."""
+"""Diagnoses the installation: packages, engines, devices and the machine, each with a remedy."""
 
 import importlib
 import importlib.metadata
@@ -19,7 +19,7 @@ NEEDED = (
     *("pyarrow", "numpy", "scipy", "torch", "ctranslate2", "sentencepiece", "sacremoses", "sacrebleu"),
     *("dask", "distributed", "duckdb", "omegaconf", "pydantic", "filelock", "safetensors"),
 )
-# distribution: (extra of pyproject.toml that brings it, what it is for)
+# distribution: (extra of pyproject.toml that installs it, its purpose)
 OPTIONAL = {
     "dvc": ("pipeline", "'dvc repro'"),
     "py3langid": ("language", "language identification of both sides"),
@@ -51,7 +51,7 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """Look at packages, engines, devices and the machine; nothing is downloaded or written."""
+    """Check packages, engines, devices and the machine, without downloading or writing anything."""
     return [*_machine(), *_packages(), *_engines(), *_parsers(), *_devices(), *_project()]
 
 
@@ -85,7 +85,7 @@ def _packages() -> Iterator[Finding]:
 def _attempt(
     name: str, check: Callable[[], str], state: str, remedy: str, section: str = "engines"
 ) -> Finding:
-    """Run a check that may fail in any way a foreign library can fail."""
+    """Run a check, in which libraries may raise any exception."""
     try:
         return Finding(section, name, "ok", check())
     except ParaforgeError as error:
@@ -131,7 +131,7 @@ def _devices() -> Iterator[Finding]:
         torch = importlib.import_module("torch")
         ctranslate2 = importlib.import_module("ctranslate2")
     except ImportError:
-        return  # named as broken above
+        return  # already reported as broken
     if not torch.cuda.is_available():
         yield Finding("devices", "cuda", "note", "torch sees no GPU: translation runs on the CPU")
         return
@@ -165,8 +165,7 @@ def _multiplies(engine: str, index: int, detail: str) -> Callable[[], str]:
 
 
 def has_cut_rwlock(project: Path = Path()) -> bool:
-    """Return whether DVC, killed while it noted which processes read what, left a file that it cannot
-    read."""
+    """Return whether a killed DVC left a lock file that it cannot read."""
     try:
         json.loads((project / RWLOCK).read_bytes())
     except FileNotFoundError:
@@ -177,7 +176,7 @@ def has_cut_rwlock(project: Path = Path()) -> bool:
 
 
 def broken_links(root: Path = Path("inputs")) -> list[Path]:
-    """List the links to missing files, at which DVC stops before a stage can say what is missing."""
+    """List links to missing files, on which DVC fails before a stage can report what is missing."""
     return sorted(path for path in root.glob("*/*") if path.is_symlink() and not path.exists())
 
 
@@ -197,7 +196,7 @@ def _project() -> Iterator[Finding]:
         load_parameters()
         yield Finding("project", "params.yaml", "ok", "every value is allowed")
     except ParaforgeError as error:
-        # The message says what to do; composing the file anew would undo what the user chose.
+        # The message says what to do; composing the file again would undo the user's choices.
         yield Finding("project", "params.yaml", "broken", str(error))
     if has_cut_rwlock():
         remedy = "DVC was killed while it wrote the file: 'paraforge doctor --repair' removes it"
@@ -207,7 +206,7 @@ def _project() -> Iterator[Finding]:
         yield Finding("project", str(path), "broken", f"a link to {path.readlink()}, which is gone", remedy)
     if shutil.which("dvc") is None:
         yield Finding("project", "dvc on PATH", "note", "not found", _ACTIVATE)
-    # What dvc.yaml starts the stages with.
+    # The Python that dvc.yaml starts stages with.
     python = shutil.which("python")
     if python is None or not Path(python).parent.samefile(Path(sys.executable).parent):
         detail = f"{python or 'not found'}; stages would not run with {sys.executable}"

@@ -1,7 +1,7 @@
-"""The user's files that parameters name: a link to each in ``inputs/STAGE``, so that ``dvc repro`` notices
-when one of them changes, and what is wrong with those that cannot be read.
+"""Links the user's files that parameters name into ``inputs/STAGE``, so that ``dvc repro`` notices changes,
+and finds those that cannot be read.
 
-dvc.yaml lists a stage's dependencies, but only the parameters say which files a run reads: so each stage with
+dvc.yaml lists a stage's dependencies, but the parameters decide which files a run reads. So each stage with
 such parameters depends on a directory of links. Their fields are marked with :class:`UserFile`.
 """
 
@@ -26,15 +26,14 @@ LINKED = (
     *("ingest", "nmt", "paragram", "score", "select", "lexicon", "embeddings", "paraphraser", "triplets"),
     "statistics",
 )
-"""The stages whose parameters can name files of the user's; in dvc.yaml they depend on ``inputs/STAGE``."""
+"""The stages whose parameters can name a user's files; in dvc.yaml they depend on ``inputs/STAGE``."""
 
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A path that the parameters name.
+    """A path in the parameters.
 
-    key: where, as ``ingest.sources.0.path``. text: what the parameter says.
-    marker: what the field says of it.
+    key: the parameter, e.g. ``ingest.sources.0.path``. text: its value. marker: the field's marker.
     """
 
     key: str
@@ -42,8 +41,8 @@ class NamedFile:
     marker: UserFile
 
     def files(self) -> list[Path]:
-        """Return the files that are read, sorted by name within a directory or pattern. Raises InputError:
-        there is none, a variable is not set, or it is no file (a pipe, a device)."""
+        """Return the files to read, sorted by name within a directory or pattern. Raises InputError: there is
+        none, a variable is not set, or it is not a file (a pipe, a device)."""
         path = Path(expand(self.text))
         if path.is_dir():
             index = path / INDEX_NAME
@@ -58,12 +57,12 @@ class NamedFile:
 
 
 def link_inputs(parameters: Parameters, stages: Iterable[str] | None = None, root: Path = INPUTS) -> None:
-    """Make the links of some stages, or of all, what the parameters say; links to other files are removed.
+    """Update the links of some or all stages to match the parameters; links to other files are removed.
 
     A file that does not exist gets no link: the stage itself reports what is missing.
 
     parameters: all of params.yaml.
-    stages: names of stages; those whose parameters can name no files have no links.
+    stages: names of stages; those whose parameters cannot name files have no links.
     root: directory of the links.
     """
     for stage in LINKED if stages is None else set(stages) & set(LINKED):
@@ -78,7 +77,7 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
     """Yield the paths that a stage's parameters name, in the order of the fields."""
     section = getattr(parameters, stage)
     if stage == "embeddings":
-        # Models that are described, but not trained, read nothing.
+        # Models that are configured but not trained read nothing.
         section = section.model_copy(
             update={"models": {name: section.models[name] for name in section.names}}
         )
@@ -89,8 +88,7 @@ def named_files(parameters: Parameters, stage: str) -> Iterator[NamedFile]:
 
 
 def unreadable_files(parameters: Parameters) -> list[str]:
-    """Return what is wrong with the files that the parameters name: a line for each parameter, with its
-    key."""
+    """Return the problems of the files that the parameters name: one line per parameter, with its key."""
     problems = []
     for stage in LINKED:
         for named in named_files(parameters, stage):
@@ -107,7 +105,7 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
     marker = _marker(metadata)
     if marker is not None and isinstance(value, str | Path):
         yield NamedFile(key, str(value), marker)
-    elif isinstance(value, BaseModel):  # of a union of models, the one that it is
+    elif isinstance(value, BaseModel):  # for a union of models, the actual one
         for name, field in type(value).model_fields.items():
             yield from _named(getattr(value, name), field.annotation, field.metadata, f"{key}.{name}")
     elif typing.get_origin(annotation) is typing.Annotated:
@@ -117,7 +115,7 @@ def _named(value: Any, annotation: Any, metadata: Iterable[Any], key: str) -> It
         for argument in typing.get_args(annotation):
             yield from _named(value, argument, metadata, key)
     elif isinstance(value, list | dict) and typing.get_origin(annotation) is type(value):
-        # A filter has its name wherever params.yaml speaks of it, though they are kept in their order.
+        # Messages name filters as in params.yaml, although they are stored as a list.
         names = value if isinstance(value, dict) else [getattr(x, "reason", n) for n, x in enumerate(value)]
         for name, one in zip(names, value.values() if isinstance(value, dict) else value, strict=True):
             yield from _named(one, typing.get_args(annotation)[-1], (), f"{key}.{name}")
@@ -128,7 +126,7 @@ def _marker(metadata: Iterable[Any]) -> UserFile | None:
 
 
 def _of_hub(text: str) -> bool:
-    """Return whether this is ORGANISATION/NAME of the hub, and cannot be meant as a path here."""
+    """Return whether this is ORGANISATION/NAME on the Hub and not a local path."""
     from paraforge.translation.models.importing import is_hub_name
 
     return is_hub_name(text) and not Path(text).parent.is_dir()
@@ -147,6 +145,6 @@ def _link(directory: Path, paths: Iterable[Path]) -> None:
         if link.is_symlink() and wanted.get(link.name) != link.readlink():
             link.unlink()
     for name, path in wanted.items():
-        # Where there are no links (Windows without the right to make them), DVC sees the parameters alone.
+        # Without links (Windows without the permission), DVC only sees the parameters.
         with contextlib.suppress(FileExistsError, NotImplementedError, PermissionError):
             (directory / name).symlink_to(path)

@@ -28,7 +28,7 @@ from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
 
 
 class Parameters(Section):
-    """One section a stage, named as the stage, ``pivots``, and ``resources``, which no result depends on."""
+    """One section per stage, with its name; ``pivots``; and ``resources``, on which no result depends."""
 
     removed: ClassVar[Mapping[str, str]] = {
         "decoders": "'python -m experiments.programs train-decoders' in a clone trains decoders"
@@ -56,8 +56,8 @@ class Parameters(Section):
 
     @property
     def licences(self) -> dict[str, str]:
-        """``publish.licences`` and each source's own, which its name there replaces. A source without either
-        has none, whatever the source is called that does."""
+        """Return ``publish.licences`` and the sources' own licences, which entries there override. A source
+        without either has none."""
         own = {source.name: source.licence for one in self._bitexts() for source in one.sources}
         if not any(own.values()):
             return self.publish.licences
@@ -142,10 +142,10 @@ class Parameters(Section):
         return [self.ingest, *(pivot.ingest for pivot in self.pivots.values())]
 
     def by_pivot(self) -> Iterator[tuple[str, Path, Parameters]]:
-        """Name, place and parameters of each pivot; the first is that of section ``ingest``.
+        """Return name, place and parameters of each pivot; the first is section ``ingest``.
 
-        The place is where its data is below what a stage makes. Another pivot has its own sections and work
-        directory, and the same translation memory.
+        The place is the subdirectory of its data in a stage's output. Other pivots have their own sections
+        and work directories, and share the translation memory.
         """
         yield self.nmt.source_language, Path(), self
         memory = self.resources.memory_directory()

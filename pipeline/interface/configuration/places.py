@@ -1,4 +1,4 @@
-"""Where a parameter is written, by line, and what a misspelt one was probably meant to be."""
+"""Finds the line of a parameter, and suggestions for a misspelled one."""
 
 import typing
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Location = Sequence[str | int]
 
 
 def written(content: Any, location: Location) -> Location:
-    """Return a problem's location without what pydantic adds of its own, the kinds of unions."""
+    """Return a problem's location without the union kinds that pydantic adds."""
     found: list[str | int] = []
     for place, part in enumerate(location):
         inside = (isinstance(content, dict) and part in content) or (
@@ -25,8 +25,8 @@ def written(content: Any, location: Location) -> Location:
 
 
 def line_of(text: str, location: Location) -> int | None:
-    """Return the line, from 1, of what is at this location of a YAML text, or of the innermost part that
-    exists. None where not even the first part exists."""
+    """Return the line, from 1, of a location in a YAML text, or of its innermost part that exists. None if
+    not even the first part exists."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     line = None
     for part in location:
@@ -51,7 +51,7 @@ def has(content: Any, location: Location) -> bool:
 
 
 def known_keys(model: type[BaseModel], location: Location) -> list[str]:
-    """Return the keys that are known where ``location`` has its last part; kinds of a union narrow them."""
+    """Return the known keys at the last part of ``location``; kinds of a union narrow them."""
     models = {model}
     for part in location[:-1]:
         fields = [one.model_fields[part].annotation for one in models if part in one.model_fields]
@@ -62,13 +62,13 @@ def known_keys(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that a type is made of, without those that they are made of in turn."""
+    """Return the models that a type directly contains."""
     if isinstance(annotation, type) and not typing.get_args(annotation):
         return [annotation] if issubclass(annotation, BaseModel) else []
     return [found for argument in typing.get_args(annotation) for found in models_in(argument)]
 
 
 def _kinds(model: type[BaseModel]) -> set[Any]:
-    """Return the words that tell a model from others of its union."""
+    """Return the words that distinguish a model in its union."""
     fields = (model.model_fields.get(name) for name in ("kind", "format"))
     return {word for field in fields if field is not None for word in typing.get_args(field.annotation)}
