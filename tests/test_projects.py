@@ -94,7 +94,7 @@ def test_without_dvc_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "my").exists()
 
 
-@pytest.mark.parametrize("place", ["in a repository", "no git"])
+@pytest.mark.parametrize("place", ["in a repository", pytest.param("no git", marks=pytest.mark.full)])
 def test_where_the_repository_is(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if place == "no git":
         monkeypatch.setattr(creation.shutil, "which", lambda name: None)

@@ -129,7 +129,13 @@ def table(path: Path, columns: dict[str, list[str]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.txt",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("a.tsv", "a.csv", "a.jsonl", "a.parquet")),
+    ],
+)
 def test_the_english_column_of_a_table_is_found(name: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
@@ -247,6 +253,7 @@ def test_references_in_another_language_are_refused(tmp_path: Path) -> None:
             run_stage("ingest")
 
 
+@pytest.mark.full
 def test_several_pivots_make_a_round_trip_each(english: Path, tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", "resources.workers=1")
     content = read_parameters(project)

@@ -214,7 +214,6 @@ VIEWS = st.builds(
 )
 
 
-@settings(max_examples=40)
 @given(VIEWS, st.booleans())
 def test_selection_with_the_section_shown_keeps_the_same(
     browser: Browser, root: Path, view: View, equal_lengths: bool

@@ -210,7 +210,14 @@ def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
     assert forward_index["parameters"]["beam"] == 4 and forward_index["fingerprints"]["model"]
 
 
-@pytest.mark.parametrize("part", [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
+@pytest.mark.parametrize(
+    "part",
+    [
+        0.4,
+        0.9,
+        *(pytest.param(part, marks=pytest.mark.full) for part in (0.05, 0.2, 0.5, 0.6, 0.7, 0.8, 0.97)),
+    ],
+)
 def test_killed_on_either_way_it_resumes_to_the_same_bytes_and_loses_a_task_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paid: Counter[tuple[int, str]], part: float
 ) -> None:
@@ -254,6 +261,7 @@ def test_killed_between_the_ways_the_report_is_of_the_whole(
     assert again.sentences_translated == 0
 
 
+@pytest.mark.full  # a cluster
 def test_one_and_three_workers_give_the_same_bytes(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS)
     run(tmp_path / "one", corpus, parameters())

@@ -175,8 +175,19 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     assert published.records == expected.records
 
 
-@pytest.mark.parametrize("again", ["from memory", "translated again"])
-@pytest.mark.parametrize("what", ["places", "keys", "first rows", "memory"])
+@pytest.mark.parametrize(
+    ("what", "again"),
+    [
+        ("memory", "from memory"),
+        ("keys", "translated again"),
+        *(
+            pytest.param(what, again, marks=pytest.mark.full)
+            for what in ("places", "keys", "first rows", "memory")
+            for again in ("from memory", "translated again")
+            if (what, again) not in (("memory", "from memory"), ("keys", "translated again"))
+        ),
+    ],
+)
 def test_damage_in_the_work_directory_is_mended_or_named(tmp_path: Path, what: str, again: str) -> None:
     corpus = write_corpus(tmp_path / "ingested", ROWS_OF_MANY, 17)
     chosen = parameters(memory=again == "from memory")
@@ -284,6 +295,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         run(tmp_path, corpus, parameters())
 
 
+@pytest.mark.full
 def test_lost_hypotheses_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = HypothesisRows.table
     monkeypatch.setattr(HypothesisRows, "table", lambda self, texts: table(self, texts).slice(1))

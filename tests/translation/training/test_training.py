@@ -92,7 +92,7 @@ def test_two_runs_are_equal_and_learn(tmp_path: Path, prepared: tuple[Path, Prep
     )
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("accumulate", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch, accumulate: int
 ) -> None:
