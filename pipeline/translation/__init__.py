@@ -1,1 +1,1 @@
-"""From a bitext to translations that are kept by sentence."""
+"""Translates a bitext, and stores translations by sentence."""

@@ -1,1 +1,1 @@
-"""The Translator protocol, batching, and what a remote server is asked."""
+"""The Translator protocol, batching, and support for engines."""

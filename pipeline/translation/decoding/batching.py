@@ -1,4 +1,4 @@
-"""Translate a stream of sentences in windows of fixed size; sentences that fail are separated."""
+"""Translates a stream of sentences in windows of fixed size, and isolates sentences that fail."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
 
 logger = logging.getLogger(__name__)
 
-# Sentences that are sorted by length together. A task has a whole number of windows, so its size never
-# decides which sentences share a batch. Batches of a GPU are large, so more sentences are sorted together.
+# Sentences per window, which are sorted by length together. A task has a whole number of windows, so its size
+# never decides which sentences share a batch. A GPU has large batches, so its windows are larger.
 WINDOW = 512
 _GPU_WINDOW = 32_768
-# Sentences tokenized at a time; in between the thread that feeds the engine gets its turn.
+# Sentences tokenized at a time; the thread that feeds the engine runs in between.
 _TOKENIZED_SENTENCES = 512
 _LONGEST_REASON = 200
-# A healthy engine translates one of these, whatever its language.
+# A healthy engine translates one of these, for any language.
 _SIMPLE = ("1", "a", ".")
 
 
 class Untranslatable(Exception):
-    """The engine has no translation of a sentence: a short reason for the column ``failed``, and details for
-    the log."""
+    """The engine cannot translate a sentence. It has a short reason for the column ``failed``, and details
+    for the log."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
@@ -44,7 +44,7 @@ class Untranslatable(Exception):
 class SourceTokens:
     """A tokenized source sentence.
 
-    truncated: whether tokens were cut. failed: why it is not translated at all, if it is not.
+    truncated: whether tokens were cut. failed: why it is not translated, or None.
     """
 
     sentence: str
@@ -57,11 +57,11 @@ Decoded = list[tuple[Hypothesis, ...]]
 
 
 class BatchEngine(Protocol):
-    """What an engine offers to :func:`translate_in_batches`.
+    """What :func:`translate_in_batches` needs from an engine.
 
-    batch_tokens: source tokens of a batch, padding included; halved when memory runs out.
-    whole_windows: whether ``submit`` takes a whole window and makes batches of its own.
-    queued: calls of ``submit`` that are under way at any time.
+    batch_tokens: source tokens per batch, including padding; halved when memory runs out. whole_windows:
+        whether ``submit`` takes a whole window and makes its own batches. queued: number of concurrent
+        ``submit`` calls.
     """
 
     batch_tokens: int
@@ -69,29 +69,28 @@ class BatchEngine(Protocol):
     queued: int
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Tokenize, and cut what is too long."""
+        """Tokenize sentences, and truncate long ones."""
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-        """Begin to translate sentences; the returned function waits for the hypotheses."""
+        """Start to translate sentences; the returned function waits for the hypotheses."""
 
 
 def usual_window(device: str) -> int:
-    """Return how many sentences an engine on this device (``cpu``, ``cuda``) sorts together."""
+    """Return the sentences per window on this device (``cpu``, ``cuda``)."""
     return WINDOW if device.startswith("cpu") else _GPU_WINDOW
 
 
 def translate_in_batches(
     engine: BatchEngine, sentences: Iterable[str], window: int = WINDOW
 ) -> Iterator[Hypotheses]:
-    """Translate a stream, one result per sentence in order, in batches of similar length.
+    """Translate a stream in batches of similar length; yields one result per sentence, in order.
 
     Which sentences share a batch depends only on the stream, ``window`` and ``engine.batch_tokens``, never on
-    time or threads, so the same stream gives the same bytes. Sentences that raise are found by bisection; one
-    fails only if the engine translates a simple sentence afterwards.
+    time or threads, so the same stream gives the same bytes. Sentences that raise are found by bisection, and
+    marked as failed only if the engine can still translate a simple sentence.
 
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C, seen between batches.
-        EngineError: the engine translates nothing any more.
+    Raises: Interrupted: SIGTERM or Ctrl-C, seen between batches. EngineError: the engine no longer translates
+        anything.
     """
     running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
     waiting: deque[_Window] = deque()
@@ -127,7 +126,7 @@ def translate_in_batches(
 
 
 class _Window:
-    """Sentences that are sorted together, and their results.
+    """A window of sentences that are sorted together, and their results.
 
     open: parts that are being translated.
     """
@@ -142,11 +141,11 @@ class _Window:
             elif source.tokens:
                 self.sources[place] = source
             else:
-                # Nothing but what the tokenizer drops: engines disagree about what that means.
+                # The tokenizer leaves nothing, which engines handle differently.
                 self.results[place] = Hypotheses((Hypothesis("", float("nan"), 0),), source.truncated)
 
     def batches(self, batch_tokens: int) -> Iterator[list[int]]:
-        """Places of the sentences, the longest batch first; all of them in order where 0 tokens are given."""
+        """Return batches of sentence indices, the longest first; with 0 tokens, one batch in order."""
         places = list(self.sources)
         if not batch_tokens:
             yield from [places] if places else []
@@ -165,7 +164,7 @@ class _Window:
 
 
 def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Iterator[list[SourceTokens]]:
-    """Yield the windows of a stream, each tokenized in a thread while the one before is translated."""
+    """Yield the windows of a stream; a thread tokenizes each while the previous one is translated."""
 
     def encode(block: list[str]) -> list[SourceTokens]:
         starts = range(0, len(block), _TOKENIZED_SENTENCES)
@@ -184,7 +183,7 @@ def _tokenized(engine: BatchEngine, stream: Iterator[str], window: int) -> Itera
             except ParaforgeError:
                 raise
             except Exception:
-                sources = _encode(engine, block)  # finds the sentence at fault
+                sources = _encode(engine, block)  # isolates the failing sentence
             yield sources
             block, future = following
 
@@ -216,7 +215,7 @@ def _submit(engine: BatchEngine, batch: list[SourceTokens]) -> Callable[[], Deco
 def _outcome(
     engine: BatchEngine, batch: Sequence[SourceTokens], wait: Callable[[], Decoded]
 ) -> list[Hypotheses]:
-    """Results of a batch; where it raises, of its halves, down to the sentence at fault."""
+    """Return the results of a batch; if it raises, split it in halves down to the failing sentence."""
     try:
         decoded = wait()
         if len(decoded) != len(batch):
@@ -239,7 +238,7 @@ def _outcome(
         if engine.whole_windows:
             return _outcome(engine, batch, _submit(engine, list(batch)))
     if len(batch) == 1:
-        if not isinstance(raised, Untranslatable):  # then the engine itself says that it is the sentence
+        if not isinstance(raised, Untranslatable):  # the engine itself blames the sentence
             _check_health(engine, raised)
         detail = getattr(raised, "detail", "")
         logger.info("a sentence could not be translated: %s", f"{_reason(raised)}: {detail}".rstrip(": "))
@@ -268,7 +267,7 @@ def _check_health(engine: BatchEngine, raised: Exception) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line, the same in every run."""
+    """Return an error as one line that is the same in every run."""
     if isinstance(error, Untranslatable):
         return error.reason[:_LONGEST_REASON]
     first = next(iter(str(error).splitlines()), "")

@@ -1,6 +1,6 @@
-"""Give CTranslate2 the cuBLAS that it loads by name, and multiply on a device to see whether it works.
+"""Loads cuBLAS for CTranslate2, and tests a device by multiplying matrices on it.
 
-CTranslate2's wheel brings no CUDA libraries: it needs cuBLAS 12, which torch for another version of CUDA does
+CTranslate2's wheel includes no CUDA libraries. It needs cuBLAS 12, which torch for another CUDA version does
 not have. The extra ``gpu`` installs it as a package.
 """
 
@@ -17,15 +17,15 @@ from paraforge.base.errors import MissingPackageError, require
 logger = logging.getLogger(__name__)
 
 PACKAGE, EXTRA = "nvidia-cublas-cu12", "gpu"
-# cuBLAS needs cuBLASLt, so that is first.
+# cuBLAS needs cuBLASLt, so that is loaded first.
 _LIBRARIES = ("libcublasLt.so.12", "libcublas.so.12")
-# The wheel has no kernels for GPUs from this compute capability on: the driver compiles them at first use.
+# The wheel has no kernels for GPUs from this compute capability, so the driver compiles them at first use.
 _COMPILED_BELOW = (9, 0)
 _ready = False
 
 
 def preload_cublas() -> None:
-    """Load cuBLAS from the system or from its package, where CTranslate2 will find it; announce the first
+    """Load cuBLAS from the system or its package, so that CTranslate2 finds it, and announce the first
     compilation of kernels. Raises MissingPackageError if there is none."""
     global _ready
     if _ready or os.name != "posix":
@@ -44,7 +44,7 @@ def preload_cublas() -> None:
 
 
 def _packaged(name: str) -> Path | None:
-    """Return a library of the package, which is a part of the namespace ``nvidia``."""
+    """Return the path of a library in the package, which is in the namespace ``nvidia``."""
     try:
         spec = importlib.util.find_spec("nvidia.cublas")
     except ModuleNotFoundError:
@@ -88,7 +88,7 @@ def multiply(engine: str, device: str) -> None:
 
 
 def _tiny_model(library: Any) -> Any:
-    """Return a transformer of one layer with constant weights, as a specification that can be saved."""
+    """Return the specification of a one-layer transformer with constant weights."""
     import numpy as np
 
     spec = library.specs.TransformerSpec.from_config((1, 1), 2)

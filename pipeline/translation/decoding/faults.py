@@ -1,4 +1,4 @@
-"""Recognize failures of an engine and its device."""
+"""Recognizes failures of an engine and its device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from paraforge.base.errors import ParaforgeError
 
-# What torch, CTranslate2 and the drivers say of a device that will not answer again in this process.
+# Messages of torch, CTranslate2 and drivers about a device that will not recover in this process.
 _LOST = (
     "cuda error",
     "cuda failed",
@@ -27,17 +27,17 @@ _NO_MEMORY = (
 
 
 class EngineError(ParaforgeError):
-    """The engine fails on whatever it is given."""
+    """The engine fails on every input."""
 
 
 class DeviceLostError(EngineError):
-    """The device does not answer any more. No sentence is at fault, and none can be translated."""
+    """The device no longer responds. No sentence is at fault, and none can be translated."""
 
     ends_process = True
 
 
 def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLostError:
-    """Return the error to raise for what an engine said of its device; ``device`` is its name."""
+    """Return the error to raise for an engine's message about its device; ``device`` is its name."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return DeviceLostError(
         f"the device {device} does not answer any more ({first}). What was finished is kept; run the same "
@@ -46,15 +46,15 @@ def device_lost(error: BaseException, device: str = "of the engine") -> DeviceLo
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception says that memory ran out, the device's or the host's."""
-    torch = sys.modules.get("torch")  # who has not imported it does not get its errors
+    """Return whether an exception means that the device or the host is out of memory."""
+    torch = sys.modules.get("torch")  # without the import, its errors cannot occur
     if isinstance(error, MemoryError) or (torch and isinstance(error, torch.cuda.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
 
 
 def is_device_lost(error: BaseException) -> bool:
-    """Return whether an exception says that the device is gone until the process is started anew."""
+    """Return whether an exception means that the device is lost until the process restarts."""
     if not isinstance(error, RuntimeError) or is_out_of_memory(error):
         return False
     return any(words in str(error).lower() for words in _LOST)

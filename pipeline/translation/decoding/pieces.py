@@ -1,4 +1,4 @@
-"""Pieces of a sentence as an engine reads them, no more than the model has positions, and text of pieces."""
+"""Converts between sentences and the pieces that an engine reads, limited to the model's positions."""
 
 import logging
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from paraforge.translation.models.subwords import BPE, known_pieces, open_subwor
 
 logger = logging.getLogger(__name__)
 
-# The form in which positions can be looked up without loading the model.
+# The form of a model from which positions can be read without loading it.
 _FOLDER = "ctranslate2"
 
 
 def positions_of(folder: Path) -> tuple[int | None, int | None]:
-    """Positions of encoder and decoder of a CTranslate2 model, from its list of variables.
+    """Return the positions of a CTranslate2 model's encoder and decoder, from its list of variables.
 
-    Returns of each side the longest sequence, end-of-sentence included; None where the file has no positions
-    (they are relative, or computed) or is in a format that is not known here.
+    Returns the longest sequence of each side, including end-of-sentence; None if positions are relative or
+    computed, or the format is unknown.
     """
     try:
         file = ModelFile(folder)
@@ -34,11 +34,11 @@ def positions_of(folder: Path) -> tuple[int | None, int | None]:
 
 
 def limited_options(options: DecodingOptions, model: TranslationModel) -> DecodingOptions:
-    """Options whose maxima are those of the model where it has positions for less, which is said.
+    """Return options with their maxima lowered to the model's positions, if needed, with a warning.
 
-    The decoder's are one fewer than its positions, as in fairseq, which keeps the last one for an
-    end-of-sentence after the cap: so every engine cuts a hypothesis at the same place.
-    Options that the model can do come back as they are, and with them the keys of what was made with them.
+    The decoder's maximum is one less than its positions, as in fairseq, which reserves the last one for
+    end-of-sentence after the cap. So every engine cuts a hypothesis at the same place. Options within the
+    model's limits stay unchanged, and so do the keys that depend on them.
     """
     if _FOLDER not in model.folders:
         return options
@@ -58,7 +58,7 @@ def limited_options(options: DecodingOptions, model: TranslationModel) -> Decodi
 
 
 class SentencePieces:
-    """The subwords of both sides, with the tags that the model wants around a sentence."""
+    """The subwords of both sides, with the tags that the model expects around a sentence."""
 
     def __init__(self, model: TranslationModel, options: DecodingOptions) -> None:
         """Load the subwords of both sides. Raises InputError: a file of them is missing or damaged."""
@@ -66,7 +66,7 @@ class SentencePieces:
         self._target = (
             self._source
             if model.target_sentencepiece == model.source_sentencepiece
-            and model.source_sentencepiece.suffix != BPE  # Moses' rules are another language's
+            and model.source_sentencepiece.suffix != BPE  # Moses has no rules for this language
             else open_subwords(model.target_sentencepiece, model.target_language)
         )
         self._is_known = known_pieces(self._source)
@@ -74,11 +74,11 @@ class SentencePieces:
         self._suffix = list(model.source_suffix)
         self._forced = list(model.target_prefix)
         maximum = min(options.maximum_source_tokens, model.maximum_source_tokens)
-        # One place is for end-of-sentence.
+        # One position is for end-of-sentence.
         self._room = maximum - 1 - len(self._prefix) - len(self._suffix)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Return tokens of each sentence, tags included; none where nothing is left to translate."""
+        """Return the tokens of each sentence with tags; none if nothing is left to translate."""
         return [
             self._framed(sentence, pieces)
             for sentence, pieces in zip(
@@ -90,17 +90,16 @@ class SentencePieces:
         if not pieces:
             return SourceTokens(sentence, [])
         truncated = len(pieces) > self._room
-        # Of nothing but unknown pieces (emoji, another script) a model invents a fluent sentence.
+        # From only unknown pieces (emoji, another script) a model would invent a fluent sentence.
         failed = None if any(map(self._is_known, pieces)) else "unknown source"
         tokens = [*self._prefix, *pieces[: self._room], *self._suffix]
         return SourceTokens(sentence, tokens, truncated, failed)
 
     def encode_target(self, texts: list[str]) -> list[list[str]]:
-        """Return tokens of texts of the target side, without those that every hypothesis is made to begin
-        with."""
+        """Return the tokens of target texts, without the forced prefix of hypotheses."""
         return [list(row) for row in self._target.encode(texts, out_type=str, num_threads=1)]
 
     def decode(self, tokens: Sequence[str]) -> str:
-        """Return text of target tokens, without the tokens that every hypothesis is made to begin with."""
+        """Return the text of target tokens, without the forced prefix of hypotheses."""
         start = len(self._forced) if list(tokens[: len(self._forced)]) == self._forced else 0
         return str(self._target.decode(list(tokens[start:])))

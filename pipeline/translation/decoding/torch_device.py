@@ -1,4 +1,4 @@
-"""The device of a search: found by its name, made current in a thread, and what is fast on it."""
+"""Finds the device of a search by name, makes it current in a thread, and chooses a fast compute type."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def device_of(placement: Placement) -> torch.device:
-    """Return the device by its number: of a mere ``cuda`` torch makes no current device. Raises InputError:
-    there is no such device."""
+    """Return the device with its number, because torch cannot make a plain ``cuda`` current. Raises
+    InputError: there is no such device."""
     torch = require("torch", "")
     name, number = placement.kind_and_number(torch.cuda.is_available)
     if name == "cuda" and number >= torch.cuda.device_count():
@@ -25,8 +25,8 @@ def device_of(placement: Placement) -> torch.device:
 
 
 def make_current(device: torch.device) -> None:
-    """Make a GPU the thread's current device. What torch does of itself it does there, and not on the device
-    of its arguments."""
+    """Make a GPU the thread's current device, where torch does implicit work, independent of its arguments'
+    device."""
     import torch
 
     if device.type == "cuda":
@@ -34,19 +34,20 @@ def make_current(device: torch.device) -> None:
 
 
 def prepare_thread(device: torch.device) -> None:
-    """Make a thread ready to search: one core, and the device as its current one."""
+    """Prepare a thread for searching: one core, and the device as its current one."""
     import torch
 
     torch.set_num_threads(1)
-    make_current(device)  # each thread has one of its own
+    make_current(device)  # each thread has its own
 
 
 def fast_type(device: torch.device) -> str:
-    """Return what is fast and close enough on a device: ``float32``, ``bfloat16`` or ``float16``."""
+    """Return a fast and sufficiently exact compute type for a device: ``float32``, ``bfloat16`` or
+    ``float16``."""
     if device.type == "cpu":
         return "bfloat16" if cpu_has_bfloat16() else "float32"
     import torch
 
-    # torch.cuda.is_bf16_supported() is true of GPUs that can only imitate it: before Ampere.
+    # torch.cuda.is_bf16_supported() is also true for GPUs before Ampere, which only emulate it.
     generation = torch.cuda.get_device_capability(device)
     return "bfloat16" if generation >= (8, 0) else "float16" if generation >= (7, 0) else "float32"

@@ -1,5 +1,5 @@
-"""What a translation engine is: options in, sentences in, hypotheses out, in order, each marked where it is
-faulty."""
+"""The protocol of translation engines: options and sentences in, hypotheses out in order, with faults
+marked."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import hash_json
 from paraforge.base.section import Section
 
-# A loop is a block of at most _LONGEST_BLOCK words or tokens, or _LONGEST_LETTERS letters, _REPEATS times or
-# more. tests/translation/decoding/test_translator.py measures how many human sentences have one.
+# A loop is a block of at most _LONGEST_BLOCK words or tokens, or _LONGEST_LETTERS letters, repeated _REPEATS
+# times or more. tests/translation/decoding/test_translator.py measures how many human sentences have one.
 _LONGEST_BLOCK = 8
 _LONGEST_LETTERS = 12
 _REPEATS = 3
@@ -28,15 +28,15 @@ _LETTER_LOOP = re.compile(rf"([^\W\d_]{{1,{_LONGEST_LETTERS}}}?)\1{{{_REPEATS - 
 
 
 def is_runaway(text: str, tokens: Sequence[object], ended: bool = True) -> bool:
-    """Return whether a hypothesis repeats itself as no text does, whatever engine made it.
+    """Return whether a hypothesis repeats itself in a way that real text does not.
 
-    It does if the same letters come three times or more within a word, over eight letters or more
-    ("necktitititit"), the same words over five words or more, or the same tokens over 24 tokens or more;
-    blocks without a letter or digit do not count, for a line of dashes is no fault. At the length cap it is
-    enough that the second half is a block of at most eight tokens over and over.
+    That is the case if a block is repeated three times or more: letters within a word, over at least eight
+        letters ("necktitititit"); words, over at least five words; or tokens, over at least 24 tokens. Blocks
+        without a letter or digit do not count, because a line of dashes is not a fault. At the length cap, it
+        is enough that the second half repeats a block of at most eight tokens.
 
-    text: detokenised hypothesis. tokens: target tokens without end of sentence.
-    ended: whether the engine reached end of sentence by itself.
+    text: detokenized hypothesis. tokens: target tokens without end-of-sentence.
+    ended: whether the engine produced end-of-sentence itself.
     """
     if not ended and _repeats_to_the_end(tokens):
         return True
@@ -52,8 +52,8 @@ def _repeats_to_the_end(tokens: Sequence[object]) -> bool:
 
 
 def _has_loop(items: Sequence[object], least: int) -> bool:
-    """Return whether a block of items comes three times or more in a row, and over ``least`` items or
-    more."""
+    """Return whether a block of items is repeated three times or more in a row, over at least ``least``
+    items."""
     for period in range(1, min(_LONGEST_BLOCK, len(items) // _REPEATS) + 1):
         wanted = max(_REPEATS * period, least) - period
         run = 0
@@ -80,7 +80,7 @@ ComputeType = Literal[
 
 
 class DecodingOptions(Section):
-    """What a translation depends on, apart from model and sentence."""
+    """Everything that a translation depends on besides model and sentence."""
 
     beam: int = Field(12, ge=1, le=128, description="beam width (ParaNMT section 3: 12)")
     nbest: int = Field(
@@ -111,23 +111,23 @@ class DecodingOptions(Section):
         return self
 
     def with_changes(self, **changes: Any) -> DecodingOptions:
-        """Return the same options but for some."""
+        """Return the options with some changes."""
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
 
 
 class EngineSettings(Section):
-    """Settings of one engine, in a section of its name; its module has a subclass."""
+    """Settings of an engine, in a section with its name; the engine's module has a subclass."""
 
     def changed(self) -> dict[str, Any]:
-        """Return the settings that are not as they are by default: what goes into fingerprints."""
+        """Return the settings that differ from their defaults, for fingerprints."""
         return self.model_dump(exclude_defaults=True)
 
     def check(self, options: DecodingOptions) -> None:
-        """Compare with the other options. Raises ValueError: they do not go together."""
+        """Check the settings with the other options. Raises ValueError: they are incompatible."""
 
 
 class VarietySettings(EngineSettings):
-    """How the engines torch and fairseq look for hypotheses; a translation depends on each of these."""
+    """Search settings of the engines torch and fairseq; a translation depends on all of them."""
 
     method: Literal["beam", "sampling"] = Field(
         "beam", description="how to search; sampling draws beam samples for each sentence"
@@ -154,7 +154,7 @@ class VarietySettings(EngineSettings):
     seed: int = Field(1, description="sampling: random seed; another seed draws other translations")
 
     def check(self, options: DecodingOptions) -> None:
-        """Compare groups with the beam. Raises ValueError: they do not go together."""
+        """Check the groups with the beam. Raises ValueError: they are incompatible."""
         if options.beam % self.groups:
             raise ValueError(f"a beam of {options.beam} cannot be shared by {self.groups} groups")
         if self.groups > 1 and self.method == "sampling":
@@ -167,8 +167,8 @@ Settings = TypeVar("Settings", bound=EngineSettings)
 def settings_of(
     kind: type[Settings], engine: str, values: dict[str, Any], options: DecodingOptions | None = None
 ) -> Settings:
-    """Return settings from names and values, compared with the other options if there are any. Raises
-    InputError: there is no such setting, or a value cannot be."""
+    """Return settings from names and values, checked with the other options, if given. Raises InputError: an
+    unknown setting or an invalid value."""
     unknown = sorted(set(values) - set(kind.model_fields))
     if unknown:
         raise InputError(
@@ -191,10 +191,10 @@ def settings_of(
 
 @dataclass(frozen=True)
 class Placement:
-    """Where and with how much an engine runs; no hypothesis depends on it but by rounding.
+    """Where an engine runs and what it uses; hypotheses depend on it only by rounding.
 
     device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. threads: CPU threads.
-    batch_tokens: source tokens of a batch, padding included; 0 lets the engine choose.
+    batch_tokens: source tokens per batch, including padding; 0 lets the engine choose.
     graphs: whether the engine torch records its steps on a GPU as CUDA graphs.
     """
 
@@ -204,8 +204,8 @@ class Placement:
     graphs: bool = False
 
     def kind_and_number(self, sees_gpu: Callable[[], object]) -> tuple[str, int]:
-        """``cpu`` or ``cuda``, and the device's number; ``auto`` is a GPU where the engine sees one. Raises
-        InputError: no device has this name."""
+        """Return ``cpu`` or ``cuda`` and the device's number; ``auto`` is a GPU if the engine sees one.
+        Raises InputError: no device has this name."""
         name, _, number = self.device.partition(":")
         if name == "auto":
             return ("cuda" if sees_gpu() else "cpu"), 0
@@ -218,13 +218,11 @@ class Placement:
 class Hypothesis:
     """One translation of a sentence.
 
-    text: detokenised.
-    score: mean natural log-probability per target token, end-of-sentence in sum and length;
-        NaN if it is not finite or nothing was decoded.
-    tokens: target tokens, end-of-sentence included.
-    output_truncated: it ended at the cap, not at end-of-sentence.
+    text: detokenized. score: mean natural log-probability per target token, with end-of-sentence in sum and
+        length; NaN if it is not finite or nothing was decoded. tokens: target tokens, including
+        end-of-sentence. output_truncated: it ended at the cap, not at end-of-sentence.
     non_finite: the engine's score was NaN or infinite.
-    runaway: it repeats itself as no text does; see :mod:`paraforge.translation.decoding.translator`.
+    runaway: it repeats itself in a way that real text does not; see :func:`is_runaway`.
     """
 
     text: str
@@ -236,13 +234,13 @@ class Hypothesis:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no text."""
+        """Whether the text is empty."""
         return not self.text.strip()
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What an engine gave for one sentence: hypotheses by falling score, or why there are none."""
+    """The result for one sentence: hypotheses by descending score, or why there are none."""
 
     hypotheses: tuple[Hypothesis, ...]
     source_truncated: bool = False
@@ -251,7 +249,7 @@ class Hypotheses:
 
 @dataclass
 class Usage:
-    """What a server counted; all 0 where it does not count tokens."""
+    """Counts from a server; all 0 if it does not count tokens."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -266,30 +264,29 @@ class Translator(Protocol):
         """SHA-256 of weights, vocabulary, engine and decoding options."""
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """Translate a stream of sentences; one result a sentence, in their order.
+        """Translate a stream of sentences; yields one result per sentence, in order.
 
         A sentence that the engine cannot translate is a result with ``failed``, not an exception.
 
-        Raises Interrupted: SIGTERM or Ctrl-C arrived; the batch in hand is finished; EngineError: the engine
-        fails on whatever it is given.
+        Raises Interrupted: SIGTERM or Ctrl-C arrived; the current batch is finished; EngineError: the engine
+            fails on every input.
         """
 
 
 def fingerprint_of(
     engine: str, weights: str, options: DecodingOptions, settings: dict[str, Any] | None = None
 ) -> str:
-    """Fingerprint of a translator: engine's name, fingerprint of weights and vocabulary, options, and the
-    engine's own settings where they are not as by default."""
+    """Return a translator's fingerprint, from the engine's name, the fingerprint of weights and vocabulary,
+    the options, and the engine's settings that differ from their defaults."""
     content = {"engine": engine, "weights": weights, "options": options.model_dump()}
     return hash_json({**content, "settings": settings} if settings else content)
 
 
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
-    """Return a hypothesis with its flags.
+    """Build a hypothesis with its flags.
 
-    text: detokenised hypothesis. score: as the engine gave it, finite or not.
-    tokens: target tokens without end-of-sentence.
-    ended: whether the engine came to end-of-sentence by itself.
+    text: detokenized hypothesis. score: the engine's score, finite or not. tokens: target tokens without
+        end-of-sentence. ended: whether the engine produced end-of-sentence itself.
     """
     finite = math.isfinite(score)
     return Hypothesis(

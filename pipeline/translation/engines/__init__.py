@@ -1,7 +1,7 @@
-"""The engines, one a module; the package that one needs is imported when a model is opened.
+"""The engines, one per module. An engine's package is imported when a model is opened.
 
-A module here offers what :class:`EngineModule` says. It is found by being here; another package names its
-module in the entry point group ``paraforge.engines``.
+A module here implements :class:`EngineModule`. Every module in this directory is found. Another package
+registers its module in the entry point group ``paraforge.engines``.
 """
 
 import importlib
@@ -15,29 +15,29 @@ from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings, Placement, Translator
 from paraforge.translation.models.model import TranslationModel, open_model
 
-# Name of an engine: its module, which offers what EngineModule says.
+# Engine names with their modules, which implement EngineModule.
 ENGINES: Mapping[str, str] = found_modules("paraforge.translation.engines")
 
 
 class EngineModule(Protocol):
-    """What the module of an engine offers.
+    """The protocol of an engine's module.
 
-    Also, where they are needed, ``SETTINGS``, its own settings as a subclass of
+    Optional attributes: ``SETTINGS``, its own settings as a subclass of
     :class:`~paraforge.translation.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no
-    model; ``REMOTE = True`` if it computes nothing on this machine: then one process asks for all sentences;
-    ``weights(model, settings)`` if something else than the model's fingerprint, or of an engine without a
-    model the hash of its settings, is to name the weights in keys, or something is to be checked first;
-    ``remembered_as(settings)`` if something else than model and options names its set of the memory;
-    ``recorded_settings(settings)`` if keys and manifests are to have other settings than all of them.
+    model; ``REMOTE = True`` if it computes nothing on this machine, so that one process requests all
+    sentences; ``weights(model, settings)`` to check the model first, or to identify the weights in keys by
+    something other than the model's fingerprint (or the settings' hash for an engine without a model);
+    ``remembered_as(settings)`` to identify its set in the memory by something other than model and options;
+    ``recorded_settings(settings)`` to record other settings in keys and manifests than all of them.
 
-    LIBRARIES: distributions whose version decides what it gives; they are recorded with the translations.
+    LIBRARIES: distributions whose version affects the translations; recorded with them.
     """
 
     LIBRARIES: Sequence[str]
 
     def resolve(self, options: DecodingOptions, placement: Placement) -> DecodingOptions:
-        """Return the options with every ``auto`` replaced, so that they say what a result depends on. Raises
-        InputError: the engine or the device cannot do what is asked."""
+        """Return the options with every ``auto`` resolved, so that they describe what a result depends on.
+        Raises InputError: the engine or the device does not support them."""
 
     def open_engine(
         self,
@@ -46,7 +46,7 @@ class EngineModule(Protocol):
         placement: Placement,
         settings: dict[str, Any],
     ) -> Translator:
-        """Load the model; ``options`` are resolved, ``settings`` are the engine's own."""
+        """Load the model with resolved ``options`` and the engine's own ``settings``."""
 
 
 def engine_module(engine: str) -> EngineModule:
@@ -57,7 +57,7 @@ def engine_module(engine: str) -> EngineModule:
 
 
 def engine_settings() -> dict[str, type[EngineSettings]]:
-    """Of each engine that has settings of its own, their class."""
+    """Return the settings class of each engine that has one."""
     found = {name: getattr(engine_module(name), "SETTINGS", None) for name in ENGINES}
     return {name: settings for name, settings in found.items() if settings is not None}
 
@@ -68,8 +68,8 @@ def is_model_free(engine: str) -> bool:
 
 
 def recorded_settings(engine: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings that keys and manifests name: all of them, or those that the engine's own function
-    ``recorded_settings`` gives; none of another engine without a model, whose weights they are."""
+    """Return the settings for keys and manifests: all of them, or the result of the engine's
+    ``recorded_settings``; none for other engines without a model, whose weights already include them."""
     own = getattr(engine_module(engine), "recorded_settings", None)
     if own is not None:
         return dict(own(settings))
@@ -92,8 +92,8 @@ def open_translator(
 
     engine: a name in :data:`ENGINES`.
     model: directory of the model, or an opened one; None for an engine that needs none.
-    options: what the translation depends on. placement: where it runs.
-    settings: the engine's own settings; those of ``fake`` and ``torch`` are described in their modules.
+    options: decoding options. placement: where it runs.
+    settings: the engine's own settings, described in its module.
 
     Raises:
         InputError: no such engine, model or setting, or the engine cannot read this model.

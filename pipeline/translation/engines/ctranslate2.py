@@ -1,4 +1,4 @@
-"""CTranslate2, the production decoder: on the CPU several replicas of one thread, or one CUDA device."""
+"""The engine CTranslate2, for production: several single-threaded replicas on the CPU, or one CUDA device."""
 
 import math
 import os
@@ -30,25 +30,24 @@ LIBRARIES: Final = ("ctranslate2",)
 _END = "</s>"
 _ISA = "CT2_FORCE_CPU_ISA"
 _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
-# Measured (docs/results.md): on a CPU small batches stay in the cache, in int8 with a beam still smaller ones
-# are the fastest; a GPU wants to be filled.
+# Measured (docs/results.md): on a CPU, small batches stay in the cache, and with int8 and a beam even smaller
+# ones are fastest. A GPU needs large batches.
 _CPU_BATCH_TOKENS = 512
 _CPU_INT8_BATCH_TOKENS = 128
 _CUDA_BATCH_TOKENS = 16_384
-# Best first; what "auto" takes is the first that the device has.
+# Best first; "auto" is the first that the device supports.
 _AUTOMATIC = {"cpu": ("int8", "float32"), "cuda": ("float16", "bfloat16", "float32")}
 
 
 def _library() -> Any:
-    # CTranslate2 leaves AVX-512 alone because old Intel processors slow down under it. AMD's do not: it makes
-    # them 4 % faster.
+    # CTranslate2 does not use AVX-512 because it slows down old Intel processors. AMD's become 4% faster.
     if _ISA not in os.environ and _amd_flags() >= _AVX512:
         os.environ[_ISA] = "AVX512"
     return require("ctranslate2", "")
 
 
 def _amd_flags() -> set[str]:
-    """Instruction sets of an AMD processor; none of another one's."""
+    """Return the instruction sets of an AMD processor; empty for others."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -66,7 +65,7 @@ def _usual_batch_tokens(device: str, options: DecodingOptions) -> int:
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by the fastest of the device, and refuse one that it does not have.
+    """Replace compute type ``auto`` by the device's fastest, and check that a given one is supported.
 
     Raises InputError: the device has no such compute type, or there is no such device."""
     library = _library()
@@ -109,8 +108,8 @@ class CTranslate2Translator:
             preload_cublas()
         self._pieces = SentencePieces(model, options)
         try:
-            # Replicas of one thread: twice as fast as one replica of two threads, and the same bytes whatever
-            # their number, because no product is ever split between threads.
+            # Two single-threaded replicas are twice as fast as one with two threads, and the bytes do not
+            # depend on their number, because no product is split between threads.
             self._translator = library.Translator(
                 str(folder),
                 device=device,
@@ -128,31 +127,31 @@ class CTranslate2Translator:
         self._arguments: dict[str, Any] = {
             "beam_size": options.beam,
             "num_hypotheses": options.nbest,
-            # As in fairseq, a hypothesis is more than end-of-sentence. CTranslate2 leaves end-of-sentence out
-            # of the first softmax, so scores are higher by -log(1 - p(end)) / length.
+            # As in fairseq, a hypothesis must not be empty. CTranslate2 excludes end-of-sentence from the
+            # first softmax, so scores are higher by -log(1 - p(end)) / length.
             "min_decoding_length": 1 + len(model.target_prefix),
             "length_penalty": options.length_penalty,
             "max_decoding_length": options.maximum_target_tokens,
-            # The source is cut before it comes here, so that every engine cuts at the same place and says so.
+            # The source has already been truncated, so that every engine truncates at the same place.
             "max_input_length": 0,
             "return_scores": True,
             "return_end_token": True,
             "asynchronous": True,
-            # It sorts what it is given by length and makes batches of so many tokens, padding included.
+            # It sorts its input by length, and makes batches of this many tokens, including padding.
             "batch_type": "tokens",
         }
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         self._window = usual_window(device)
         self.whole_windows = True
-        self.queued = 2  # windows: no replica is idle while results are taken
+        self.queued = 2  # windows, so that no replica is idle while results are read
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`."""
         return translate_in_batches(self, sentences, self._window)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Tokenise, and cut what is too long."""
+        """Tokenize sentences, and truncate long ones."""
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
@@ -172,10 +171,11 @@ class CTranslate2Translator:
         return wait
 
     def score(self, sentences: list[str], translations: list[str]) -> list[float]:
-        """Mean natural log-probability per token of given translations, end-of-sentence in sum and length.
+        """Return the mean natural log-probability per token of given translations, with end-of-sentence in
+        sum and length.
 
-        A translation is scored in the pieces that its text has, which may be others than those it was decoded
-        in. NaN for an empty one.
+        A translation is scored in the pieces of its text, which can differ from those it was decoded in. NaN
+        for an empty one.
         """
         sources = [source.tokens for source in self._pieces.encode(sentences)]
         targets = self._pieces.encode_target(translations)
@@ -194,11 +194,11 @@ class CTranslate2Translator:
         return scores
 
     def _hypotheses(self, result: Any) -> tuple[Hypothesis, ...]:
-        """Hypotheses with the definition's score: natural log, end-of-sentence in sum and in length."""
+        """Return hypotheses with the defined score: natural log, with end-of-sentence in sum and length."""
         hypotheses = []
         for tokens, score in zip(result.hypotheses, result.scores, strict=True):
             ended = bool(tokens) and tokens[-1] == _END
-            # CTranslate2 leaves the tokens that it was made to begin with out of the sum, not of the length.
+            # CTranslate2 excludes a forced prefix from the sum, but not from the length.
             total = score * len(tokens) ** self._length_penalty
             length = len(tokens) - len(self._forced)
             body = tokens[: len(tokens) - ended]

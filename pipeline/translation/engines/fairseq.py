@@ -1,4 +1,4 @@
-"""fairseq's own beam search, the reference that the other engines are compared with."""
+"""The engine fairseq: its own beam search, the reference for the other engines."""
 
 import contextlib
 import dataclasses
@@ -34,8 +34,8 @@ _CUDA_BATCH_TOKENS = 8192
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Return the reference computes in float32 and in nothing else. Raises InputError: another compute type
-    is asked for."""
+    """Set the compute type to float32, the only one here. Raises InputError: another compute type is
+    given."""
     if options.compute_type not in ("auto", "float32"):
         raise InputError(
             f"the engine 'fairseq' has no compute type {options.compute_type}",
@@ -45,7 +45,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 
 
 def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any, Any]:
-    """Task (with the dictionaries) and model of a folder with checkpoint and dictionaries."""
+    """Load the task (with dictionaries) and the model from a folder with checkpoint and dictionaries."""
     from paraforge.translation.models.fairseq_compat import import_fairseq
 
     import_fairseq()
@@ -59,7 +59,7 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
             )
     overrides = {"data": str(folder), "source_lang": source_language, "target_lang": target_language}
     try:
-        # The model's builder prints, and warns of its own age; standard output is for translations.
+        # The model's builder prints and warns; standard output is for translations.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
@@ -70,14 +70,14 @@ def _load(folder: Path, source_language: str, target_language: str) -> tuple[Any
 
 
 def _strategy(settings: VarietySettings, dictionary: Any) -> Any:
-    """fairseq's search; None for its beam search."""
+    """Return fairseq's search strategy; None for its beam search."""
     from fairseq import search
 
     if settings.method == "sampling":
         import torch
 
         class Sampling(search.Sampling):  # type: ignore[misc]  # fairseq has no types
-            """Draws also where a low temperature leaves all probability to tokens that may not follow."""
+            """Sampling that also works if a low temperature leaves all probability to forbidden tokens."""
 
             def step(self, step: int, lprobs: Any, *others: Any) -> Any:
                 lost = lprobs.exp().sum(-1, keepdim=True) == 0
@@ -120,7 +120,7 @@ class FairseqTranslator:
         self._pieces = SentencePieces(dataclasses.replace(model, maximum_source_tokens=longest), options)
         self._nbest = options.nbest
         self._length_penalty = options.length_penalty
-        # fairseq counts tokens without end-of-sentence, which it forces after the cap: a hypothesis with as
+        # fairseq counts tokens without end-of-sentence, which it forces after the cap. A hypothesis with that
         # many tokens did not end by itself.
         self._cap = min(options.maximum_target_tokens, network.max_decoder_positions() - 1)
         self._generator = SequenceGenerator(
@@ -158,7 +158,7 @@ class FairseqTranslator:
         from fairseq.data import data_utils
 
         index, end = self._source_dictionary.index, self._source_dictionary.eos()
-        # Piece by piece, not by encode_line: that would split a piece which holds an odd space.
+        # Piece by piece, because encode_line would split a piece that contains an unusual space.
         rows = [torch.tensor([*map(index, source.tokens), end]) for source in batch]
         tokens = data_utils.collate_tokens(
             rows, self._source_dictionary.pad(), end, left_pad=self._left_pad
@@ -168,31 +168,32 @@ class FairseqTranslator:
             "net_input": {"src_tokens": tokens.to(self._device), "src_lengths": lengths.to(self._device)}
         }
         with torch.inference_mode(), warnings.catch_warnings(), torch.random.fork_rng():
-            # What is drawn depends on the seed and the sentences of the batch, not on what came before.
+            # Samples depend on the seed and the batch's sentences, not on earlier batches.
             torch.manual_seed(zlib.crc32(tokens.numpy().tobytes(), self._settings.seed))
-            warnings.simplefilter("ignore")  # of torch, about masks that fairseq passes to it
+            warnings.simplefilter("ignore")  # torch's warnings about fairseq's masks
             try:
                 found = self._generator.generate([], sample)
             except AssertionError:
-                # No hypothesis is finished at the cap, because no score was finite.
+                # No hypothesis finished because no score was finite.
                 if len(batch) > 1:
                     raise
                 return [(make_hypothesis("", math.nan, [], ended=True),)]
         return [self._ranked(one) for one in found]
 
     def _ranked(self, found: list[dict[str, Any]]) -> tuple[Hypothesis, ...]:
-        # fairseq ranks what it cut with the end-of-sentence that it forced, which is no part of the score.
+        # fairseq ranks truncated hypotheses with their forced end-of-sentence, which is not part of the
+        # score.
         scored = [(self._score(one), one) for one in found]
         scored.sort(key=lambda one: one[0] if math.isfinite(one[0]) else -math.inf, reverse=True)
         return tuple(self._hypothesis(score, one) for score, one in scored[: self._nbest])
 
     def _score(self, found: dict[str, Any]) -> float:
-        # SequenceGenerator's score is the definition's (natural log, end-of-sentence counted); only what
-        # fairseq-generate prints is in base 2.
+        # SequenceGenerator's score has the right definition (natural log, with end-of-sentence); only
+        # fairseq-generate prints it in base 2.
         length = len(found["tokens"]) - 1
         if length < self._cap:
             return float(found["score"])
-        # Without the end-of-sentence that was forced on it.
+        # Without the forced end-of-sentence.
         return float(found["positional_scores"][:-1].sum()) / length**self._length_penalty
 
     def _hypothesis(self, score: float, found: dict[str, Any]) -> Hypothesis:

@@ -1,6 +1,6 @@
-"""A decoder without a model: deterministic, instant, and able to be slow, wrong or broken on demand.
+"""An engine without a model: deterministic, fast, and slow, wrong or broken on demand.
 
-The whole path runs with it in tests, in a dry run and in the cost plan.
+Tests, dry runs and cost plans run the whole pipeline with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAME = "fake"
 LIBRARIES: Final = ()
 _BATCH_TOKENS = 4096
 _WORD = re.compile(r"\w+|[^\w\s]")
-# Frequent English words, so that the output has scores and overlaps like text.
+# Frequent English words, so that the output has scores and overlaps like real text.
 _ENGLISH = (
     "a about after all also an and another any are around as at be because before big black blue boy "
     "but by can child city come could day did dog each even find first for from game girl give go good "
@@ -48,7 +48,7 @@ _WORDS = _ENGLISH.split()
 
 
 class InjectedFailure(RuntimeError):
-    """What the engine raises on a sentence that it is set to fail on."""
+    """Raised for a sentence on which the engine is set to fail."""
 
 
 class Fake(EngineSettings):
@@ -76,7 +76,7 @@ class Fake(EngineSettings):
         return pattern
 
     def result_settings(self) -> dict[str, Any]:
-        """Return what a translation depends on."""
+        """Return the settings that a translation depends on."""
         return {"seed": self.seed, "fail_pattern": self.fail_pattern, "defects": self.defects}
 
 
@@ -85,24 +85,24 @@ MODEL_FREE = True
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Nothing is computed, so any compute type is as good as ``float32``."""
+    """Set the compute type to ``float32``; nothing is computed."""
     return options.with_changes(compute_type="float32")
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """SHA-256 of the settings that a translation depends on."""
+    """Return the SHA-256 of the settings that a translation depends on."""
     return hash_json(settings_of(Fake, NAME, settings).result_settings())
 
 
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> FakeTranslator:
-    """Return the engine; it has no use for a model."""
+    """Return the engine, which needs no model."""
     return FakeTranslator(options, placement, settings_of(Fake, NAME, settings))
 
 
 class FakeTranslator:
-    """A translator whose result depends on sentence, options and settings alone."""
+    """A translator whose result depends only on sentence, options and settings."""
 
     def __init__(self, options: DecodingOptions, placement: Placement, settings: Fake) -> None:
         self._options = options
@@ -118,7 +118,7 @@ class FakeTranslator:
         return translate_in_batches(self, sentences)
 
     def encode(self, sentences: list[str]) -> list[SourceTokens]:
-        """Return words and punctuation marks, cut at the maximum."""
+        """Return words and punctuation marks, truncated at the maximum."""
         room = self._options.maximum_source_tokens - 1
         return [
             SourceTokens(sentence, words[:room], len(words) > room)
@@ -167,14 +167,14 @@ class FakeTranslator:
 
 
 class _Dice:
-    """Numbers that depend on a text alone."""
+    """Pseudo-random numbers that depend only on a text."""
 
     def __init__(self, text: str) -> None:
         self._digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=64).digest()
         self._place = 0
 
     def share(self) -> float:
-        """From 0 to below 1."""
+        """Return a number from 0 to below 1."""
         if self._place + 4 > len(self._digest):
             self._digest = hashlib.blake2b(self._digest, digest_size=64).digest()
             self._place = 0
@@ -195,7 +195,7 @@ def _word(seed: int, word: str) -> str:
 
 
 def _altered(words: list[str], dice: _Dice) -> list[str]:
-    """Two neighbours exchanged, or one word changed: what the lower ranks of a beam look like."""
+    """Exchange two neighboring words, or change one, as in the lower ranks of a beam."""
     altered = list(words)
     place = int(dice.share() * len(words))
     if len(words) > 1 and dice.share() < 0.5:

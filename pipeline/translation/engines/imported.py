@@ -1,7 +1,7 @@
-"""Translations made elsewhere: the engine knows none itself, it names a set of the translation memory.
+"""The engine for translations made elsewhere, which are in a set of the translation memory.
 
-What ``paraforge memory import`` has added under the name is found before any engine is asked; a sentence that
-is not in it fails here, with the reason.
+Translations added by ``paraforge memory import`` are found before any engine is asked. Other sentences fail
+here, with the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Imported(EngineSettings):
     name: str = Field("", description="name under which `paraforge memory import` added the translations")
 
     def check(self, options: DecodingOptions) -> None:
-        """See that there is a name. Raises ValueError: there is none."""
+        """Check that there is a name. Raises ValueError: there is none."""
         if not self.name:
             raise ValueError("the engine imported needs translate.imported.name")
 
@@ -44,36 +44,37 @@ SETTINGS = Imported
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Nothing is computed, so any compute type is as good as ``float32``."""
+    """Set the compute type to ``float32``; nothing is computed."""
     return options.with_changes(compute_type="float32")
 
 
 def remembered_as(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what names the set of the memory, whatever the options: they were those of somebody else."""
+    """Return the identity of the set in the memory, which does not depend on options, because another system
+    made the translations."""
     return {NAME: settings_of(Imported, NAME, settings).name}
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """SHA-256 of the name."""
+    """Return the SHA-256 of the name."""
     return hash_json(remembered_as(settings))
 
 
 def open_engine(
     model: TranslationModel | None, options: DecodingOptions, placement: Placement, settings: dict[str, Any]
 ) -> ImportedTranslator:
-    """Return the engine that fails on whatever is not in the memory."""
+    """Return the engine, which fails on sentences that are not in the memory."""
     return ImportedTranslator(options, settings_of(Imported, NAME, settings))
 
 
 class ImportedTranslator:
-    """Fails on every sentence: one that is known is never asked for."""
+    """Fails on every sentence, because known sentences never reach it."""
 
     def __init__(self, options: DecodingOptions, settings: Imported) -> None:
         self.fingerprint = fingerprint_of(NAME, hash_json({NAME: settings.name}), options)
         self._reason = f"not among the imported translations '{settings.name}'"
 
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
-        """One failure a sentence."""
+        """Yield one failure per sentence."""
         for _ in sentences:
             check_interrupt()
             report_rows(1)

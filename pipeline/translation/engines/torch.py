@@ -1,4 +1,5 @@
-"""Our own beam search in plain PyTorch, for GPUs and CPUs, over whatever CTranslate2 can convert."""
+"""The engine torch: our own beam search in plain PyTorch, for GPUs and CPUs, for every model that CTranslate2
+can convert."""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ logger = logging.getLogger(__name__)
 NAME = "torch"
 LIBRARIES: Final = ("torch",)
 SETTINGS = VarietySettings
-# The form in which every model of the project is there.
+# The form that every model of the project has.
 _FOLDER = "ctranslate2"
-# Measured (docs/models.md): on a CPU small batches stay in the cache. Of GPUs nothing is measured: by the
-# arithmetic of docs/models.md a step wants 512 to 1,024 sentences.
+# Measured (docs/models.md): on a CPU, small batches stay in the cache. Not measured on GPUs: by the estimate
+# in docs/models.md, a step needs 512 to 1,024 sentences.
 _CPU_BATCH_TOKENS = 512
 _CUDA_BATCH_TOKENS = 16_384
 _CUDA_BATCH_SIZES = (16, 32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)
@@ -60,8 +61,8 @@ _COMPUTE_TYPES = ("float32", "bfloat16", "float16")
 
 
 def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
-    """Replace compute type ``auto`` by what is fast and close enough on the device. Raises InputError: the
-    device has no such compute type, or there is no such device."""
+    """Replace compute type ``auto`` by a fast and sufficiently exact one. Raises InputError: the device does
+    not support the compute type, or does not exist."""
     device = device_of(placement)
     kind: str = options.compute_type
     if kind == "auto":
@@ -77,10 +78,10 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
 
 
 def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
-    """SHA-256 of what the engine reads, after checking that its parts belong together.
+    """Return the SHA-256 of the files that the engine reads, after checking that they belong together.
 
     Raises InputError: the vocabulary is not that of the embeddings or of the SentencePiece model, or the
-    model has parts that the search does not have.
+        model has parts that the search does not support.
     """
     from paraforge.translation.models.model_file import ModelFile
     from paraforge.translation.torch_search.weights import check_architecture, open_vocabulary
@@ -101,12 +102,12 @@ def weights(model: TranslationModel | None, settings: dict[str, Any]) -> str:
 class TorchTranslator:
     """A :class:`~paraforge.translation.decoding.translator.Translator` over our own beam search.
 
-    On a CPU each of ``threads`` threads works at a batch of its own; a GPU has one thread that feeds it,
-    while the caller's thread tokenises what comes and detokenises what has come.
+    On a CPU, each of ``threads`` threads works on its own batch. A GPU has one thread that feeds it, while
+    the caller's thread tokenizes input and detokenizes output.
 
-    counts: how often something was out of the ordinary: ``halved`` batches (out of memory), ``recomputed``
-        batches and ``recomputed_sentences`` (not a number in half precision), ``unrecorded``: recordings of
-        steps that failed.
+    counts: counts of unusual events: ``halved`` batches (out of memory), ``recomputed`` batches and
+        ``recomputed_sentences`` (not finite in half precision), ``unrecorded`` (CUDA graphs that could not be
+        recorded).
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class TorchTranslator:
     ) -> None:
         """Load a model.
 
-        Raises InputError: it is damaged, has parts that the search does not have, or a setting cannot be.
+        Raises InputError: it is damaged, has unsupported parts, or a setting is invalid.
         """
         from paraforge.translation.models.model_file import ModelFile
         from paraforge.translation.torch_search.state import Rules
@@ -155,14 +156,15 @@ class TorchTranslator:
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options, self._settings.changed())
         on_cpu = self._device.type == "cpu"
         if not on_cpu:
-            # The thread that feeds the GPU waits so long for its turn while another makes text.
+            # How long the thread that feeds the GPU waits for the interpreter lock while another thread
+            # detokenizes.
             sys.setswitchinterval(_SWITCH_SECONDS)
         self.batch_tokens = placement.batch_tokens or (_CPU_BATCH_TOKENS if on_cpu else _CUDA_BATCH_TOKENS)
         threads = max(1, placement.threads) if on_cpu else 1
-        # One in work and one waiting for each thread, and one whose results are being taken.
+        # One running and one waiting per thread, and one whose results are being read.
         self.whole_windows = False
         self.queued = 2 * threads + 1
-        # Within a thread torch uses one core: a batch a core needs no waiting for one another.
+        # Torch uses one core per thread, so that batches on different cores never wait for each other.
         self._pool = ThreadPoolExecutor(threads, "torch-search", prepare_thread, (self._device,))
 
     def _forced(self, model: TranslationModel) -> tuple[int, ...]:
@@ -177,7 +179,7 @@ class TorchTranslator:
         return tuple(numbers[piece] for piece in pieces)
 
     def _search(self, compute_type: str) -> Search:
-        """Return the search in a compute type; the weights are loaded when it is first asked for."""
+        """Return the search in a compute type; its weights are loaded on first use."""
         import torch
 
         from paraforge.translation.torch_search.graphs import RecordedSteps
@@ -218,9 +220,9 @@ class TorchTranslator:
         return self._pieces.encode(sentences)
 
     def submit(self, batch: list[SourceTokens]) -> Callable[[], Decoded]:
-        """Put a batch in the queue of the threads; what can be done before and afterwards is done here."""
+        """Queue a batch for the threads; work before and after the search is done here."""
         future = self._pool.submit(self._found, [self._request(source) for source in batch])
-        # Samples and groups may find the same several times: then all are looked at.
+        # Samples and groups can find the same hypothesis several times, so all results are used.
         varied = self._rules.sampling or self._settings.groups > 1
         most = None if varied else self._options.nbest
 
@@ -231,7 +233,7 @@ class TorchTranslator:
         return wait
 
     def _found(self, requests: list[Request]) -> list[Findings]:
-        """Return the findings for a batch, in halves where it does not fit into memory."""
+        """Search a batch, in halves if it does not fit in memory."""
         try:
             return self._computed(requests)
         except Exception as error:
@@ -239,7 +241,7 @@ class TorchTranslator:
                 raise device_lost(error, str(self._device)) from error
             if not is_out_of_memory(error) or len(requests) == 1:
                 raise
-        # Outside of the handler, whose exception holds on to the tensors.
+        # Outside of the handler, because the exception keeps the tensors alive.
         with self._lock:
             self.counts["halved"] += 1
             self.batch_tokens = max(1, min(self.batch_tokens, _cost(requests) // 2))
@@ -256,13 +258,13 @@ class TorchTranslator:
             torch.cuda.empty_cache()
 
     def _computed(self, requests: list[Request]) -> list[Findings]:
-        """Return findings that together have each sentence once, in order."""
+        """Merge results so that each sentence occurs once, in order."""
         found = self._search(self._options.compute_type).find(requests)
         self.counts["unrecorded"] = sum(recorded.failed for recorded in self._recorded)
         bad = [] if self._options.compute_type == "float32" else found.non_finite()
         if not bad:
             return [found]
-        # Half precision ends at 65,504 (float16) or keeps three digits (bfloat16); float32 may do better.
+        # Half precision ends at 65,504 (float16) or has three digits (bfloat16); float32 can succeed.
         with self._lock:
             self.counts["recomputed"] += 1
             self.counts["recomputed_sentences"] += len(bad)
@@ -279,7 +281,7 @@ class TorchTranslator:
         tokens = self._vocabulary.encode(source.tokens)
         return Request(
             tokens=tuple(tokens),
-            # As in CTranslate2 language tags count.
+            # Language tags count, as in CTranslate2.
             cap=max(2, self._options.maximum_target_tokens - self._tags),
             prefix=self._prefix,
             seed=sentence_seed(self._settings.seed, tokens) if self._rules.sampling else 0,
@@ -300,7 +302,7 @@ class TorchTranslator:
 
 
 def _cost(requests: list[Request]) -> int:
-    """Source tokens of a batch, padding included."""
+    """Return the source tokens of a batch, including padding."""
     return len(requests) * max(len(request.tokens) for request in requests)
 
 
