@@ -1,1 +1,1 @@
-"""Distinct sentences, and the memory that keeps the translation of each."""
+"""Distinct sentences of a corpus, and the memory of their translations."""

@@ -1,4 +1,4 @@
-"""Add translations made elsewhere to a memory, from plain Parquet with one row per sentence."""
+"""Adds translations made elsewhere to a memory, from Parquet with one row per sentence."""
 
 import textwrap
 from collections.abc import Iterator
@@ -98,8 +98,8 @@ def _hypotheses(row: dict[str, Any]) -> Hypotheses:
         raise ValueError(f"scores are {_short(given)}, not numbers")
     made = []
     for original, score in zip(texts, scores, strict=True):
-        text = without_controls(original)  # as ingestion does with the texts that it reads
-        with np.errstate(over="ignore"):  # a number too large for the column is not a score
+        text = without_controls(original)  # as ingest does with its texts
+        with np.errstate(over="ignore"):  # a number that is too large for the column is not a score
             number = float("nan") if score is None else float(np.float32(score))
         made.append(
             Hypothesis(

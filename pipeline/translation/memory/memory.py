@@ -1,12 +1,12 @@
-"""The translation memory: whatever was translated, by sentence, in files that are only ever added.
+"""The translation memory: all translations by sentence, in files that are only added.
 
-A memory is a directory. Each of its sets holds the translations of one model with one engine and one choice
-of options; a set only ever grows. It has *segments*, Parquet files, and *entries*, numbered JSON files that
-each name the segments of one run. A run claims the next number by making a file that must not exist yet, so
-several may add at the same time, from several hosts, without a lock. Where two entries have a sentence, the
-earlier one counts: what is known never changes.
+A memory is a directory of sets. A set has the translations of one model with one engine and one choice of
+options, and only grows. It has *segments* (Parquet files) and *entries* (numbered JSON files that each name
+the segments of one run). A run claims the next number by creating a file that must not exist yet, so several
+runs on several hosts can add at the same time without a lock. If two entries have a sentence, the earlier one
+counts, so known translations never change.
 
-Hypotheses are columns: what a row of the corpus gets, and what is remembered of a sentence.
+The same columns of hypotheses are in the corpus and in the memory.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ from paraforge.translation.decoding.translator import Hypotheses
 
 logger = logging.getLogger(__name__)
 
-# What a hypothesis adds to a row.
+# Columns that a hypothesis adds to a row.
 HYPOTHESIS_COLUMNS = (
     "translation",
     "translation_score",
@@ -49,16 +49,16 @@ HYPOTHESIS_COLUMNS = (
     "failed",
 )
 HYPOTHESES = pa.schema([COLUMNS[name].remove_metadata() for name in HYPOTHESIS_COLUMNS])
-# One row a hypothesis; key and text of a sentence are in its first row alone.
+# One row per hypothesis; only a sentence's first row has its key and text.
 REMEMBERED = pa.schema(
     [pa.field("key", pa.binary(16)), COLUMNS["source_text"].remove_metadata(), *HYPOTHESES]
 )
 SET_NAME = "set.json"
-# Sentences of a segment: what is lost with a damaged one, and read to find a sentence of it.
+# Sentences per segment: the loss if one is damaged, and how much is read to find one sentence.
 SEGMENT_SENTENCES = 50_000
 _ENTRY = "[0-9]" * 8 + ".json"
 _FORMAT = 1
-# An entry may be read while another host is writing it.
+# An entry can be read while another host is writing it.
 _READINGS, _PAUSE = 5, 0.1
 _LIBRARIES = "paraforge.libraries"
 
@@ -75,7 +75,7 @@ class HypothesisRows:
 
     @property
     def sentences(self) -> int:
-        """Sentences that were added."""
+        """The number of added sentences."""
         return len(self.heads)
 
     def add(self, result: Hypotheses) -> None:
@@ -109,9 +109,9 @@ class HypothesisRows:
         return pa.table(columns, schema=HYPOTHESES)
 
     def table(self, texts: pa.Array) -> pa.Table:
-        """Return the rows with the key and text of their sentence: the columns of :data:`REMEMBERED`.
+        """Return the rows with keys and texts of sentences, in the columns of :data:`REMEMBERED`.
 
-        texts: the sentences that were added, in their order.
+        texts: the added sentences, in order.
         """
         places = np.full(len(self._columns["rank"]), -1)
         places[self.heads] = np.arange(len(self.heads))
@@ -130,11 +130,11 @@ def stored_keys(texts: pa.Array) -> pa.Array:
 class Segment:
     """A file of translations.
 
-    path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: hypotheses and sentences in it.
-    sha256: of the file.
+    path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: number of hypotheses and
+        sentences. sha256: SHA-256 of the file.
     libraries: versions of the libraries that translated, by distribution.
-    run: key of the run that translated, which is the same whenever it is resumed or repeated; empty for what
-        came otherwise.
+    run: key of the run that translated, the same when it is resumed or repeated; empty for imported
+        translations.
     """
 
     path: Path
@@ -145,8 +145,8 @@ class Segment:
     run: str = ""
 
     def keys(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-        """First rows of its sentences, their keys (n x 2), and which of them have failed. Raises InputError:
-        it cannot be read, or is it differs from what its entry records."""
+        """Return the first rows of its sentences, their keys (n x 2), and which of them failed. Raises
+        InputError: it cannot be read, or differs from its entry."""
         table = read_parquet(self.path, ["key", "failed"])
         key = table.column("key").combine_chunks()
         heads = np.flatnonzero(key.is_valid().to_numpy(zero_copy_only=False))
@@ -163,18 +163,17 @@ _FIELDS = tuple(field.name for field in fields(Segment))
 
 @dataclass(frozen=True)
 class MemorySet:
-    """What one model gave with one engine and one choice of options.
+    """The translations of one model with one engine and one choice of options.
 
     path: directory; it need not exist.
-    description: what the translations depend on beside the sentence.
+    description: everything besides the sentence that the translations depend on.
     """
 
     path: Path
     description: dict[str, Any]
 
     def segments(self) -> list[Segment]:
-        """Return all segments, those that were added first before the others; a file that is missing is left
-        out."""
+        """Return all segments in the order of their addition; missing files are left out."""
         found: dict[str, Segment] = {}
         for entry in sorted(self.path.glob(_ENTRY)):
             for segment in _segments_of(entry):
@@ -185,12 +184,13 @@ class MemorySet:
     def add(
         self, tables: Iterable[tuple[pa.Table, Mapping[str, str]]], run: str = "", threads: int = 1
     ) -> list[str]:
-        """Add translations: all of them, or none if the process is killed.
+        """Add translations atomically.
 
-        tables: as the engine gave them (``REMEMBERED``), and the versions of libraries that made them.
-        run: key of the run that translated. threads: that write segments.
+        tables: translations in the columns of ``REMEMBERED``, with the versions of libraries that made them.
+            run: key of the run that translated. threads: number of threads that write segments.
 
-        Returns SHA-256 of the segments that have them now; one with the same bytes is not added again.
+        Returns the SHA-256 of the segments that contain them; a segment with the same bytes is not added
+        again.
         """
         known = {segment.sha256 for segment in self.segments()}
         self.begin()
@@ -225,8 +225,8 @@ class MemorySet:
         return digests
 
     def begin(self) -> None:
-        """Make the directory with the set's description, if it is not there. Raises InputError: nothing can
-        be written there."""
+        """Make the directory with the set's description if it does not exist. Raises InputError: it is not
+        writable."""
         try:
             if not (self.path / SET_NAME).is_file():
                 write_json(self.path / SET_NAME, {"format": _FORMAT, **self.description})
@@ -240,7 +240,7 @@ class MemorySet:
             ) from error
 
     def _enter(self, temporary: Path) -> None:
-        """Give a written entry the next number; of several writers each gets one of its own."""
+        """Give a written entry the next number; concurrent writers get different numbers."""
         try:
             number = 1 + max((int(path.stem) for path in self.path.glob(_ENTRY)), default=0)
             while not _claimed(temporary, self.path / f"{number:08d}.json"):
@@ -251,7 +251,7 @@ class MemorySet:
 
 
 def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str) -> Segment:
-    # The same hypotheses of other versions are another segment.
+    # The same hypotheses made by other versions form another segment.
     table = table.replace_schema_metadata({_LIBRARIES: json.dumps(dict(sorted(libraries.items())))})
     record = write_shard(table, path)
     sentences = table.num_rows - table.column("key").null_count
@@ -259,7 +259,7 @@ def _written(path: Path, table: pa.Table, libraries: Mapping[str, str], run: str
 
 
 def _claimed(source: Path, target: Path) -> bool:
-    """Give ``source`` the name ``target`` too, unless another process has; whether it was given."""
+    """Link ``source`` as ``target`` unless that exists. Returns whether it was linked."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -275,14 +275,14 @@ def _claimed(source: Path, target: Path) -> bool:
 
 
 def _segments_of(entry: Path) -> list[Segment]:
-    """Return what an entry names; nothing where it is damaged. Raises InputError: a newer version has written
-    it."""
+    """Return the segments that an entry names; none if it is damaged. Raises InputError: a newer version
+    wrote it."""
     for _ in range(_READINGS):
         content = read_json_or_none(entry) or {}
         form, listed = content.get("format"), content.get("segments")
         if isinstance(form, int):
             check_format(form, _FORMAT, entry)
-        with contextlib.suppress(ValueError):  # what is damaged may have no hash
+        with contextlib.suppress(ValueError):  # a damaged value may not be hashable
             if listed and content.get("check") == hash_json(listed):
                 return [_segment(entry.parent, one) for one in listed]
         time.sleep(_PAUSE)
@@ -291,7 +291,7 @@ def _segments_of(entry: Path) -> list[Segment]:
 
 
 def _segment(directory: Path, one: dict[str, Any]) -> Segment:
-    # An entry names files of its own directory only, whoever has written it.
+    # An entry can only name files in its own directory.
     known = {name: one[name] for name in _FIELDS if name in one}
     return Segment(**{**known, "path": directory / Path(str(one["path"])).name})
 
@@ -299,7 +299,7 @@ def _segment(directory: Path, one: dict[str, Any]) -> Segment:
 def _of_segments(
     tables: Iterable[tuple[pa.Table, Mapping[str, str]]],
 ) -> Iterator[tuple[pa.Table, Mapping[str, str]]]:
-    """Yield the same rows in tables of at least :data:`SEGMENT_SENTENCES`, each made with one set of
+    """Yield the same rows in tables of at least :data:`SEGMENT_SENTENCES` sentences, each with one set of
     versions."""
     waiting: list[pa.Table] = []
     versions: Mapping[str, str] = {}
@@ -316,12 +316,12 @@ def _of_segments(
 
 
 def open_set(root: Path, description: dict[str, Any]) -> MemorySet:
-    """Return the set for what translations depend on: model, engine, options, version of the step."""
+    """Return the set for a model, engine, options and version of the step."""
     return MemorySet(root / hash_json(description)[:40], description)
 
 
 def sets_of(root: Path) -> list[MemorySet]:
-    """Return all sets of a memory, by name of their directories."""
+    """Return all sets of a memory, by the names of their directories."""
     found = []
     for path in sorted(root.glob(f"[!.]*/{SET_NAME}")):
         try:

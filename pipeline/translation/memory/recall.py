@@ -1,4 +1,4 @@
-"""Looks up which sentences of a corpus the memory knows, and where it has them."""
+"""Looks up which sentences of a corpus are in the memory, and where."""
 
 import contextlib
 import logging
@@ -22,11 +22,11 @@ from paraforge.translation.memory.memory import Segment
 logger = logging.getLogger(__name__)
 
 _BLOCK = 1 << 20
-# Bits of a key that say where its mark is: at most 2^30 marks of a byte, for 268 million sentences and more.
+# Bits of a key that select its mark: at most 2^30 marks of one byte, for 268 million sentences and more.
 _MOST_BITS = 30
 _ENTRIES = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "number": pa.int64()})
-# A row of the memory has its own number, plus the number of all rows where its sentence failed; a sentence of
-# the corpus has its own plus twice that. So the smallest number with a key says where it is known.
+# A row of the memory is numbered from 0, plus the number of all rows if its sentence failed; a sentence of
+# the corpus is numbered from twice that. So the smallest number with a key says where the sentence is known.
 _LEAST = """
     SELECT number, min(number) OVER (PARTITION BY high, low) AS least
     FROM entries
@@ -41,12 +41,11 @@ Numbers = NDArray[np.int64]
 class Recalled:
     """Where the memory has the sentences of a corpus.
 
-    segments: in the order in which their rows are numbered.
-    bases: number of the first row of each segment, and of all rows.
-    places: of each sentence the number of its first row in the segments; for a sentence whose translation has
-        failed the number of all rows is added; -1 where it is unknown.
-    unknown: numbers of the sentences to be translated, rising; of several with one text the first.
-    sentences: of the corpus in each segment. failed: of them, those whose translation has failed.
+    segments: the segments, in the order in which their rows are numbered. bases: number of the first row of
+        each segment, then of all rows. places: for each sentence, the number of its first row in the
+        segments, plus the number of all rows if its translation failed; -1 if unknown. unknown: ascending
+        numbers of the sentences to translate; the first of several with one text. sentences: sentences of the
+        corpus in each segment. failed: how many of these failed.
     """
 
     segments: list[Segment]
@@ -58,15 +57,15 @@ class Recalled:
 
     @property
     def rows(self) -> int:
-        """Rows of all segments."""
+        """The number of rows in all segments."""
         return int(self.bases[-1])
 
     def needed(self) -> list[Segment]:
-        """Return the segments that have a sentence of the corpus."""
+        """Return the segments that contain a sentence of the corpus."""
         return [self.segments[number] for number in np.flatnonzero(self.sentences)]
 
     def made_by(self, run: str) -> int:
-        """Return sentences whose segment this run made."""
+        """Return the number of sentences in segments that this run made."""
         return sum(
             count
             for segment, count in zip(self.segments, self.sentences.tolist(), strict=True)
@@ -74,7 +73,7 @@ class Recalled:
         )
 
     def blocks(self, size: int = _BLOCK) -> Iterator[Numbers]:
-        """``places`` in blocks of ``size`` sentences."""
+        """Yield ``places`` in blocks of ``size`` sentences."""
         for begin in range(0, len(self.places), size):
             yield np.asarray(self.places[begin : begin + size])
 
@@ -85,16 +84,15 @@ def recall(
     failures: Collection[str],
     directory: Path,
 ) -> Recalled:
-    """Look every sentence up; of several segments that know it the first counts.
+    """Look up every sentence; the first segment that contains it counts.
 
-    DuckDB sorts keys with a limit of 1 GB; a mark of four to eight bytes per sentence, at most 1 GiB, leaves
-    out what the corpus does not have. A damaged segment that is needed is renamed, with a warning: its
-    sentences are unknown.
+    DuckDB sorts keys with a limit of 1 GB. Marks of four to eight bytes per sentence, at most 1 GiB, filter
+    out sentences that are not in the corpus. A damaged segment that is needed is renamed with a warning, and
+    its sentences are unknown.
 
-    keys: file of the keys of the sentences, as ``keys.bin`` of ``DistinctSentences``.
-    segments: what is known.
-    failures: SHA-256 of segments whose failed sentences count as known, if nothing else knows them.
-    directory: for the result; what is in it is removed.
+    keys: file of the sentences' keys, ``keys.bin`` of ``DistinctSentences``. segments: the memory's segments.
+        failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
+        directory: for the result; its content is removed first.
 
     Raises InputError if the disk is full, Interrupted on SIGTERM or Ctrl-C.
     """
@@ -171,7 +169,7 @@ def _batch(keys: NDArray[np.uint64], numbers: Numbers) -> pa.RecordBatch:
 
 
 def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a mark for each key: a key of the memory without one does not occur in this corpus."""
+    """Return marks of the keys. A key of the memory without a mark does not occur in this corpus."""
     bits = min(_MOST_BITS, max(16, (4 * len(keys)).bit_length()))
     marks = np.zeros(1 << bits, np.bool_)
     for begin in range(0, len(keys), _BLOCK):
@@ -181,9 +179,9 @@ def _marks(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _damaged(found: Recalled) -> list[Segment]:
-    """Segments that are needed and do not have the bytes that they were entered with."""
+    """Return needed segments whose bytes differ from their entries."""
     segments = found.needed()
-    # hashlib releases the interpreter lock, so threads read several files at once.
+    # hashlib releases the interpreter lock, so threads can hash several files at once.
     with ThreadPoolExecutor() as pool:
         whole = list(pool.map(_is_whole, segments))
     return [segment for segment, good in zip(segments, whole, strict=True) if not good]

@@ -1,1 +1,1 @@
-"""What a translation model is on disk: layout, subwords, languages, import from other formats."""
+"""Translation models on disk: layout, subwords, languages, import from other formats."""

@@ -1,4 +1,4 @@
-"""fairseq checkpoints of weights alone: plain values, no optimiser, no paths; and their average."""
+"""Weights-only fairseq checkpoints (plain values, no optimizer, no paths) and their average."""
 
 import argparse
 import enum
@@ -14,11 +14,11 @@ from paraforge.translation.models.fairseq_compat import load_checkpoint
 
 logger = logging.getLogger(__name__)
 
-# Copies that fairseq keeps for a kernel that current torch refuses; loading makes them anew.
+# Copies that fairseq keeps for a kernel that current torch does not have; loading recreates them.
 _COPIES = tuple(
     f".{name}_{kind}" for name in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")
 )
-# Places of the machine that trained, and what they become.
+# Paths of the training machine, and their replacements.
 _PLACES = {
     "data": ".",
     "save_dir": "checkpoints",
@@ -30,22 +30,21 @@ _PLACES = {
 
 
 def is_copy(name: str) -> bool:
-    """Return whether a weight of this name is one of the copies that fairseq's encoder keeps of its
-    weights."""
+    """Return whether a weight with this name is one of the copies that fairseq's encoder keeps."""
     return ".layers." in name and name.endswith(_COPIES)
 
 
 def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a checkpoint (or of ``Trainer.state_dict()``) is needed to translate."""
+    """Return the parts of a checkpoint (or of ``Trainer.state_dict()``) that are needed to translate."""
     import torch
 
     model = {
-        # A buffer that is there for its type alone holds whatever was in memory.
+        # A buffer that only exists for its type has arbitrary content.
         name: torch.zeros(1) if name.endswith("._float_tensor") else tensor.detach().cpu().clone()
         for name, tensor in sorted(state["model"].items())
         if not is_copy(name)
     }
-    # Tied matrices stay tied: one tensor, stored once.
+    # Tied matrices stay tied, as one tensor that is stored once.
     for first in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
         for name in ("decoder.embed_tokens.weight", "decoder.output_projection.weight"):
             if name != first and first in model and name in model and model[name].equal(model[first]):
@@ -71,11 +70,11 @@ def weights_only_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a configuration as dictionaries, lists, Namespaces and plain values, without places of this
+    """Return a configuration as dictionaries, lists, Namespaces and plain values, without paths of this
     machine.
 
-    Equal strings become one object: pickle writes an object once, and what is the same object in a training
-    process is not in one that resumed.
+    Equal strings become one object, because pickle writes each object once and a resumed process shares fewer
+    objects.
     """
     if isinstance(value, argparse.Namespace):
         return argparse.Namespace(**_plain(vars(value)))
@@ -96,16 +95,16 @@ def _plain(value: Any) -> Any:
 def fairseq_languages(
     checkpoint: Path, source_language: str | None = None, target_language: str | None = None
 ) -> tuple[str, str]:
-    """Codes of source and target of a fairseq checkpoint: as its training named them, or as they are given.
+    """Return the source and target codes of a fairseq checkpoint: those of its training, or the given ones.
 
-    A training that took them from its data names none; then the two dictionaries do, and the direction is the
-    user's, or into English.
+    If the training took them from its data, the two dictionaries name them, and the direction is the user's
+    or into English.
 
     checkpoint: beside its dictionaries, ``dict.LANGUAGE.txt``.
-    source_language, target_language: what the user says, if anything. The checkpoint has to agree, unless the
+    source_language, target_language: the user's codes, if any. The checkpoint must agree, unless the
         dictionaries that it names are missing because they were renamed.
 
-    Raises InputError: nothing says it, checkpoint and user disagree, or a dictionary is missing.
+    Raises InputError: the codes are unknown, checkpoint and user disagree, or a dictionary is missing.
     """
     given = (source_language, target_language)
     trained = _named_languages(load_checkpoint(checkpoint, mapped=True))
@@ -151,16 +150,16 @@ def _named_languages(state: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def write_checkpoint(state: Mapping[str, Any], path: Path) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint atomically."""
     import torch
 
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        # A file object, because torch writes the name of a path into the archive.
+        # A file object, because torch writes a path's name into the archive.
         torch.save(dict(state), file)
 
 
 def average_checkpoints(paths: Sequence[Path]) -> dict[str, Any]:
-    """Return the first checkpoint with the mean of all checkpoints' weights, summed in float64 and given in
+    """Return the first checkpoint with the mean of all checkpoints' weights, summed in float64 and stored in
     float32. Raises InputError: the checkpoints do not have the same weights."""
     import torch
 

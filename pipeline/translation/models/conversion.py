@@ -1,4 +1,4 @@
-"""Convert fairseq models to CTranslate2, and write the one layout of ``models/nmt``."""
+"""Converts fairseq models to CTranslate2, and writes the layout of ``models/nmt``."""
 
 import argparse
 import hashlib
@@ -28,7 +28,7 @@ def convert_fairseq(
     output: CTranslate2 directory to write.
     source_language, target_language: codes in the dictionaries' names.
 
-    Raises InputError: the checkpoint is damaged, or of an architecture that CTranslate2 does not run.
+    Raises InputError: the checkpoint is damaged, or of an architecture that CTranslate2 does not support.
     """
     import_fairseq()
     from ctranslate2.converters import FairseqConverter
@@ -42,8 +42,8 @@ def convert_fairseq(
 def normalise_checkpoint(
     path: Path, source_types: Sequence[str], target_types: Sequence[str], languages: tuple[str, str]
 ) -> dict[str, Any]:
-    """Return a fairseq checkpoint as the project keeps it, after checking it against its dictionaries. Raises
-    InputError: no translation transformer, or its embeddings are not of the dictionaries' sizes."""
+    """Return a fairseq checkpoint in the project's form, after checking it against its dictionaries. Raises
+    InputError: not a translation transformer, or its embeddings do not have the dictionaries' sizes."""
     state = weights_only_state(load_checkpoint(path))
     arguments = model_arguments(state, path)
     arguments.source_lang, arguments.target_lang = languages
@@ -74,8 +74,8 @@ def normalise_checkpoint(
 
 
 def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
-    """Return the model's arguments of a checkpoint, wherever its version of fairseq keeps them. Raises
-    InputError: there are none."""
+    """Return the model's arguments from a checkpoint of any fairseq version. Raises InputError: there are
+    none."""
     found = state.get("args") or (state.get("cfg") or {}).get("model")
     if isinstance(found, dict):
         found = argparse.Namespace(**{**found, "arch": found.get("arch") or found.get("_name")})
@@ -85,13 +85,13 @@ def model_arguments(state: Mapping[str, Any], path: Path) -> argparse.Namespace:
 
 
 def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Sizes of a fairseq model, as ``model.json`` has them."""
+    """Return the sizes of a fairseq model for ``model.json``."""
     import_fairseq()
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
     arguments = argparse.Namespace(**vars(model_arguments(state, path)))
     if arguments.arch in ARCH_CONFIG_REGISTRY:
-        ARCH_CONFIG_REGISTRY[arguments.arch](arguments)  # defaults of the named architecture
+        ARCH_CONFIG_REGISTRY[arguments.arch](arguments)  # the architecture's defaults
     weights = state["model"]
     source, target = weights["encoder.embed_tokens.weight"], weights["decoder.embed_tokens.weight"]
     distinct = {tensor.data_ptr(): tensor.numel() for tensor in weights.values()}
@@ -118,7 +118,7 @@ def architecture_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def is_lstm(state: Mapping[str, Any], path: Path) -> bool:
-    """Return whether a checkpoint is of fairseq's LSTMs, which CTranslate2 does not run."""
+    """Return whether a checkpoint is one of fairseq's LSTMs, which CTranslate2 does not support."""
     return str(model_arguments(state, path).arch).startswith("lstm")
 
 
@@ -129,12 +129,12 @@ def write_fairseq_model(
     output: Path,
     languages: tuple[str, str],
 ) -> dict[str, Any]:
-    """Write a fairseq model in fairseq's form and, but for LSTMs, in CTranslate2's.
+    """Write a fairseq model in fairseq's form and, except for LSTMs, in CTranslate2's.
 
-    state: as :func:`normalise_checkpoint` or ``weights_only_state`` gives it.
+    state: result of :func:`normalise_checkpoint` or ``weights_only_state``.
     dictionaries: dictionary file of each language.
-    sentencepiece: SentencePiece file, or BPE codes, of ``source`` and ``target``.
-    output: empty directory that becomes ``models/nmt``. languages: codes of source and target.
+    sentencepiece: SentencePiece file or BPE codes for ``source`` and ``target``. output: empty directory that
+        becomes ``models/nmt``. languages: codes of source and target.
 
     Returns the entries of ``model.json`` that follow from the model itself; see :func:`write_description`.
     """
@@ -167,14 +167,14 @@ def write_description(
     metrics: Mapping[str, Any] | None = None,
     imported_from: str | None = None,
 ) -> dict[str, Any]:
-    """Write ``model.json`` for what is in ``output`` and return it.
+    """Write ``model.json`` for the files in ``output``, and return it.
 
-    output: directory with everything else in it.
+    output: directory with all other files.
     origin: trained, fairseq, ctranslate2, transformers or none.
     languages: codes of source and target.
-    entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes if there are any.
-    trained_on: what a model trained here was trained on. metrics: BLEU and chrF with signatures.
-    imported_from: name of a ready model; of the hub's with its commit.
+    entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes, if any. trained_on: data
+        of a model trained here. metrics: BLEU and chrF with signatures.
+    imported_from: name of a ready model, with the commit if from the Hub.
     """
     files = {
         path.relative_to(output).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
@@ -189,7 +189,7 @@ def write_description(
     }
     decisive = dict(affixes)
     if any(name.endswith(BPE) for name in subwords.values()):
-        decisive["languages"] = list(languages)  # Moses has rules for each
+        decisive["languages"] = list(languages)  # Moses has rules per language
     description = {
         "schema_version": MODEL_FORMAT,
         "origin": origin,
@@ -211,13 +211,14 @@ def write_description(
 
 
 def fingerprint(digests: Mapping[str, str], affixes: Mapping[str, Sequence[str]]) -> str:
-    """SHA-256 of what decides a model's output: CTranslate2's files or else fairseq's, subwords, affixes.
+    """Return the SHA-256 of everything that decides a model's output: CTranslate2's or else fairseq's files,
+    subwords, affixes.
 
-    digests: SHA-256 of each file by its path in the model's directory; other kinds do not count.
+    digests: SHA-256 of each file by its path in the model's directory; other kinds of files are ignored.
     affixes: tokens put around sources and before targets; with BPE codes also the languages.
     """
     digest = hashlib.sha256()
-    # A model that CTranslate2 does not run is fairseq's alone.
+    # A model that CTranslate2 does not support only has fairseq's files.
     folder = "ctranslate2/" if any(name.startswith("ctranslate2/") for name in digests) else "fairseq/"
     for name in sorted(digests):
         if name.startswith(folder) or name.endswith(KINDS):

@@ -1,11 +1,12 @@
-"""fairseq 0.12.2 on current Python and torch, and its checkpoints loaded without running their code."""
+"""Makes fairseq 0.12.2 work on current Python and torch, and loads its checkpoints without running their
+code."""
 
 import argparse
 import contextlib
 import dataclasses
 import importlib
 import logging
-import pickle  # only for the name of the error that torch raises
+import pickle  # for the error that torch raises
 import threading
 import warnings
 import zipfile
@@ -16,7 +17,8 @@ from typing import Any, get_args
 
 from paraforge.base.errors import InputError, require
 
-# What is used of fairseq, and all that it registers on import, define dataclasses with dataclass defaults.
+# Modules of fairseq that define dataclasses with dataclass defaults: those used here, and those registered on
+# import.
 _MODULES = (
     "fairseq.options",
     "fairseq.checkpoint_utils",
@@ -37,8 +39,7 @@ _imported = False
 def import_fairseq() -> ModuleType:
     """Import fairseq with what current Python and torch need; call it before any ``import fairseq...``.
 
-    It may be called any number of times and from any thread. Raises MissingPackageError: fairseq is not
-    installed.
+    It can be called repeatedly and from any thread. Raises MissingPackageError: fairseq is not installed.
     """
     global _imported
     with _lock:
@@ -55,11 +56,11 @@ def import_fairseq() -> ModuleType:
 
 
 def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]:
-    """Read a fairseq checkpoint onto the CPU as it is in the file: tensors and plain values only.
+    """Read a fairseq checkpoint onto the CPU: only tensors and plain values.
 
-    ``cfg`` and ``args`` may be dictionaries or ``argparse.Namespace``.
+    ``cfg`` and ``args`` can be dictionaries or ``argparse.Namespace``.
 
-    mapped: leave the tensors on disk, where the file's format allows it: for a look at the rest.
+    mapped: leave the tensors on disk if the file's format allows it, to read only the rest.
 
     Raises InputError: no such file, not a checkpoint, damaged, or a pickle that wants to run code.
     """
@@ -67,7 +68,7 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
 
     _allow_namespaces()
     try:
-        mapped = mapped and zipfile.is_zipfile(path)  # the format before torch 1.6 is no zip file
+        mapped = mapped and zipfile.is_zipfile(path)  # before torch 1.6, the format was not a zip file
         state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mapped or None)
     except FileNotFoundError as error:
         raise InputError("no such file", path) from error
@@ -77,7 +78,7 @@ def load_checkpoint(path: Path | str, *, mapped: bool = False) -> dict[str, Any]
             path,
             remedy="Only its authors know what its code does; ask them for one of plain values.",
         ) from error
-    except Exception as error:  # on damaged files the restricted unpickler raises whatever it runs into
+    except Exception as error:  # on damaged files, the restricted unpickler can raise anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a checkpoint, or damaged: {reason}", path) from error
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
@@ -93,8 +94,9 @@ def _first_reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _hashable_dataclasses() -> Iterator[None]:
-    """Leave fairseq's dataclasses hashable: it uses instances as defaults, and Python 3.11 refuses others.
-    Take None out of their fields' types: fairseq knows an Optional by its name of before Python 3.14."""
+    """Keep fairseq's dataclasses hashable, because it uses instances as defaults, which Python 3.11 requires
+    to be hashable. Remove None from the fields' types, because fairseq only recognizes Optional as named
+    before Python 3.14."""
     original = dataclasses.dataclass
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
@@ -124,7 +126,7 @@ def _quiet_import() -> Iterator[None]:
     """Keep fairseq from taking over the root logger and from warning about its own age."""
     root = logging.getLogger()
     level = root.level
-    # logging.basicConfig, which fairseq calls on import, does nothing where there is a handler.
+    # logging.basicConfig, which fairseq calls on import, does nothing if there is a handler.
     guard = logging.NullHandler()
     root.addHandler(guard)
     previous = logging.root.manager.disable
@@ -144,7 +146,7 @@ def _use_plain_attention() -> None:
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
     def ignore(layer: object, value: object) -> None:
-        """Ignore what the constructor assigns."""
+        """Ignore the constructor's assignment."""
 
     TransformerEncoderLayerBase.can_use_fastpath = property(lambda layer: False, ignore)
 
@@ -152,7 +154,7 @@ def _use_plain_attention() -> None:
 def _allow_namespaces() -> None:
     import torch
 
-    # An argparse.Namespace is a bag of attributes: building one runs nothing.
+    # An argparse.Namespace only has attributes, and building one runs no code.
     torch.serialization.add_safe_globals([argparse.Namespace])
 
 

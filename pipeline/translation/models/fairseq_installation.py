@@ -1,8 +1,8 @@
-"""Installs fairseq without its pins, which want versions of Hydra that DVC cannot live with.
+"""Installs fairseq without its pins, which require versions of Hydra that are incompatible with DVC.
 
-fairseq 0.12.2 is the last release. It is compiled here, so a C++ compiler and Python's headers are needed.
-Where it cannot be built (Python newer than 3.14, no compiler) everything but training a model with fairseq
-works all the same, and ``paraforge doctor`` says so.
+fairseq 0.12.2 is the last release. It is compiled here, so a C++ compiler and Python's headers are needed. If
+it cannot be built (Python newer than 3.14, no compiler), everything except training with fairseq works, and
+``paraforge doctor`` says so.
 """
 
 import importlib.util
@@ -15,7 +15,8 @@ NEEDS = ("hydra-core>=1.3.2", "cython", "regex", "bitarray>=2.9", "cffi", "porta
 
 
 def install_fairseq() -> bool:
-    """Install fairseq and what it needs, unless it is installed; whether it is. Prints what happens."""
+    """Install fairseq and its dependencies if needed. Returns whether it is installed, and prints what
+    happens."""
     if importlib.util.find_spec("fairseq") is not None:
         return True
     if sys.version_info[:2] > NEWEST_PYTHON:

@@ -1,4 +1,4 @@
-"""Import ready models, from a path or the hub and in any known format, to the layout of ``models/nmt``."""
+"""Imports ready models, from a path or the Hub and in any known format, into the layout of ``models/nmt``."""
 
 import logging
 import re
@@ -29,14 +29,14 @@ _SMALL = (
 
 
 def is_hub_name(text: str) -> bool:
-    """Return whether a text may name a model of the hub: ORGANISATION/NAME, perhaps with @REVISION."""
+    """Return whether a text has the form of a Hub model: ORGANISATION/NAME, perhaps with @REVISION."""
     return _NAME.fullmatch(text.partition("@")[0]) is not None
 
 
 def download(text: str) -> tuple[Path, str]:
-    """Bring a model of the hub into the user's Hugging Face cache.
+    """Download a Hub model into the user's Hugging Face cache.
 
-    Neither Python code nor, where there are safetensors, pickled weights are downloaded.
+    Python code is not downloaded, nor pickled weights if there are safetensors.
 
     text: ORGANISATION/NAME, or ORGANISATION/NAME@REVISION with a branch, tag or commit.
 
@@ -69,7 +69,7 @@ def download(text: str) -> tuple[Path, str]:
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         raise InputError(f"the Hub refuses {name}: {first_line(error)}") from error
     except Exception as error:
-        # The library has changed what it speaks HTTP with, and lets that one's errors through.
+        # The library has changed its HTTP client, whose errors it does not wrap.
         if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):
             raise
         raise InputError(
@@ -82,7 +82,7 @@ def download(text: str) -> tuple[Path, str]:
 
 
 def wanted(names: list[str]) -> list[str]:
-    """Of a repository's files those that an import may need: no code, and one form of the weights."""
+    """Return the files of a repository that an import can need: no code, and one form of the weights."""
     top = [name for name in names if "/" not in name]
     weights = [name for name in top if name.endswith((".safetensors", ".pt"))]
     if not any(name.endswith(".safetensors") for name in weights):
@@ -92,7 +92,7 @@ def wanted(names: list[str]) -> list[str]:
 
 
 AFFIXES = ("source_prefix", "source_suffix", "target_prefix")
-# Where neither the user nor the model says it.
+# Defaults if neither the user nor the model names them.
 _LANGUAGES = ("cs", "en")
 
 
@@ -104,22 +104,21 @@ def import_model(
     target_language: str | None = None,
     affixes: Mapping[str, Sequence[str] | None] | None = None,
 ) -> dict[str, Any]:
-    """Give a ready model the layout of ``models/nmt``; ``output`` is replaced as a whole, or not at all.
+    """Write a ready model in the layout of ``models/nmt``; ``output`` is replaced atomically.
 
     source: a fairseq checkpoint or its directory (with both dictionaries and SentencePiece model or BPE
         codes); a directory of CTranslate2, of Transformers, or of this layout; or a model of the hub,
         ORGANISATION/NAME[@REVISION].
     output: directory to write.
     source_language, target_language: codes; for fairseq as in the dictionaries' names, for multilingual
-        models also as their language tokens. None: what the model says, otherwise cs and en.
-    affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that take the place of those
-        that the model's own tokeniser has; None leaves them.
+        models also language tokens. None: the model's own, otherwise cs and en.
+    affixes: tokens of ``source_prefix``, ``source_suffix`` and ``target_prefix`` that replace those of the
+        model's tokenizer; None keeps them.
 
     Returns ``model.json``.
 
-    Raises:
-        InputError: no such model, a part of it is missing, or its parts do not belong together.
-        MissingPackageError: what the format needs is not installed.
+    Raises: InputError: no such model, a part of it is missing, or its parts do not belong together.
+        MissingPackageError: a package for the format is not installed.
     """
     given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}
     path, name = _located(source)
@@ -141,7 +140,7 @@ def import_model(
             _check_start(temporary, entries, path)
             if not any(entries.get(affix) for affix in ("source_prefix", "target_prefix")):
                 _check_language(temporary, languages[1], path)
-        except InputError as error:  # the user knows the original, not its conversion
+        except InputError as error:  # name the original in errors, not its conversion
             raise error.renamed(temporary, path) from error
         return write_description(
             temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
@@ -149,14 +148,14 @@ def import_model(
 
 
 def usable_model(source: Path | str, engine: str) -> Path:
-    """Return a directory that an engine opens: the model as it is, or converted into the user's cache.
+    """Return a directory that an engine can open: the model itself, or a conversion in the user's cache.
 
-    A model is converted once; processes that want the same one at a time wait for the first.
+    A model is converted once; concurrent processes wait for the first.
 
-    source: see :func:`import_model`, but for models of the hub. engine: the engine that is going to read it.
+    source: see :func:`import_model`, except models on the Hub. engine: the engine that will read it.
 
-    Raises InputError: no such model, it cannot be converted, or it has several languages, which have to be
-    given to :func:`import_model`.
+    Raises InputError: no such model, it cannot be converted, or it has several languages, which only
+        :func:`import_model` can choose.
     """
     path = Path(source).expanduser()
     if not path.exists():
@@ -195,7 +194,7 @@ def _located(source: Path | str) -> tuple[Path, str]:
 
 
 def _check_pointers(path: Path) -> None:
-    """Refuse a model whose files Git LFS has not fetched. Raises InputError."""
+    """Raise InputError for a model whose files Git LFS has not fetched."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file():
             refuse_lfs_pointer(file)
@@ -213,7 +212,7 @@ def _copy(path: Path, output: Path) -> dict[str, Any]:
 
 
 def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
-    """Refuse a decoder that is to begin with a language token where none is given: no sentence would do."""
+    """Raise InputError if the decoder needs a language token and none is given."""
     configuration = output / FOLDER / "config.json"
     values = read_json(configuration) if configuration.is_file() else {}
     if values.get("decoder_start_token", "") is None and not entries.get("target_prefix"):
@@ -223,7 +222,7 @@ def _check_start(output: Path, entries: Mapping[str, Any], path: Path) -> None:
 
 
 def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None:
-    """Refuse tags that the model does not know: it would read them as unknown words."""
+    """Raise InputError for tags that the model does not know, which it would read as unknown words."""
     for name in AFFIXES:
         side = "target" if name.startswith("target") else "source"
         known = vocabulary_of(output / FOLDER, side)
@@ -233,7 +232,7 @@ def _check_affixes(output: Path, entries: Mapping[str, Any], path: Path) -> None
 
 
 def _check_language(output: Path, target: str, path: Path) -> None:
-    """Refuse a target language that a multilingual model has no token for. Raises InputError."""
+    """Raise InputError for a target language for which a multilingual model has no token."""
     tags = [
         token
         for token in language_tokens(vocabulary_of(output / FOLDER, "source") or [])

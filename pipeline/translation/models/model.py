@@ -1,5 +1,5 @@
-"""Opening a translation model: the layout of ``models/nmt``, or a directory as others distribute them; what
-a model's directory is, whichever kind of model, from its description alone."""
+"""Opens translation models in the layout of ``models/nmt`` or another one, and describes models of any
+kind."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from paraforge.translation.models.subwords import find_subwords
 MODEL_FILE = "model.json"
 MODEL_FORMAT = 1
 NO_MODEL = "none"
-# Subwords that need no conversion.
+# Names of subword files that need no conversion.
 _READ_AS_THEY_ARE = {".spm", ".model", ".json"}
-# Engines that read another's form of a model.
+# Engines that read another engine's form of a model.
 _SAME_FORM = {"torch": "ctranslate2"}
-# The file that describes a model of each kind. A translation model has a reader of its own.
+# The description file of each kind of model. Translation models have their own reader.
 _KINDS = {
     "encoder.json": "sentence embeddings",
     "decoders.json": "decoders of neighbouring sentences",
@@ -30,18 +30,17 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class TranslationModel:
-    """Where the parts of a model lie, and what its input has to look like.
+    """The parts of a model, and the form of its input.
 
     path: directory of the model.
     folders: for each engine that can read it, the directory that it reads.
-    source_sentencepiece: SentencePiece model of the source language, or what takes its place (see
+    source_sentencepiece: SentencePiece model of the source language, or its substitute (see
         :mod:`paraforge.translation.models.subwords`).
-    target_sentencepiece: of the target language; the same file where they share one.
+    target_sentencepiece: the same for the target language; the same file if shared.
     source_language: e.g. ``cs``. target_language: e.g. ``en``.
     source_prefix: tokens before every source sentence (language tags). source_suffix: tokens after it.
-    target_prefix: tokens that every hypothesis begins with; not part of the text.
-    maximum_source_tokens: positions of the encoder, end-of-sentence included.
-    fingerprint: SHA-256 of weights and vocabulary.
+    target_prefix: tokens at the start of every hypothesis, not part of the text. maximum_source_tokens:
+        positions of the encoder, including end-of-sentence. fingerprint: SHA-256 of weights and vocabulary.
     """
 
     path: Path
@@ -57,8 +56,8 @@ class TranslationModel:
     maximum_source_tokens: int = 1024
 
     def folder(self, engine: str) -> Path:
-        """Return the directory that an engine reads. Raises InputError: this model is not there in a form
-        that the engine reads."""
+        """Return the directory that an engine reads. Raises InputError: the model does not exist in the
+        engine's form."""
         form = _SAME_FORM.get(engine, engine)
         if form not in self.folders:
             readers = [name for name, read in _SAME_FORM.items() if read in self.folders]
@@ -74,14 +73,14 @@ class TranslationModel:
 def open_model(path: Path, engine: str | None = None, *, verify: bool = True) -> TranslationModel:
     """Open a directory with a model.
 
-    A directory with ``model.json`` is what the stage ``nmt`` makes. Otherwise it may be a CTranslate2 model,
-    or a fairseq checkpoint with its dictionaries, each next to its SentencePiece model. Nothing is converted:
-    :func:`~paraforge.translation.models.importing.usable_model` does that for any other kind.
+    The stage ``nmt`` writes directories with ``model.json``. Otherwise it can be a CTranslate2 model, or a
+    fairseq checkpoint with its dictionaries, each with its SentencePiece model. Nothing is converted;
+    :func:`~paraforge.translation.models.importing.usable_model` does that for other kinds.
 
-    engine: the engine that is going to read it; None to look only.
-    verify: whether the files are compared with the SHA-256 that ``model.json`` names.
+    engine: the engine that will read it; None only to inspect it.
+    verify: whether to compare the files with the SHA-256 in ``model.json``.
 
-    Raises InputError: no such directory, or a part of the model is missing, damaged or was changed.
+    Raises InputError: no such directory, or a part of the model is missing, damaged or changed.
     """
     if not path.is_dir():
         raise InputError("no such model directory", path)
@@ -100,7 +99,7 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
 
 
 def can_open(path: Path, engine: str) -> bool:
-    """Return whether :func:`open_model` reads a directory for an engine without conversion. Raises
+    """Return whether :func:`open_model` can open a directory for an engine without conversion. Raises
     InputError: a part of the model is missing or damaged."""
     if (path / MODEL_FILE).is_file():
         return True
@@ -140,13 +139,13 @@ def _open_indexed(path: Path, verify: bool) -> TranslationModel:
 
 
 def check_files(path: Path, files: Mapping[str, Any], verify: bool = True) -> None:
-    """Compare a model's files with what ``model.json`` says of them: sizes and, to ``verify``, SHA-256.
-    Raises InputError: one is missing, or is not what it was."""
+    """Compare a model's files with ``model.json``: their sizes and, with ``verify``, their SHA-256. Raises
+    InputError: one is missing or changed."""
     for name, expected in files.items():
         file = path / name
         if not file.is_file():
             raise InputError("no such file: the model is not complete", file)
-        # A model that was changed after its fingerprint was taken would pass as the old one in every key.
+        # A model changed after its fingerprint was taken would have the old one in every key.
         changed = file.stat().st_size != expected["bytes"] or (
             verify and sha256_file(file) != expected["sha256"]
         )
@@ -191,8 +190,8 @@ def _open_bare(path: Path) -> TranslationModel | None:
 
 
 def source_end(ctranslate2: Path) -> tuple[str, ...]:
-    """End-of-sentence, where a CTranslate2 model wants it after a source and does not put it there itself.
-    Models converted from Transformers are such; older ones do not say, and none of those is."""
+    """Return end-of-sentence if a CTranslate2 model needs it after a source and does not add it itself.
+    Models converted from Transformers need it; older conversions do not say, and do not need it."""
     if not (ctranslate2 / "config.json").is_file():
         return ()
     configuration = read_json(ctranslate2 / "config.json")
@@ -202,14 +201,14 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
 
 
 def files_fingerprint(files: Iterable[Path]) -> str:
-    """SHA-256 of files by their names and contents; those that are missing do not count."""
+    """Return the SHA-256 of files by their names and contents; missing files are ignored."""
     return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))
 
 
 def describe(model: Path) -> dict[str, Any]:
-    """Kind, architecture, sizes and origin of a model, as names and values.
+    """Describe a model as names and values: kind, architecture, sizes and origin.
 
-    model: its directory; of decoders perhaps with what they are read by (`@unrolled:3`) behind it.
+    model: its directory; for decoders perhaps followed by a reader (`@unrolled:3`).
 
     Raises InputError: no such model, or its description is damaged.
     """
@@ -226,7 +225,7 @@ def describe(model: Path) -> dict[str, Any]:
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value by its dotted key; a list of plain values is one."""
+    """Yield every value by its dotted key; a list of plain values is one value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _flat(inner, f"{key}.{name}" if key else str(name))
@@ -238,8 +237,8 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def describe_model(path: Path) -> dict[str, Any]:
-    """Origin, languages, engines, subwords, tags, sizes and fingerprint of a model. Raises InputError: no
-    such model, or a part of it is missing."""
+    """Describe a translation model: origin, languages, engines, subwords, tags, sizes and fingerprint. Raises
+    InputError: no such model, or a part of it is missing."""
     model = open_model(path, verify=False)
     index = read_json(model.path / MODEL_FILE) if (model.path / MODEL_FILE).is_file() else {}
     files = [file for file in model.path.rglob("*") if file.is_file()]

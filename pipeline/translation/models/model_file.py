@@ -1,8 +1,8 @@
-"""CTranslate2's model.bin as arrays: the one form in which every model of the project is there.
+"""Reads CTranslate2's model.bin as arrays.
 
-Whatever was trained here or imported (fairseq, Marian, OPUS-MT, Transformers) has been converted to it, so
-the torch engine reads this and nothing else. The file is: version, name and revision of the specification;
-the variables, each with name, shape, type and bytes; then names of variables that are the same as others.
+All models that were trained or imported here (fairseq, Marian, OPUS-MT, Transformers) have this form, and the
+engine torch only reads this. The file is: version, name and revision of the specification; the variables,
+each with name, shape, type and bytes; then names of variables that are the same as others.
 """
 
 import mmap
@@ -19,7 +19,7 @@ from paraforge.base.files import read_json
 
 VERSION = 6
 _NAME = "TransformerSpec"
-# In the order of CTranslate2's numbering; bfloat16, which numpy lacks, as its bits.
+# In the order of CTranslate2's numbers. numpy lacks bfloat16, so it is read as bits.
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "uint16")
 _BFLOAT16 = 5
 Buffer = bytes | mmap.mmap
@@ -27,7 +27,7 @@ Buffer = bytes | mmap.mmap
 
 @dataclass(frozen=True)
 class Variable:
-    """Where a variable is in the file: number of its type, shape, offset in bytes."""
+    """A variable in the file: number of its type, shape, offset in bytes."""
 
     kind: int
     shape: tuple[int, ...]
@@ -35,13 +35,11 @@ class Variable:
 
 
 def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
-    """Format, name of the specification, and variables by name, aliases included, without their values.
+    """Read format, name of the specification, and variables by name, including aliases, without values.
 
-    Args:
-        content: of model.bin. Of a format before 6 (of before 2022) no variables are read.
+    Args: content: content of model.bin. No variables are read from formats before 6 (2022).
 
-    Raises:
-        ValueError, struct.error, IndexError: it is no such file, or ends too early.
+    Raises: ValueError, struct.error, IndexError: not such a file, or truncated.
     """
     reader = _Reader(content)
     version, name, _revision = reader.number("I"), reader.text(), reader.number("I")
@@ -84,14 +82,14 @@ class _Reader:
 
 
 class ModelFile:
-    """The variables of a model by name, read when they are asked for."""
+    """The variables of a model by name, read on demand."""
 
     def __init__(self, folder: Path) -> None:
         """Read the list of variables, not their values.
 
         folder: directory with model.bin and config.json.
 
-        Raises InputError: a file is missing or damaged, or the model is no encoder-decoder transformer.
+        Raises InputError: a file is missing or damaged, or the model is not an encoder-decoder transformer.
         """
         self.path = folder / "model.bin"
         if not self.path.is_file():
@@ -115,16 +113,16 @@ class ModelFile:
         return name in self.variables
 
     def names_under(self, prefix: str) -> list[str]:
-        """Return names that begin with ``prefix``."""
+        """Return the names that begin with ``prefix``."""
         return [name for name in self.variables if name.startswith(prefix)]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of a variable. Raises InputError: there is no such variable."""
+        """Return the shape of a variable. Raises InputError: there is no such variable."""
         return self._variable(name).shape
 
     def array(self, name: str) -> NDArray[np.float32]:
-        """Return a variable as float32; one that is stored in 8 or 16 bits times its scale. Raises
-        InputError: there is no such variable."""
+        """Return a variable as float32; quantized ones are multiplied by their scale. Raises InputError:
+        there is no such variable."""
         variable = self._variable(name)
         values = self._raw(variable)
         if variable.kind == _BFLOAT16:
@@ -136,11 +134,11 @@ class ModelFile:
         return values
 
     def scalar(self, name: str, default: float = 0.0) -> float:
-        """Return a variable of one number, or ``default`` where there is none."""
+        """Return a variable of one number, or ``default`` if it does not exist."""
         return float(self.array(name).reshape(-1)[0]) if name in self.variables else default
 
     def is_flag(self, name: str) -> bool:
-        """Return whether a variable is stored as yes or no, not as a number with a fraction."""
+        """Return whether a variable is stored as a boolean and not as a real number."""
         return name in self.variables and _TYPES[self.variables[name].kind] == "int8"
 
     def _raw(self, variable: Variable) -> NDArray[Any]:
@@ -156,8 +154,8 @@ class ModelFile:
 
 
 def read_vocabulary(folder: Path, side: str) -> list[str]:
-    """Return tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary, or
-    it is no list."""
+    """Return the tokens of ``source`` or ``target`` by identifier. Raises InputError: there is no vocabulary,
+    or it is not a list."""
     for name in (f"{side}_vocabulary", f"{side}_1_vocabulary", "shared_vocabulary"):
         if (folder / f"{name}.json").is_file():
             tokens = read_json(folder / f"{name}.json")

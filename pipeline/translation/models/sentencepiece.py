@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies: training them, their pieces, and fairseq's dictionaries of them."""
+"""Trains SentencePiece vocabularies, reads their pieces, and writes fairseq dictionaries for them."""
 
 import io
 import logging
@@ -11,15 +11,15 @@ from paraforge.base.files import text_output, write_whole
 
 logger = logging.getLogger(__name__)
 
-# fairseq's own types come first; these names in a dictionary file would clash with them.
+# fairseq's own types come first; pieces with these names would clash with them.
 SPECIAL_TYPES = ("<s>", "<pad>", "</s>", "<unk>")
 FILLER = "madeupword"
-# fairseq-preprocess fills dictionaries up to a multiple of this, which suits matrix units.
+# fairseq-preprocess pads dictionaries to a multiple of this, which suits matrix units.
 PADDING_FACTOR = 8
 MAXIMUM_SENTENCE_BYTES = 16_384
-# SentencePiece adds up by thread and writes their number into the model: a fixed one, for equal bytes.
+# SentencePiece sums per thread and writes their number into the model, so it is fixed for equal bytes.
 TRAINER_THREADS = 4
-# Names under which models are distributed with their SentencePiece models.
+# File names of SentencePiece models that are distributed with translation models.
 SOURCE_FILES = ("source.spm", "source.model", "spm.source.model")
 TARGET_FILES = ("target.spm", "target.model", "spm.target.model")
 SHARED_FILES = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
@@ -37,14 +37,13 @@ def train_vocabulary(
 ) -> None:
     """Train a SentencePiece model and write it to ``path``.
 
-    sentences: training text, a sentence an item; SentencePiece keeps all of it in memory.
-    size: pieces, the unknown piece included. Where the text has too few, as many as there are.
+    sentences: training text, one sentence per item; SentencePiece keeps all of it in memory.
+    size: number of pieces, including the unknown piece; fewer if the text has fewer.
     kind: unigram language model or byte-pair encoding.
     character_coverage: share of the text's characters that get a piece, in (0, 1].
-    byte_fallback: spell unknown characters in bytes.
-    symbols: pieces that are never cut, in addition to ``size``.
+    byte_fallback: spell unknown characters as bytes. symbols: additional pieces that are never split.
 
-    Raises InputError: no text, or more characters in it than ``size`` has room for.
+    Raises InputError: no text, or more different characters than ``size`` allows.
     """
     import sentencepiece
 
@@ -90,7 +89,7 @@ def train_vocabulary(
 
 
 def pieces_of(processor: Any) -> list[str]:
-    """Return all pieces of a SentencePiece model, by identifier; of other subwords those that are known."""
+    """Return all pieces of a SentencePiece model by identifier; for other subwords, the known ones."""
     if hasattr(processor, "known_pieces"):
         return list(processor.known_pieces())
     pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
@@ -98,12 +97,12 @@ def pieces_of(processor: Any) -> list[str]:
 
 
 def write_dictionary(processor: Any, path: Path) -> int:
-    """Write fairseq's dictionary of a SentencePiece model: its pieces in their order, filled up with fillers.
+    """Write the fairseq dictionary of a SentencePiece model: its pieces in order, padded with fillers.
 
     Identifier i of SentencePiece (0 is unknown) becomes ``i + 3`` of fairseq.
 
-    Returns types of the dictionary, fairseq's four included. Raises InputError: a piece has the name of one
-    of fairseq's types.
+    Returns the number of types in the dictionary, including fairseq's four. Raises InputError: a piece has
+    the name of one of fairseq's types.
     """
     pieces = pieces_of(processor)[1:]
     clashes = sorted(set(pieces) & set(SPECIAL_TYPES))
@@ -116,15 +115,15 @@ def write_dictionary(processor: Any, path: Path) -> int:
     types = len(pieces) + len(SPECIAL_TYPES)
     fillers = -types % PADDING_FACTOR
     with text_output(path) as file:
-        # The counts are for subsampling, which translation does not do.
+        # Counts are only for subsampling, which translation does not use.
         file.writelines(f"{piece} 1\n" for piece in pieces)
         file.writelines(f"{FILLER}{index:04d} 0\n" for index in range(fillers))
     return types + fillers
 
 
 def read_dictionary(path: Path) -> list[str]:
-    """Types of a fairseq dictionary file, without fairseq's own four. Raises InputError: the file is missing,
-    not UTF-8, or a line is not "type count"."""
+    """Return the types of a fairseq dictionary file, without fairseq's own four. Raises InputError: the file
+    is missing, not UTF-8, or a line is not "type count"."""
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
@@ -149,9 +148,9 @@ def read_dictionary(path: Path) -> list[str]:
 
 
 def check_pieces(processor: Any, types: Sequence[str], path: Path) -> None:
-    """Check that a SentencePiece model belongs to a model's vocabulary.
+    """Check that a SentencePiece model matches a model's vocabulary.
 
-    Nearly all types are pieces, or (where one vocabulary serves two models) nearly all pieces are types.
+    Nearly all types must be pieces or, if one vocabulary serves two models, nearly all pieces types.
     Raises InputError: they do not belong together.
     """
     words = {word for word in types if word and not word.startswith(FILLER)}

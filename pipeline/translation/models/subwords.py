@@ -1,5 +1,5 @@
-"""Subwords of a model, whatever it was made with: SentencePiece, BPE after Moses, or a tokenizer.json;
-how multilingual ones name languages: ``__cs__``, ``ces_Latn``, ``cs_CZ``, ``>>ces<<``, ``<2cs>``."""
+"""Subwords of a model (SentencePiece, BPE after Moses, or a tokenizer.json), and the language tokens of
+multilingual models: ``__cs__``, ``ces_Latn``, ``cs_CZ``, ``>>ces<<``, ``<2cs>``."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from paraforge.base.text.units import load_processor
 from paraforge.translation.models.sentencepiece import SHARED_FILES, SOURCE_FILES, TARGET_FILES
 
 SENTENCEPIECE, BPE, TOKENIZERS = ".spm", ".bpe", ".tokenizer.json"
-# How a model's directory here names them: source.spm, target.bpe, ...
+# Names in our model directories: source.spm, target.bpe, ...
 KINDS = (SENTENCEPIECE, BPE, TOKENIZERS)
 _SOURCE_BPE = ("source.bpe", "bpe.source.codes")
 _TARGET_BPE = ("target.bpe", "bpe.target.codes")
@@ -27,10 +27,10 @@ _TAG = re.compile(r"__.+__|>>.+<<|<2.+>|[a-z]{2,3}_[A-Z]([A-Za-z]|[A-Za-z]{3})",
 
 
 class Subwords(Protocol):
-    """What SentencePiece's processor does, as far as a translation needs it."""
+    """The part of SentencePiece's processor that translation needs."""
 
     def encode(self, sentences: list[str], out_type: type, num_threads: int = 1) -> list[list[str]]:
-        """Return tokens of each sentence, without those that a model wants around them."""
+        """Return the tokens of each sentence, without special tokens around them."""
 
     def decode(self, tokens: list[str]) -> str:
         """Return text of tokens."""
@@ -39,8 +39,8 @@ class Subwords(Protocol):
 def open_subwords(path: Path, language: str) -> Subwords:
     """Load the subwords of one side.
 
-    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, told apart by the name.
-    language: code, for Moses' rules where there are BPE codes.
+    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, recognized by name. language: code
+        for Moses' rules, used with BPE codes.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -55,7 +55,7 @@ def open_subwords(path: Path, language: str) -> Subwords:
 
 
 def known_pieces(subwords: Any) -> Callable[[str], bool]:
-    """Return the test whether a piece of a sentence is known and more than a mark of a word's start."""
+    """Return the function that tells whether a piece is known and more than a word-start mark."""
     if hasattr(subwords, "known_pieces"):
         known = set(subwords.known_pieces()) - {"<unk>", "\u2581"}
         return known.__contains__
@@ -64,19 +64,20 @@ def known_pieces(subwords: Any) -> Callable[[str], bool]:
 
 
 def libraries(path: Path) -> tuple[str, ...]:
-    """Return the distributions that cut text into the subwords of a file."""
+    """Return the distributions that are needed for a subword file."""
     if path.name.endswith(BPE):
         return ("sacremoses", "subword-nmt")
     return ("tokenizers",) if path.name.endswith(_TOKENIZER) else ("sentencepiece",)
 
 
 def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[Path, Path]:
-    """Files of the subwords of source and target as others distribute them; one file twice if shared.
+    """Find the subword files of source and target in a model of another layout; the same file twice if
+    shared.
 
     folder: a model's directory.
-    languages: codes, for files that are named after their language.
+    languages: codes, for files named after their language.
 
-    Raises InputError: there is none, or only one side's.
+    Raises InputError: there are none, or only one side's.
     """
 
     def first(names: Sequence[str]) -> Path | None:
@@ -106,8 +107,8 @@ def find_subwords(folder: Path, languages: tuple[str, str] = ("", "")) -> tuple[
 
 
 def copy_subwords(file: Path, output: Path, side: str) -> Path:
-    """Copy the subwords of one side to ``output`` under the project's name, BPE codes in one form. What lies
-    there already under that name stays. Raises InputError: they are damaged."""
+    """Copy the subwords of one side to ``output`` under the project's name, with BPE codes in one form. An
+    existing file stays. Raises InputError: they are damaged."""
     if file.parent == output and any(file.name == f"{side}{kind}" for kind in KINDS):
         return file
     if file.name == _TOKENIZER or file.name.endswith(TOKENIZERS):
@@ -133,7 +134,7 @@ def subwords_file(folder: Path, side: str) -> Path:
 
 
 def _plain_codes(path: Path) -> str:
-    """Read merges as subword-nmt reads them; fastBPE counts them in a third column and has no header."""
+    """Read merges as subword-nmt does; fastBPE has counts in a third column and no header."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -155,7 +156,7 @@ def _plain_codes(path: Path) -> str:
 
 
 class MosesBpe:
-    """Moses' tokeniser as OPUS-MT and fairseq use it (hyphens apart, escaped), then byte-pair encoding."""
+    """Moses' tokenizer as in OPUS-MT and fairseq (split hyphens, escaped), then byte-pair encoding."""
 
     name = "the file of BPE codes"
     any_character = True  # whether or not a merge begins with it
@@ -171,7 +172,7 @@ class MosesBpe:
         short = language.replace("_", "-").partition("-")[0] or "en"
         self._tokenizer = MosesTokenizer(lang=short)
         self._detokenizer = MosesDetokenizer(lang=short)
-        # Most words of a text are frequent ones.
+        # Most words of a text are frequent.
         self._path = path
         self._split = lru_cache(maxsize=1 << 18)(lambda word: tuple(self._bpe.segment_tokens([word])))
 
@@ -187,7 +188,8 @@ class MosesBpe:
         ]
 
     def known_pieces(self) -> set[str]:
-        """Return what the merges give, in a word and at its end, and the characters that they begin with."""
+        """Return the pieces from the merges, inside a word and at its end, and the characters that they start
+        from."""
         pieces: set[str] = set()
         for line in self._path.read_text(encoding="utf-8").split("\n"):
             if line and not line.startswith("#version:"):
@@ -198,26 +200,26 @@ class MosesBpe:
         return pieces
 
     def decode(self, tokens: list[str]) -> str:
-        """Return text of tokens: words joined, escapes and hyphens undone, spaces as the language has
-        them."""
+        """Return the text of tokens: words joined, escapes and hyphens undone, spaces by the language's
+        rules."""
         words = f"{' '.join(tokens)} ".replace(f"{_JOINER} ", "").split()
         return str(self._detokenizer.detokenize(words, unescape=True))
 
 
 class Tokenizers:
-    """The ``tokenizers`` library's own file, which Transformers writes beside newer models."""
+    """The ``tokenizers`` library's file, which Transformers writes for newer models."""
 
     name = "the tokenizer.json"
 
     def __init__(self, path: Path) -> None:
-        # Threads of its own would fight with the engine's for the cores.
+        # Its own threads would compete with the engine's for cores.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         library = require("tokenizers", "transformers")
         if not path.is_file():
             raise InputError("no such file", path)
         try:
             self._tokenizer: Any = library.Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise InputError(f"not a tokenizer.json, or damaged: {error}", path) from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -232,17 +234,17 @@ class Tokenizers:
         return set(self._tokenizer.get_vocab())
 
     def decode(self, tokens: list[str]) -> str:
-        """Return text of tokens; those that are none of the vocabulary's are left out."""
+        """Return the text of tokens; unknown tokens are left out."""
         numbers = [self._tokenizer.token_to_id(token) for token in tokens]
         return str(self._tokenizer.decode([number for number in numbers if number is not None]))
 
 
 def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
-    """Return the token by which a model's vocabulary names a language, or None if it has none.
+    """Return a vocabulary's token for a language, or None if it has none.
 
     language: a code (``cs``, ``ces``), or the token itself. vocabulary: all tokens of the model.
 
-    Raises InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), and only the user knows which.
+    Raises InputError: several tokens fit (``zho_Hans``, ``zho_Hant``), so the user must choose.
     """
     words = vocabulary if isinstance(vocabulary, (set, frozenset, dict)) else set(vocabulary)
     if _TAG.fullmatch(language) and language in words:
@@ -263,5 +265,5 @@ def language_token(language: str, vocabulary: Iterable[str]) -> str | None:
 
 
 def language_tokens(vocabulary: Iterable[str]) -> list[str]:
-    """Return all tokens of a vocabulary that look like names of languages, sorted."""
+    """Return all tokens of a vocabulary that look like languages, sorted."""
     return sorted(word for word in vocabulary if _TAG.fullmatch(word))

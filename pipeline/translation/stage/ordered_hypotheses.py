@@ -1,5 +1,5 @@
-"""All hypotheses of a corpus in the order of its sentences: one memory-mapped file, made from the memory;
-and the step that gives every row its own."""
+"""All hypotheses of a corpus in the order of its sentences, in one memory-mapped file made from the memory,
+and the step that adds them to every row."""
 
 import contextlib
 import hashlib
@@ -30,12 +30,12 @@ from paraforge.translation.stage.remembering import Remembered
 from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.versions import TRANSLATE
 
-# Rows of a record batch: what is opened to fetch one row.
+# Rows per record batch, which is read to fetch one row.
 _BATCH_ROWS = 65_536
-# Hypotheses that are put in order at a time; several blocks, where each has them from all over the memory,
-# because each of its segments is read again for the next.
+# Hypotheses to put in order at a time: several blocks if each needs most segments of the memory, because the
+# segments are read again for each pass.
 _BLOCK, _BLOCKS_TOGETHER = 250_000, 8
-# Each has two blocks in memory.
+# Each thread has two blocks in memory.
 _MOST_THREADS = 8
 
 
@@ -43,17 +43,16 @@ _MOST_THREADS = 8
 class Hypotheses:
     """Hypotheses of sentences 0, 1, ... of a corpus.
 
-    path: Arrow IPC file with the columns of a hypothesis; next to it, for each sentence, the number of its
-        first row, and the number of all rows.
-    digest: SHA-256 of the content.
+    path: Arrow IPC file with the columns of a hypothesis. Next to it is a file with the number of each
+        sentence's first row, then of all rows. digest: SHA-256 of the content.
     """
 
     path: Path
     digest: str
 
     def fetch(self, sentences: NDArray[np.int64]) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return rows of the given sentences, which rise, and how many each of them has. Only the pages that
-        hold them are read."""
+        """Return the rows of the given ascending sentences, and how many each has. Only their pages are
+        read."""
         starts = mapped_array(self.path.with_suffix(".starts"), "<i8")
         left = np.asarray(starts[sentences])
         counts = np.asarray(starts[sentences + 1]) - left
@@ -69,13 +68,13 @@ class Hypotheses:
 
 
 def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) -> Hypotheses:
-    """Write the hypotheses of all sentences, which have to be known.
+    """Write the hypotheses of all sentences, which must all be in the memory.
 
-    Memory does not grow with the corpus. Segments whose sentences are in the corpus' order are read once, and
-    those of a corpus in another order once for every two million hypotheses.
+    Memory does not grow with the corpus. Segments in the corpus' order are read once, others once for every
+    two million hypotheses.
 
-    recalled: where the memory has each sentence. nbest: hypotheses of a sentence, at most.
-    directory: for the files; what is in it is removed. threads: that put blocks in order, eight at most.
+    recalled: where the memory has each sentence. nbest: most hypotheses per sentence. directory: for the
+        files; its content is removed first. threads: threads that order blocks, at most eight.
     """
     remove_directory(directory)
     directory.mkdir(parents=True)
@@ -98,7 +97,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
     ):
         pending: list[pa.Table] = []
         for table, counts in blocks:
-            # The digest is in keys: it must not depend on how the memory has the sentences.
+            # The digest is part of keys, so it must not depend on the memory's order.
             cuts = np.append(0, np.cumsum(counts))[[*range(0, len(counts), size), len(counts)]]
             for begin, end in pairwise(cuts.tolist()):
                 _digest_into(digest, table.slice(begin, end - begin))
@@ -112,7 +111,7 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
 
 
 def _is_scattered(recalled: Recalled, size: int) -> bool:
-    """Return whether blocks of so many sentences would have segments read more than twice, on average."""
+    """Return whether segments would be read more than twice on average with blocks of this size."""
     blocks = read = 0
     for places in recalled.blocks(size):
         blocks += 1
@@ -121,7 +120,7 @@ def _is_scattered(recalled: Recalled, size: int) -> bool:
 
 
 def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> list[pa.Table]:
-    """Write whole record batches; gives what is left."""
+    """Write whole record batches. Returns the remaining rows."""
     table = pa.concat_tables(pending)
     whole = table.num_rows // _BATCH_ROWS * _BATCH_ROWS
     if whole:
@@ -130,7 +129,7 @@ def _write_full(writer: pa.RecordBatchFileWriter, pending: list[pa.Table]) -> li
 
 
 def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Hypotheses of a block of sentences in their order, and how many each has."""
+    """Return the hypotheses of a block of sentences in order, and how many each has."""
     first = places % max(1, recalled.rows)
     order = np.argsort(first, kind="stable")
     cuts = np.searchsorted(first[order], recalled.bases)
@@ -142,15 +141,15 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
         known = table.column("key").is_valid().to_numpy()
         heads = np.append(np.flatnonzero(known), table.num_rows)
         left = first[here] - recalled.bases[number]
-        # An imported set may have more hypotheses than are asked for.
+        # An imported set can have more hypotheses than requested.
         counts[here] = np.minimum(heads[np.searchsorted(heads, left) + 1] - left, nbest)
         tables.append(table.drop_columns("key").take(pa.array(ranges(left, counts[here]))))
-    # From the order of the memory to that of the sentences.
+    # From the memory's order to that of the sentences.
     sorted_counts = counts[order]
     begins = np.empty(len(places), np.int64)
     begins[order] = np.cumsum(sorted_counts) - sorted_counts
     merged = pa.concat_tables(tables).cast(HYPOTHESES).combine_chunks()
-    # In the Unicode form of the references, or equal words would not be: an engine may have another.
+    # In the Unicode form of the references, so that equal words are equal; engines can use another form.
     texts = composed(merged["translation"].combine_chunks(), Counter())
     merged = merged.set_column(
         merged.column_names.index("translation"), HYPOTHESES.field("translation"), texts
@@ -159,7 +158,7 @@ def _block(recalled: Recalled, places: NDArray[np.int64], nbest: int) -> tuple[p
 
 
 def _digest_into(digest: "hashlib._Hash", table: pa.Table) -> None:
-    """Add the content of a table, however it is laid out in memory."""
+    """Hash the content of a table, independent of its layout in memory."""
     for block in _blocks(table):
         for column in block.columns:
             null = column.is_null().to_numpy()
@@ -186,10 +185,10 @@ def rows_step(
 ) -> Step:
     """Return the step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
-    choice: engine with options and model. hypotheses: of all sentences; None where there is none.
-    remembered: what translated the sentences, and how many were known, for the index; None likewise.
-    lineage: further columns, with the value that all rows have.
-    forward: what the index of the forward translation says, if there was one; for this index.
+    choice: engine with options and model. hypotheses: hypotheses of all sentences; None if there are no
+        sentences. remembered: how the sentences were translated and how many were known, for the index; None
+        likewise. lineage: additional columns with a constant value. forward: description of the forward
+        translation, if any, for the index.
     """
     notes: dict[str, Any] = {} if forward is None else {"forward": forward}
     if remembered is not None:
@@ -225,7 +224,7 @@ def build_rows(
             found, counts = HYPOTHESES.empty_table(), np.empty(0, np.int64)
         else:
             found, counts = hypotheses.fetch(wanted)
-        # A row that is not translated stays one row; its place in the hypotheses is void (-1).
+        # A row that is not translated stays one row without a hypothesis (-1).
         left, count = np.full(table.num_rows, -1), np.ones(table.num_rows, np.int64)
         left[waits], count[waits] = (np.cumsum(counts) - counts)[own], counts[own]
         rows = np.repeat(np.arange(table.num_rows), count)
@@ -247,7 +246,7 @@ def _joined(base: pa.Table, rows: NDArray[np.int64], found: pa.Table, places: ND
     for name in HYPOTHESIS_COLUMNS:
         column = taken.column(name)
         if name in ("translation", "translation_score", "failed"):
-            if name in columns:  # a row that came with a translation, or had failed before, keeps that
+            if name in columns:  # a row with a given translation or an earlier failure keeps it
                 column = pc.if_else(void, columns[name], column)
         else:
             column = pc.fill_null(column, 0 if name == "rank" else False)

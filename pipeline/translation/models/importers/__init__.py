@@ -1,7 +1,7 @@
-"""Formats that translation models are distributed in, one a module; each is read into CTranslate2's.
+"""Importers of translation model formats, one per module; each converts to CTranslate2's.
 
-A module here offers what :class:`Importer` says. It is found by being here; another package names its module
-in the entry point group ``paraforge.importers``.
+A module here implements :class:`Importer`. Every module in this directory is found. Another package registers
+its module in the entry point group ``paraforge.importers``.
 """
 
 import importlib
@@ -11,34 +11,34 @@ from typing import Any, Protocol, cast
 from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
 
-# A directory may look like several: weights of Transformers may have a checkpoint next to them.
+# A directory can match several formats, e.g. Transformers weights with a checkpoint next to them.
 _ORDER = ("ctranslate2", "transformers", "fairseq")
 
 
 class Importer(Protocol):
-    """What the module of a format offers.
+    """The protocol of an importer's module.
 
-    Where a model says its languages itself, also ``languages_of(path, source_language, target_language)``:
-    the languages, from what the user says (None: nothing) and from the model.
+    Optional, for models that name their languages: ``languages_of(path, source_language, target_language)``,
+        the languages from the user's choice (or None) and the model.
 
     ORIGIN: name of the format in ``model.json``.
-    WANTED: what such a model has, for the message where no format fits.
+    WANTED: files of such a model, for the message if no format fits.
     """
 
     ORIGIN: str
     WANTED: str
 
     def recognises(self, path: Path) -> bool:
-        """Return whether a file or directory is of this format."""
+        """Return whether a file or directory has this format."""
 
     def convert_model(self, path: Path, output: Path, languages: tuple[str, str]) -> dict[str, Any]:
-        """Write the model to ``output`` in CTranslate2's form; gives entries of ``model.json``. Raises
-        InputError: a part is missing or damaged, or its parts do not belong together."""
+        """Write the model to ``output`` in CTranslate2's form. Returns entries of ``model.json``. Raises
+        InputError: a part is missing or damaged, or the parts do not belong together."""
 
 
 def importer_for(path: Path) -> Importer:
-    """Return the module that reads a model; those of other packages come first. Raises InputError: no format
-    fits."""
+    """Return the module for a model's format; modules of other packages come first. Raises InputError: no
+    format fits."""
     modules = found_modules(__name__)
     names = [name for name in modules if name not in _ORDER] + [*_ORDER]
     importers = [cast("Importer", importlib.import_module(modules[name])) for name in names]

@@ -1,4 +1,4 @@
-"""CTranslate2 directories, and what every other format becomes: loading, and checking against subwords."""
+"""Imports CTranslate2 directories, and checks converted models of all formats against their subwords."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ from paraforge.translation.models.subwords import (
 
 Languages = tuple[str, str]
 FOLDER = "ctranslate2"
-# What conversion may raise on a model that is damaged or of a kind that CTranslate2 does not run.
+# Exceptions of the conversion for damaged or unsupported models.
 CONVERSION_ERRORS = (ValueError, KeyError, RuntimeError, NotImplementedError, AttributeError)
 
 
@@ -33,15 +33,15 @@ WANTED = "model.bin (CTranslate2)"
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a path is a directory of CTranslate2."""
+    """Return whether a path is a CTranslate2 directory."""
     return (path / "model.bin").is_file()
 
 
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
     """Copy a CTranslate2 model with its subwords to ``output``.
 
-    Returns entries of ``model.json``. Where its vocabulary names both languages, as those of NLLB and M2M-100
-    do, the tags are among them.
+    Returns entries of ``model.json``, with the language tags if the vocabulary names both languages, as in
+    NLLB and M2M-100.
 
     Raises InputError: a part is missing, or vocabulary, embeddings and subwords do not belong together.
     """
@@ -63,10 +63,10 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
 
 
 def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, list[str]]:
-    """Tags for the two languages, as the form of the model's language tokens wants them.
+    """Return tags for the two languages, in the form of the model's language tokens.
 
     ``>>eng<<`` and ``<2en>`` name the target before the source sentence; the others name the source there and
-    begin the translation with the target's. Empty for a model of one pair of languages.
+    begin the translation with the target's. Empty for a model of one language pair.
 
     Raises InputError: several tokens of the model fit a language.
     """
@@ -81,8 +81,8 @@ def language_affixes(languages: Languages, vocabulary: list[str]) -> dict[str, l
 
 
 def take_subwords(path: Path, output: Path, languages: Languages) -> None:
-    """Copy the subwords of both sides beside a model that is being imported. Raises InputError: there are
-    none, or they are damaged."""
+    """Copy the subwords of both sides to an imported model. Raises InputError: they are missing or
+    damaged."""
     for side, file, language in zip(
         ("source", "target"), find_subwords(path, languages), languages, strict=True
     ):
@@ -91,9 +91,9 @@ def take_subwords(path: Path, output: Path, languages: Languages) -> None:
 
 def convert(converter: Any, path: Path, folder: Path) -> None:
     """Run one of CTranslate2's converters on the model at ``path``; ``folder`` is replaced. Raises
-    InputError: the model is damaged, or of a kind that CTranslate2 does not run."""
+    InputError: the model is damaged or unsupported by CTranslate2."""
     try:
-        # Builders of models print; a pipe of sentences is no place for it.
+        # Model builders print, but standard output may be a pipe of sentences.
         with contextlib.redirect_stdout(io.StringIO()):
             converter.convert(str(folder), force=True)
     except CONVERSION_ERRORS as error:
@@ -118,10 +118,10 @@ def check_whole(output: Path, path: Path, languages: Languages) -> None:
 
 
 def _check_finite(folder: Path, path: Path) -> None:
-    """Refuse weights that are not numbers; CTranslate2 would translate with them. Raises InputError."""
+    """Raise InputError if weights are not finite; CTranslate2 would use them."""
     try:
         file = ModelFile(folder)
-    except InputError:  # a format whose variables are not read here
+    except InputError:  # the variables of this format are not read here
         return
     for name in file.variables:
         if not np.isfinite(file.array(name)).all():
@@ -129,12 +129,12 @@ def _check_finite(folder: Path, path: Path) -> None:
 
 
 def vocabulary_of(folder: Path, side: str) -> list[str] | None:
-    """Types of one side of a CTranslate2 model, by number; None where it has no file of them."""
+    """Return the vocabulary of one side of a CTranslate2 model; None if it has no file for it."""
     return read_vocabulary(folder, side) if any(folder.glob("*vocabulary.*")) else None
 
 
 def check_embeddings(folder: Path, path: Path) -> None:
-    """Compare the embedding matrices' rows with the vocabularies: CTranslate2 itself does not, and reads on.
+    """Compare the embedding matrices' rows with the vocabularies, which CTranslate2 does not do.
     Raises InputError: they differ, or the file of weights ends too early."""
     shapes = weight_shapes(folder / "model.bin", path)
     for side, name in (("source", "encoder"), ("target", "decoder")):
@@ -150,8 +150,8 @@ def check_embeddings(folder: Path, path: Path) -> None:
 
 
 def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
-    """Shape of every weight of ``model.bin``, aliases included; none for formats that name no shapes. Raises
-    InputError: it is no such file, or ends too early."""
+    """Return the shape of every weight in ``model.bin``, including aliases; empty for formats without shapes.
+    Raises InputError: not such a file, or truncated."""
     try:
         with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as content:
             _, _, variables = read_index(content)
@@ -163,6 +163,6 @@ def weight_shapes(file: Path, path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def last_line(error: BaseException) -> str:
-    """Return what an error says last, in one line."""
+    """Return the last line of an error's message."""
     lines = str(error).strip().splitlines()
     return lines[-1] if lines else repr(error)

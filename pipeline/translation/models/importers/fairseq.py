@@ -1,4 +1,4 @@
-"""fairseq checkpoints, with both dictionaries and SentencePiece models or BPE codes."""
+"""Imports fairseq checkpoints with both dictionaries and SentencePiece models or BPE codes."""
 
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,17 @@ WANTED = "a checkpoint (.pt, fairseq)"
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a path is a checkpoint, or a directory with one."""
+    """Return whether a path is a checkpoint or a directory with one."""
     return (path.is_file() and path.suffix == ".pt") or (path.is_dir() and any(path.glob("*.pt")))
 
 
 def languages_of(path: Path, source_language: str | None, target_language: str | None) -> Languages:
-    """Languages as the checkpoint says, which have to be those that are given, if any are."""
+    """Return the checkpoint's languages, which must be the given ones, if any."""
     return fairseq_languages(checkpoint_of(path), source_language, target_language)
 
 
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
-    """Give a checkpoint, or a directory's, the project's layout, in fairseq's and CTranslate2's form.
+    """Write a checkpoint (or a directory's) in the project's layout, in fairseq's and CTranslate2's form.
 
     Raises InputError: a part is missing, or checkpoint, dictionaries and subwords do not belong together.
     """
@@ -45,13 +45,13 @@ def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, A
     state = normalise_checkpoint(checkpoint, types[languages[0]], types[languages[1]], languages)
     try:
         return write_fairseq_model(state, dictionaries, subwords, output, languages)
-    except InputError as error:  # it names a copy that nobody will find
+    except InputError as error:  # the path is of a temporary copy
         raise InputError(error.message, checkpoint, remedy=error.remedy) from error
 
 
 def checkpoint_of(path: Path) -> Path:
-    """Return the checkpoint that is meant: the file, or a directory's best. Raises InputError: the directory
-    has several, and no name says which."""
+    """Return the checkpoint: the file, or a directory's best. Raises InputError: a directory has several
+    without a known name."""
     if path.is_file():
         return path
     folder = path

@@ -1,6 +1,6 @@
-"""Import encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and similar models."""
+"""Imports encoder-decoders of Hugging Face Transformers: Marian, M2M-100, NLLB and similar models."""
 
-import pickle  # only for the name of the error that torch raises
+import pickle  # for the error that torch raises
 import warnings
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ WEIGHTS = (
 )
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _BIAS = "final_logits_bias"
-# Whether a kind normalizes before each block, where its configuration does not say.
+# Whether a kind of model normalizes before each block, if its configuration does not say.
 _PRE_NORM = {"bart": False, "mbart": True, "pegasus": True}
 # Files of a tokenizer that may be missing.
 _OPTIONAL = ("tokenizer.json", "tokenizer_config.json", "target_vocab.json", "added_tokens.json")
@@ -57,7 +57,7 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
     values = read_json(config) if config.is_file() else {}
     given = (source_language, target_language)
     own = (str(values.get("source_lang") or ""), str(values.get("target_lang") or ""))
-    codes = [two_letters(name) for name in own]  # none for families, such as ROMANCE
+    codes = [two_letters(name) for name in own]  # families such as ROMANCE have none
     if language_tokens(read_json(path / "vocab.json") if (path / "vocab.json").is_file() else ()):
         codes[1] = None  # a model of several targets
     if any(asked and code and two_letters(asked) != code for asked, code in zip(given, codes, strict=True)):
@@ -70,7 +70,7 @@ def languages_of(path: Path, source_language: str | None, target_language: str |
 
 
 def convert_model(path: Path, output: Path, languages: Languages) -> dict[str, Any]:
-    """Convert a model as ``save_pretrained`` writes it or the hub has it; no code of the model runs.
+    """Convert a model from ``save_pretrained`` or the Hub, without running its code.
 
     Returns entries of ``model.json``, with the tokens that the tokenizer puts around a source and before a
     translation.
@@ -108,7 +108,7 @@ def load_tokenizer(path: Path) -> Any:
         return transformers.AutoTokenizer.from_pretrained(
             str(path), local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # every tokenizer fails in its own way on a damaged file
+    except Exception as error:  # tokenizers raise different errors on damaged files
         try:
             kind = str(read_json(path / "tokenizer_config.json").get("tokenizer_class", ""))
         except (InputError, AttributeError):
@@ -126,8 +126,7 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def vocabulary_of(tokenizer: Any) -> dict[str, int]:
-    """Return all tokens by their numbers, with the languages', which M2M-100's tokenizer stores
-    separately."""
+    """Return all tokens by number, including language tokens, which M2M-100's tokenizer stores separately."""
     return {**tokenizer.get_vocab(), **getattr(tokenizer, "lang_token_to_id", {})}
 
 
@@ -231,11 +230,11 @@ def _stored_weights(path: Path) -> dict[str, Any]:
 
 
 def _converter(path: Path, stored: dict[str, Any]) -> Any:
-    """CTranslate2's converter, which here loads weights exactly as the files have them, or fails."""
+    """CTranslate2's converter, changed to load weights exactly as stored, or to fail."""
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
-        """Refuses what would be filled with random numbers or converted without notice."""
+        """Rejects weights that would silently be random or converted."""
 
         renumbered: dict[int, int]
 
@@ -272,7 +271,7 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
                 whole = {token: self.renumbered[number] for token, number in whole.items()}
                 for number in set(self.renumbered.values()) - set(whole.values()):
                     whole[f"madeupword{number}"] = number
-            # The converter asks only for this, which in M2M-100 lacks the languages.
+            # The converter only uses this, which lacks the languages in M2M-100.
             tokenizer.get_vocab = lambda: whole
             return tokenizer
 
@@ -280,10 +279,10 @@ def _converter(path: Path, stored: dict[str, Any]) -> Any:
 
 
 def _check_positions(model: Any, stored: dict[str, Any]) -> None:
-    """Refuse positions that Transformers does not load as the file has them. Raises ValueError.
+    """Raise ValueError for stored positions that Transformers does not load as they are.
 
-    Marian's sinusoids are computed again on loading; those of fairseq differ, so a model saved in Marian's
-    format from fairseq would translate wrongly.
+    Marian's sinusoids are recomputed on loading. Those of fairseq differ, so a fairseq model saved in
+    Marian's format would translate wrongly.
     """
     import torch
 
@@ -296,8 +295,8 @@ def _check_positions(model: Any, stored: dict[str, Any]) -> None:
 
 
 def _start_last(model: Any) -> dict[int, int]:
-    """Move the token that Marian's decoder starts with to the end of the embeddings, where the converter
-    expects it; a fine-tuned model may have added tokens behind it.
+    """Move the start token of Marian's decoder to the end of the embeddings, where the converter expects it;
+    a fine-tuned model can have added tokens after it.
 
     Returns the new number of each token. Raises ValueError if the decoder does not start from zeros.
     """
