@@ -1,4 +1,4 @@
-"""Several pivots as one corpus: the references that they share, their rows, and pairs of translations."""
+"""Joins several pivots into one corpus: shared references, rows, and pairs of translations."""
 
 # ruff: noqa: S608 - names of tables and columns are of our own
 import logging
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 STEP, _TRANSLATED = "pivots", "translated"
 _OF_PAIRS = ("translation_line", "original", "translation_source_text")
-# The first row of each reference that has a translation with text.
+# The first row of each reference that has a non-empty translation.
 _FIRST = """
     SELECT * FROM {table} WHERE rank = 0 AND rejected IS NULL AND failed IS NULL AND translation <> ''
     QUALIFY row_number() OVER (PARTITION BY reference ORDER BY source, line) = 1
@@ -38,14 +38,13 @@ _FIRST = """
 
 
 def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[str, int]:
-    """Return how many distinct references each set of pivots has that no other pivot has: ``{"cs": 4,
-    "cs+de": 2}``.
+    """Count the distinct references by the exact set of pivots that have them: ``{"cs": 4, "cs+de": 2}``.
 
-    Memory does not grow with the corpus. A pivot that shares none with another is a warning.
+    Memory does not grow with the corpus. Warns if a pivot shares none with another.
 
     pivots: ingested shards of each, by name. resources: the work directory.
 
-    Raises ConfigurationError: two have a source of one name, as the parts of a source are called.
+    Raises ConfigurationError: two pivots have a source with the same name.
     """
     sources = Counter(
         name for path in pivots.values() for name in ShardDirectory(path).description["sources"]
@@ -78,28 +77,30 @@ def shared_references(pivots: Mapping[str, Path], resources: Resources) -> dict[
 
 
 def translated_of(pivot: str, resources: Resources) -> Path:
-    """Return where the translated rows of a pivot are until they are joined. resources: of the first
+    """Return the directory of a pivot's translated rows until they are joined. resources: those of the first
     pivot."""
     return resources.work / STEP / _TRANSLATED / pivot
 
 
 def lineage_of(pivot: str, pairs: str) -> dict[str, str | None]:
-    """Return the columns that rows of a pivot have beside others, where there are several pivots."""
+    """Return the additional columns of a pivot's rows, if there are several pivots."""
     return {"pivot": pivot, **(dict.fromkeys(_OF_PAIRS) if pairs == "all" else {})}
 
 
 def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources: Resources) -> dict[str, int]:
-    """Publish the translated rows of all pivots as one directory of shards, pivot after pivot.
+    """Publish the translated rows of all pivots as one directory of shards, one pivot after the other.
 
-    With pairs of all translations, rows follow whose two sides are translations of one reference: for each
-    two pivots, of the first row with it in either. ``source`` names both bitexts, A/B; ``line`` and
-    ``source_text`` are of the first, ``translation_line``, ``translation_source_text`` and the score of the
-    second, marks of both; ``original`` is the reference. A pair of equal texts is rejected as ``identical``.
+    With ``pairs`` = ``all``, they are followed by rows whose two sides are translations of one reference: for
+    each two pivots, from the first row with that reference in each. ``source`` names both bitexts, A/B;
+    ``line`` and ``source_text`` are from the first, ``translation_line``, ``translation_source_text`` and the
+    score from the second, marks from both; ``original`` is the reference. A pair of equal texts is rejected
+    as ``identical``.
 
     pivots: translated shards of each, by name, with the columns of :func:`lineage_of`.
     pairs: ``reference`` or ``all``. output: replaced as a whole. resources: the work directory.
 
-    Returns rows by what the column ``pivot`` says. Raises InputError: a shard is damaged, the disk is full.
+    Returns the number of rows by the column ``pivot``. Raises InputError: a shard is damaged, the disk is
+    full.
     """
     directories = {name: ShardDirectory(path) for name, path in pivots.items()}
     rows = {name: one.total_rows for name, one in directories.items()}
@@ -120,7 +121,7 @@ def join_pivots(pivots: Mapping[str, Path], pairs: str, output: Path, resources:
 
 
 def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the index says: as of the first pivot, with the model and the parameters of each."""
+    """Return the index: that of the first pivot, with the model and the parameters of each."""
     names = [one["parameters"]["pivot"] for one in described]
     each = {
         name: {key: one[key] for key in ("parameters", "fingerprints", "forward") if key in one}
@@ -139,7 +140,7 @@ def _description(described: Sequence[Mapping[str, Any]], rows: Mapping[str, int]
 def _write_pairs(
     directories: Mapping[str, ShardDirectory], output: Path, scratch: Path
 ) -> tuple[dict[str, int], list[ShardRecord]]:
-    """Return pairs of two translations, in order of their lineage: rows by pivots, and the shards."""
+    """Write pairs of two translations in order of their lineage. Returns rows by pivots, and the shards."""
     schema = next(iter(directories.values())).schema.remove_metadata()
     tables = {f"pivot{place}": _dataset(one.path) for place, one in enumerate(directories.values())}
     firsts = ", ".join(f"first_{name} AS MATERIALIZED ({_FIRST.format(table=name)})" for name in tables)

@@ -1,4 +1,4 @@
-"""Check on a sample whether a quantised model is as good as the model itself, before a run relies on it."""
+"""Checks on a sample whether a quantized model is as good as the original, before a run uses it."""
 
 import dataclasses
 import logging
@@ -32,29 +32,29 @@ Check = Literal["fallback", "error", "skip"]
 
 FULL = "float32"
 QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
-# Nats a token. Measured (docs/results.md): a smaller beam that costs 0.5 chrF costs 0.03 of them.
+# Nats per token. Measured (docs/results.md): a smaller beam that costs 0.5 chrF costs 0.03 nats.
 LIMIT = 0.02
 SENTENCES = 1000
-# Fewer cannot show that less than one sentence in a hundred is ruined.
+# With fewer sentences, it cannot be shown that less than one in a hundred is ruined.
 MINIMUM = 200
-# Of fewer sentences the check would take longer than it saves.
+# For fewer sentences, the check would take longer than it saves.
 _WORTHWHILE = 2000
 _RUINED = 0.01
-# A hypothesis that the model finds this many nats a token less probable than the other one is no translation.
+# If the model finds a hypothesis less probable than the other one by this many nats per token, it is ruined.
 _HOPELESS = 1.0
-# 95% of a normal distribution are below.
+# 95% of a normal distribution is below this.
 _SIGMAS = 1.645
 
 
-# Of each sentence of a sample the best hypothesis in both types, empty where there is none.
+# Columns: the best hypothesis of each sample sentence in both types, empty if there is none.
 BOTH_WAYS = pa.schema(
     [
         pa.field("float32", pa.string()),
         pa.field("quantised", pa.string()),
-        # Mean log-probability of a token of the first minus that of the second, both by the model in float32,
-        # natural logarithm; 0 where they are the same, null where one is empty.
+        # Mean log-probability per token of the first minus that of the second, both from the model in float32
+        # (natural log); 0 if they are equal, null if one is empty.
         pa.field("loss", pa.float64()),
-        # 1 where only the second is empty, a loop or hopeless, -1 where only the first is, else 0.
+        # 1 if only the second is empty, a loop or ruined, -1 if only the first is, else 0.
         pa.field("ruined", pa.int8()),
     ]
 )
@@ -62,16 +62,15 @@ BOTH_WAYS = pa.schema(
 
 @dataclass(frozen=True)
 class QuantisationLoss:
-    """By how much quantised hypotheses are worse than those of float32, with what it may be at most.
+    """How much worse quantized hypotheses are than those of float32, with upper bounds.
 
-    compute_type: of the quantised model. sentences: in the sample.
-    identical: share of them (0-1) whose best hypothesis is the same.
-    loss: nats a token by which float32 finds its own hypotheses more probable, on average.
-    bound: the loss is below this with a confidence of 95%. Both are None where fewer than two sentences have
-        a hypothesis in both types.
-    ruined: share of sentences (0-1) that are ruined in the quantised type alone, minus the share that are in
-        float32 alone.
-    ruined_bound: that share is below this with a confidence of 95%.
+    compute_type: compute type of the quantized model. sentences: number in the sample.
+    identical: share (0-1) with the same best hypothesis.
+    loss: mean nats per token by which float32 finds its own hypotheses more probable. bound: upper bound on
+        the loss with 95% confidence. Both are None if fewer than two sentences have a hypothesis in both
+        types.
+    ruined: share of sentences (0-1) that are ruined only in the quantized type, minus the share only in
+        float32. ruined_bound: upper bound on it with 95% confidence.
     chrf_float32, chrf: of both against the references, 0 to 100; None without references.
     """
 
@@ -86,8 +85,7 @@ class QuantisationLoss:
     chrf: float | None = None
 
     def within(self, limit: float) -> bool:
-        """Return whether it is shown that less than ``limit`` is lost, and less than one sentence in a
-        hundred."""
+        """Return whether the bounds are below ``limit`` and one ruined sentence in a hundred."""
         little = self.bound is not None and self.bound < limit
         return self.sentences >= MINIMUM and little and self.ruined_bound < _RUINED
 
@@ -106,17 +104,17 @@ class QuantisationLoss:
 def translated_both_ways(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
 ) -> pa.Table:
-    """Translate a sample with CTranslate2 in the type of ``options`` and in float32; gives the columns of
+    """Translate a sample with CTranslate2 in the type of ``options`` and in float32. Returns the columns of
     :data:`BOTH_WAYS`. Raises IncompleteError: no sentence of it could be translated."""
 
     def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
         chosen = options.with_changes(compute_type=compute_type)
         translator = open_translator(ctranslate2.NAME, model, chosen, placement)
-        assert isinstance(translator, ctranslate2.CTranslate2Translator)  # it can also score
+        assert isinstance(translator, ctranslate2.CTranslate2Translator)  # this model also scores
         return translator
 
     quantised = _best(opened(options.compute_type), sentences)
-    # The first model is gone before the second is loaded: a device may have room for one.
+    # The first model is freed before the second is loaded, because a device may have room for only one.
     translator = opened(FULL)
     full = _best(translator, sentences)
     other = [place for place in range(len(sentences)) if full[place].text != quantised[place].text]
@@ -150,8 +148,8 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
 def measure_loss(
     found: pa.Table, compute_type: str, references: Sequence[str] | None = None
 ) -> QuantisationLoss:
-    """Return the loss on a sample of one sentence or more, translated :data:`BOTH_WAYS`, with the upper
-    bounds of one-sided 95% intervals."""
+    """Return the loss on a non-empty sample, translated :data:`BOTH_WAYS`, with upper bounds of one-sided 95%
+    intervals."""
     full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
     losses = found["loss"].to_numpy()
     losses = losses[np.isfinite(losses)]
@@ -162,7 +160,8 @@ def measure_loss(
         bound = round(float(losses.mean()) + _SIGMAS * error, 6)
     count = found.num_rows
     worse, better = (sum(sign == one for one in ruined) for sign in (1, -1))
-    # Paired shares with half an observation more in each cell (Agresti and Min 2005): none seen is not none.
+    # Paired shares with half an observation added to each cell (Agresti and Min 2005), so that zero
+    # observations do not give a bound of zero.
     difference = (worse - better) / (count + 2)
     spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
     same = sum(map(str.__eq__, full, quantised))
@@ -194,14 +193,13 @@ def decided(
     model: Path | None,
     remedy: str,
 ) -> str:
-    """Return the compute type to translate in: the one that was asked for only if it is shown to lose
-    nothing.
+    """Return the compute type to use: the requested one only if it is shown to lose nothing.
 
-    loss: on a sample; None where there is too little text for one. compute_type: the one that was asked for.
-    check: ``fallback`` takes float32, ``error`` stops. limit: nats a token that may be lost.
-    model: for the error.
+    loss: loss on a sample; None if there is too little text. compute_type: the requested one. check:
+        ``fallback`` uses float32, ``error`` stops. limit: allowed loss in nats per token. model: for the
+        error.
 
-    Raises InputError: the loss may be above the limit, and ``check`` is ``error``.
+    Raises InputError: the loss can be above the limit, and ``check`` is ``error``.
     """
     if loss is not None and loss.within(limit):
         logger.info("%s; it is used (limit %g nats a token)", loss, limit)
@@ -218,10 +216,10 @@ def decided(
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found out on the sample and what followed from it.
+    """The result of the check on the sample, and the decision.
 
-    chosen: compute type of the run. limit: nats a token that may be lost.
-    loss: of the compute type that was asked for; None where there was too little text to measure it.
+    chosen: compute type of the run. limit: allowed loss in nats per token. loss: loss of the requested
+        compute type; None if there was too little text to measure it.
     """
 
     chosen: str
@@ -230,7 +228,7 @@ class Calibration:
 
 
 def is_quantised(choice: EngineChoice) -> bool:
-    """Return whether weights are rounded to integers, so that a model may come out worse than it is."""
+    """Return whether weights are rounded to integers, which can make a model worse."""
     return choice.engine == ctranslate2.NAME and choice.options.compute_type in QUANTISED
 
 
@@ -242,22 +240,20 @@ def calibrated(
     workplace: Workplace,
     resources: Resources,
 ) -> tuple[EngineChoice, Calibration | None]:
-    """Return the engine that the run shall use: the one that was chosen, or float32 if that may lose too
-    much.
+    """Return the engine for the run: the chosen one, or float32 if that can lose too much.
 
-    The result is kept in the work directory for this model, options and version of the engine, so the next
-    run gets the same answer without another translation.
+    The result is cached in the work directory for this model, options and version of the engine, so the next
+    run needs no new sample.
 
-    choice: engine with its options; nothing happens if it is not quantised. corpus: ingested shards.
-    sentences: distinct sentences that are to be translated.
-    parameters: what to do, limit, size of the sample.
-    workplace: where the sample is translated: where the run will be. resources: the work directory.
+    choice: engine with its options; nothing happens if it is not quantized. corpus: ingested shards.
+        sentences: number of distinct sentences to translate. parameters: what to do, limit, size of the
+        sample. workplace: where to translate the sample, the same as for the run. resources: the work
+        directory.
 
-    Returns the choice, and what was found out; None where nothing was to find out.
+    Returns the choice and the result of the check; None if there was nothing to check.
 
-    Raises:
-        InputError: more may be lost than allowed, and ``check`` is ``error``.
-        IncompleteError: the sample could not be translated.
+    Raises: InputError: the loss can be above the limit, and ``check`` is ``error``. IncompleteError: the
+        sample could not be translated.
     """
     if not is_quantised(choice) or parameters.check == "skip":
         return choice, None
@@ -272,7 +268,7 @@ def calibrated(
         "or translate.quantisation.check: fallback.",
     )
     options = choice.options.with_changes(compute_type=chosen)
-    # Shards that were made in float32 without any check are the same ones.
+    # Shards made in float32 without a check are the same.
     return dataclasses.replace(choice, options=options), Calibration(chosen, parameters.maximum_loss, loss)
 
 
@@ -284,10 +280,10 @@ def sampled_loss(
     workplace: Workplace,
     resources: Resources,
 ) -> QuantisationLoss | None:
-    """Return the loss on a sample of a corpus, measured now or before; None where there is too little text.
+    """Return the loss on a sample of a corpus, measured now or earlier; None if there is too little text.
 
-    sentences: distinct sentences of the corpus. wanted: of the sample. Raises IncompleteError if the sample
-    could not be translated.
+    sentences: distinct sentences of the corpus. wanted: size of the sample. Raises IncompleteError if the
+    sample could not be translated.
     """
     directory = (
         resources.work.resolve() / "translation" / "calibration" / _key(choice.weights, choice.options)
@@ -313,7 +309,7 @@ def sampled_loss(
 
 
 def _key(weights: str, options: DecodingOptions) -> str:
-    """Hash of all that a measured loss depends on beside the sample."""
+    """Return the hash of everything besides the sample that a measured loss depends on."""
     versions = installed(ctranslate2.LIBRARIES)
     return hash_json([TRANSLATE, weights, options.model_dump(), versions])[:40]
 
@@ -342,7 +338,8 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
 
 
 def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
-    """Return the function that translates a sample on this worker's device, first quantised, then in full."""
+    """Return the function that translates a sample on this worker's device, first quantized, then in
+    float32."""
     assert choice.model is not None
     placement = workplace.placement(device_of_worker(workplace))
     model = open_model(choice.model, choice.engine, verify=False)
@@ -364,17 +361,16 @@ def checked(
     sentences: Iterator[str],
     check: Check = "fallback",
 ) -> tuple[DecodingOptions, Iterator[str]]:
-    """Return what to translate a text with, the compute type asked for or float32, and the text.
+    """Return options for translating a text (with the requested compute type or float32), and the text.
 
-    The sample is the text's first sentences; the result is kept in the user's cache.
+    The sample is the text's first sentences; the result is cached for the user.
 
-    model: directory of the model. options: of the engine ``ctranslate2``. placement: where it runs.
-    sentences: the text. check: ``fallback`` takes float32 where too much may be lost, ``error`` stops,
-    ``skip`` does not look.
+    model: directory of the model. options: options of the engine ``ctranslate2``. placement: where it runs.
+        sentences: the text. check: if too much can be lost, ``fallback`` uses float32 and ``error`` stops;
+        ``skip`` does not check.
 
-    Raises:
-        InputError: too much may be lost, and ``check`` is ``error``.
-        IncompleteError: the sample could not be translated.
+    Raises: InputError: too much can be lost, and ``check`` is ``error``. IncompleteError: the sample could
+        not be translated.
     """
     options = ctranslate2.resolve(options, placement)
     if options.compute_type not in QUANTISED:

@@ -1,4 +1,4 @@
-"""Translating what the memory does not know, in tasks that survive a kill, and adding it to the memory."""
+"""Translates sentences that the memory lacks, in tasks that survive a kill, and adds them to the memory."""
 
 import json
 import logging
@@ -29,22 +29,20 @@ logger = logging.getLogger(__name__)
 
 _SENTENCES = pa.schema([pa.field("source_text", pa.string())])
 _TASKS, _STATE = "tasks", "tasks.json"
-# A segment may be found damaged, or be removed, while the rest is translated.
+# A segment can be damaged or removed while the rest is translated.
 _ROUNDS = 3
-# The rate is measured where there are so many times more sentences than that takes.
+# The rate is measured if there are this many times more sentences than the measurement needs.
 _PROBES = 8
 
 
 @dataclass
 class Tasks:
-    """What a run translates; a run that was killed finds it here, and resumes with the same tasks.
+    """What a run translates, so that a killed run can resume with the same tasks.
 
-    key: what it is for: corpus, model, engine, options, size of a task.
-    unknown: sentences that the memory did not know. tasks: into how many tasks they were cut.
-    size: sentences of a task; 0 until the rate is known.
-    segments: SHA-256 of the segments of the memory that have them now.
-    translating: whether there are tasks whose result is not in the memory yet.
-    finished: whether the corpus has been written. more: whether other tasks follow these.
+    key: hash of corpus, model, engine, options and task size. unknown: number of sentences that the memory
+        did not have. tasks: number of tasks. size: sentences per task; 0 until the rate is known. segments:
+        SHA-256 of the memory's segments that have them now. translating: whether some tasks' results are not
+        in the memory yet. finished: whether the corpus has been written. more: whether more tasks follow.
     """
 
     key: str
@@ -59,16 +57,14 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Remembered:
-    """The memory when it knows every sentence, and how it came to.
+    """The memory once it has every sentence, and where these came from.
 
-    recalled: where it has each.
-    from_memory, translated, failed: sentences that were known before, and what became of the others.
-    known_before: sentences that other runs translated. Unlike ``from_memory`` it does not change when this
-        run is killed, repeated, or has to translate again what was damaged.
-    tasks: into how many tasks they were cut, whether this process translated them or an earlier one.
-    task_size: sentences of a task.
-    translated_now: like ``translated``, without what an earlier process of the same run had finished.
-    step: the tasks of this process.
+    recalled: where it has each. from_memory, translated, failed: sentences that were known before,
+        translated, and failed. known_before: sentences that other runs translated; unlike ``from_memory`` it
+        does not change if this run is killed, repeated, or must translate damaged parts again. tasks: number
+        of tasks, of this process or an earlier one. task_size: sentences per task. translated_now: like
+        ``translated``, without sentences that an earlier process of this run finished. step: the tasks of
+        this process.
     """
 
     recalled: Recalled
@@ -82,7 +78,7 @@ class Remembered:
     step: StepReport
 
     def versions(self) -> dict[str, list[str]]:
-        """Versions of the libraries that translated."""
+        """Return the versions of the libraries that translated."""
         return merged(segment.libraries for segment in self.recalled.needed())
 
 
@@ -100,12 +96,12 @@ def translate_unknown(
     resources: Resources,
     work: Path,
 ) -> Remembered:
-    """Translate the sentences of a corpus that the memory does not know, and add them to it.
+    """Translate the sentences of a corpus that the memory lacks, and add them to it.
 
     choice: engine with options and model. corpus: ingested shards.
-    parameters: whether the memory is asked, and the size of a task. workplace, resources: where to run.
-    work: directory for the tasks; the caller holds its lock. The caller says when the corpus is written, with
-        :func:`finish_tasks`.
+    parameters: whether to use the memory, and the size of a task. workplace, resources: where to run. work:
+        directory for the tasks; the caller holds its lock, and calls :func:`finish_tasks` once the corpus is
+        written.
 
     Raises:
         IncompleteError: a task failed, or sentences have no result.
@@ -122,7 +118,7 @@ def translate_unknown(
         recalled = recall(distinct.keys, segments, [], work / "recall")
         warn_of_versions(recalled, choice)
         if parameters.memory and not len(recalled.unknown):
-            # Whatever another run has left here is void, and is not continued.
+            # Tasks left by another run are invalid, and are not resumed.
             _write_state(work, Tasks(key, finished=True))
             return _remembered(recalled, Tasks(key), 0, report)
         memory.begin()
@@ -165,7 +161,7 @@ def translate_unknown(
             tasks.unknown += len(recalled.unknown)
             logger.warning("%d sentences have no result: translating them again", len(recalled.unknown))
         tasks = _write_tasks(work, tasks, corpus, distinct, recalled, parameters, workplace, threads)
-    # Their keys, or the rows that their texts were read from, are not those of the corpus.
+    # Their keys or texts do not match the corpus.
     raise IncompleteError(
         f"translate: {len(recalled.unknown)} sentences have no result: a file in {distinct.path} is damaged. "
         f"{distinct.remedy}"
@@ -173,7 +169,7 @@ def translate_unknown(
 
 
 def finish_tasks(work: Path) -> None:
-    """Note that the corpus is written; failed sentences are tried again by the next run."""
+    """Record that the corpus is written. The next run tries failed sentences again."""
     tasks = _read_state(work)
     if tasks is not None:
         tasks.finished = True
@@ -183,7 +179,7 @@ def finish_tasks(work: Path) -> None:
 
 
 def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, Hypotheses]) -> None:
-    """Add what was translated outside of a run, by sentence."""
+    """Add translations made outside of a run, by sentence."""
     rows = HypothesisRows()
     good = {sentence: result for sentence, result in answers.items() if result.failed is None}
     for result in good.values():
@@ -194,13 +190,13 @@ def remember(choice: EngineChoice, resources: Resources, answers: Mapping[str, H
 
 
 def usable_segments(memory: MemorySet, choice: EngineChoice) -> list[Segment]:
-    """List the segments, those that this machine's versions of libraries made before others."""
+    """List the segments, starting with those made by the installed versions of libraries."""
     wanted = _versions(choice)
     return sorted(memory.segments(), key=lambda segment: is_made_otherwise(segment.libraries, wanted))
 
 
 def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
-    """Return what the next run will find: segments of the memory, and finished tasks that are not in it
+    """Return what the next run will reuse: segments of the memory, and finished tasks that are not in it
     yet."""
     memory = open_memory(choice, resources)
     known = usable_segments(memory, choice)
@@ -214,7 +210,7 @@ def known_segments(choice: EngineChoice, resources: Resources) -> list[Segment]:
 
 
 def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
-    """Warn where other versions of libraries made a part of what is remembered."""
+    """Warn if other versions of libraries made some of the remembered translations."""
     wanted = _versions(choice)
     libraries = [segment.libraries for segment in recalled.needed()]
     if others := [one for one in libraries if is_made_otherwise(one, wanted)]:
@@ -225,7 +221,7 @@ def warn_of_versions(recalled: Recalled, choice: EngineChoice) -> None:
 
 
 def _versions(choice: EngineChoice) -> Versions:
-    """Versions of the libraries that decide a translation: not of the one that writes it down."""
+    """Return the versions of libraries that affect translations, without pyarrow, which only writes them."""
     libraries = choice.libraries()
     return {name: version for name, version in installed(libraries).items() if name in libraries}
 
@@ -255,7 +251,7 @@ def _sum(one: StepReport, other: StepReport) -> StepReport:
 
 
 def _read_state(work: Path) -> Tasks | None:
-    """Return what a run left; None where there was none, or the index of its tasks cannot be read."""
+    """Return the state of an earlier run; None if there is none or the index of its tasks cannot be read."""
     if not (work / _STATE).is_file():
         return None
     try:
@@ -281,10 +277,10 @@ def _write_tasks(
     workplace: Workplace,
     threads: int,
 ) -> Tasks:
-    """Cut the unknown sentences into tasks, in the order of the corpus.
+    """Divide the unknown sentences into tasks, in the order of the corpus.
 
-    Where there are many and the rate is not known, only a window for each worker is cut: the time that these
-    take decides how large the other tasks are.
+    If there are many sentences and the rate is unknown, only one window per worker is made at first, whose
+    time decides the size of the other tasks.
     """
     unknown, size = recalled.unknown, before.size
     probe = workplace.window * workplace.worker_count
@@ -318,7 +314,7 @@ def _tables(
 
 
 def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
-    """Add to the memory what a killed run left that is not continued, because something has changed."""
+    """Add finished tasks of a killed run to the memory if it cannot resume because something has changed."""
     for description, keys in _finished(results).items():
         logger.info("adding %d tasks of an unfinished run to the memory", len(keys))
         open_set(root, json.loads(description)).add(_tables(results, keys), run)
@@ -326,7 +322,7 @@ def _adopt(results: WorkDirectory, root: Path, run: str) -> None:
 
 
 def _finished(results: WorkDirectory) -> dict[bytes, list[str]]:
-    """Keys of finished tasks, by the set of the memory to which they belong."""
+    """Return the keys of finished tasks, by the set of the memory to which they belong."""
     found: dict[bytes, list[str]] = {}
     for path in sorted(results.path.glob("*.parquet")):
         if results.find(path.stem) is not None:

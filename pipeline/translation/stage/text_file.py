@@ -1,4 +1,4 @@
-"""Translating a text file or a pipe, line by line, into a TSV of hypotheses."""
+"""Translates a text file or a pipe line by line into a TSV of hypotheses."""
 
 import codecs
 import math
@@ -19,13 +19,13 @@ _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
 
 
 def read_sentences(path: Path) -> Iterator[str]:
-    """Lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
+    """Yield the lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
 
     The first line is read at once, so that a wrong path is an error before a model is loaded. Raises
     InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
     """
     if path != PIPE:
-        compression_of(path)  # there is such a file, and it is not empty
+        compression_of(path)  # raises if the file is missing or empty
     lines = _pipe_lines() if path == PIPE else _file_lines(path)
     try:
         first = next(lines)
@@ -36,7 +36,7 @@ def read_sentences(path: Path) -> Iterator[str]:
 
 def _file_lines(path: Path) -> Iterator[str]:
     for block in line_blocks(path):
-        if block.faults.any():  # UTF-8 is checked by the reader
+        if block.faults.any():  # the reader checks UTF-8
             number = int(block.numbers[block.faults.argmax()])
             raise InputError(f"a line of more than {MAX_LINE_BYTES:,} bytes", path, number)
         yield from block.lines.to_pylist()
@@ -57,13 +57,13 @@ def translate_lines(
 ) -> Counter[str]:
     """Translate sentences and write a TSV: input line from 1, rank, score, text.
 
-    The file appears under its name when it is complete; until then, and if the run is stopped, what has been
-    translated is in ``OUTPUT.part``.
+    The file appears under its name when it is complete. Until then, and if the run is stopped, the finished
+    translations are in ``OUTPUT.part``.
 
     translator: an open engine. sentences: one per line, in order.
     output: file to write (``.gz``: compressed), or ``-``.
 
-    Returns how many sentences, hypotheses, failures and marks of each kind.
+    Returns the number of sentences, hypotheses, failures and marks of each kind.
 
     Raises:
         IncompleteError: sentences failed; the others are written.

@@ -1,1 +1,1 @@
-"""Beam search of our own in plain PyTorch, for one device and one batch at a time."""
+"""Our own beam search in plain PyTorch, for one device and one batch at a time."""

@@ -1,7 +1,7 @@
-"""CUDA graphs: the hundreds of kernels of a step, recorded once a shape and started by one call.
+"""CUDA graphs: the hundreds of kernels of a step are recorded once per shape and started by one call.
 
-Behind ``resources.cuda_graphs``. It has to be seen to work on your GPU before it is trusted: compare
-a run with it and one without, which give the same translations.
+Enabled by ``resources.cuda_graphs``. Before you rely on it, compare a run with and one without it on your
+GPU; both must give the same translations.
 """
 
 import contextlib
@@ -16,24 +16,23 @@ from paraforge.translation.torch_search.state import Arena, SearchState, Shape
 
 logger = logging.getLogger(__name__)
 
-# Shapes come again in the same order with every window of sentences, so throwing the oldest recording away
-# would throw each away before it is used: when there are this many, other shapes run as they are.
+# Shapes recur in the same order with every window of sentences, so discarding the oldest recording would
+# discard each before it is used again. Beyond this many recordings, other shapes run without one.
 _MOST_GRAPHS = 256
-# While it records, torch's allocator gives nothing back of what it keeps for later, so memory may seem to be
-# out when it is not. So often recording is tried again with all of it given back.
+# While recording, torch's allocator does not release cached memory, so memory can seem to run out when it has
+# not. Recording is retried this often after releasing it.
 _OUT_OF_MEMORY = 2
 
 
 class RecordedSteps:
     """One arena for the states of all shapes, and a recording of the step for each shape.
 
-    replayed: steps that were replayed.
-    failed: recordings that failed. Steps run as they are after the first one, or, where memory ran out, after
-        the third.
+    replayed: number of replayed steps. failed: number of failed recordings. After the first failure (or, when
+        out of memory, the third), steps run without recording.
     """
 
     def __init__(self, search: Search) -> None:
-        """Record the plain steps of ``search``."""
+        """Prepare to record the steps of ``search``."""
         self._search = search
         self._arena = Arena(search.weights.device, search.weights.dtype)
         self._generation = 0
@@ -46,16 +45,17 @@ class RecordedSteps:
         self.failed = 0
 
     def state(self, shape: Shape) -> SearchState:
-        """Return the state of a shape; what was in any state is overwritten by whoever asks for one."""
+        """Return the state of a shape; this overwrites the content of other states."""
         state = self._arena.state(shape)
         if self._arena.generation != self._generation:
-            # Recordings write to memory that is no longer ours.
+            # The recordings' memory has been freed.
             self._drop_graphs()
             self._generation = self._arena.generation
         return state
 
     def step(self, state: SearchState, forcing: bool) -> None:
-        """One step: the first of a shape as it is, which also warms the libraries up; then as recorded."""
+        """Run one step: the first of a shape directly, which also warms up the libraries, and later ones as
+        recorded."""
         key = (state.shape, forcing)
         graph = self._graphs.get(key)
         if graph is None and key in self._warm and not self._gives_up and len(self._graphs) < _MOST_GRAPHS:
@@ -68,7 +68,7 @@ class RecordedSteps:
         self.replayed += 1
 
     def _try_recording(self, key: tuple[Shape, bool], state: SearchState) -> Any:
-        """Return a recording, or nothing if that failed."""
+        """Return a recording, or None if that failed."""
         try:
             self._graphs[key] = self._recorded(self._search.step, state, key[1])
             return self._graphs[key]
@@ -80,12 +80,10 @@ class RecordedSteps:
             first = (str(error).splitlines() or [""])[0]
             left = "from now on" if self._gives_up else "this time"
             logger.warning("steps are not recorded %s: %s: %s", left, type(error).__name__, first)
-        # Outside of the handler, whose exception holds on to what it was recording.
+        # Outside of the handler, because the exception keeps the recording alive.
         self.forget()
         if self._search.weights.device.type == "cuda" and not self._gives_up:
-            with contextlib.suppress(
-                RuntimeError
-            ):  # of an allocator that is not sure whether it still records
+            with contextlib.suppress(RuntimeError):  # from an allocator that may still be recording
                 torch.cuda.empty_cache()
         return None
 
@@ -96,24 +94,25 @@ class RecordedSteps:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         if self._stream is None:
-            # One for good. cuBLAS has a workspace a stream, which recordings point to, and torch has few
-            # streams, which it gives out in turn: with a new one after each change of memory, workspaces pile
-            # up, until two recorders share a stream and the first to go takes the other's workspace along.
+            # One stream for all recordings. cuBLAS has a workspace per stream, which recordings point to, and
+            # torch hands out few streams in turn. With a new stream after each change of memory, workspaces
+            # would pile up until two recorders share a stream, and the first to be freed would free the
+            # other's workspace.
             self._stream = torch.cuda.Stream(device)
         graph = torch.cuda.CUDAGraph()
         here = torch.cuda.current_stream(device)
         self._stream.wait_stream(here)
         with torch.cuda.stream(self._stream):
-            # What other threads do on the device meanwhile is none of the recording's business.
+            # The recording ignores what other threads do on the device.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 step(state, forcing)
             except BaseException:
                 try:
                     graph.capture_end()
-                except RuntimeError as error:  # says that what was recorded is of no use
+                except RuntimeError as error:  # raises that the recording is unusable
                     logger.debug("the recording failed: %s", error)
-                    # Some versions of torch let the allocator continue as if it were still recording.
+                    # In some versions of torch, the allocator otherwise continues to record.
                     with contextlib.suppress(Exception):
                         torch._C._cuda_endAllocateToPool(device.index or 0, self._pool)
                 raise
@@ -125,13 +124,13 @@ class RecordedSteps:
     def _drop_graphs(self) -> None:
         device = self._search.weights.device
         if self._graphs and device.type == "cuda":
-            torch.cuda.synchronize(device)  # one of them may be running
+            torch.cuda.synchronize(device)  # one of them can be running
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
 
     def forget(self) -> None:
-        """Free everything, after memory ran out; a state that is in use lives on by itself."""
+        """Free everything after running out of memory, except a state that is in use."""
         self._drop_graphs()
         self._arena.free()
         self._generation = self._arena.generation

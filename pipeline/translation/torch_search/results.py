@@ -1,4 +1,4 @@
-"""From a state to the finished hypotheses of its sentences."""
+"""Extracts the finished hypotheses of sentences from a state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Found:
 
     tokens: without end-of-sentence, language tags included.
     score: log-probability / length ** length penalty.
-    ended: whether end-of-sentence came; if not, it was cut at the cap. group: of the beam.
+    ended: whether it ended with end-of-sentence, not at the cap. group: group of the beam.
     """
 
     tokens: tuple[int, ...]
@@ -31,13 +31,13 @@ class Found:
 
 
 class Harvest:
-    """Finished sentences on their way from the device, which does not wait for them to arrive."""
+    """Finished sentences that are being copied from the device asynchronously."""
 
     def __init__(self, state: SearchState, rows: Tensor, owners: list[int], steps: int) -> None:
-        """Begin to copy.
+        """Start to copy.
 
-        state: where they are. rows: batch numbers of the sentences.
-        owners: numbers of the same sentences outside. steps: positions that have been written.
+        state: the state with the sentences. rows: their indices in the batch. owners: their numbers outside
+            of the batch. steps: number of written positions.
         """
         self.owners = owners
         self._shape = state.shape
@@ -50,26 +50,26 @@ class Harvest:
         self._arrived: torch.cuda.Event | None = None
         if state.tokens.is_cuda:
             self._arrived = torch.cuda.Event()
-            # Not the current stream without more: that is one of the current device, perhaps another.
+            # Not just the current stream, which could be on another device.
             self._arrived.record(torch.cuda.current_stream(state.tokens.device))
 
     def wait(self) -> None:
-        """Wait for the copies."""
+        """Wait for the copies to finish."""
         if self._arrived is not None:
             self._arrived.synchronize()
             self._arrived = None
 
     def non_finite(self) -> list[bool]:
-        """Of each sentence, whether a probability was not a number."""
+        """Return for each sentence whether a probability was NaN."""
         self.wait()
         return [bool(one) for one in self._arrays["non_finite"].tolist()]
 
     def results(self, most: int | None = None) -> list[list[Found]]:
-        """Hypotheses of each sentence by falling score, ``most`` at most."""
+        """Return the hypotheses of each sentence by descending score, at most ``most``."""
         self.wait()
         arrays = {name: tensor.numpy() for name, tensor in self._arrays.items()}
         beam, groups = self._shape.beam, self._shape.groups
-        # The last place is for what is not kept.
+        # The last place is for discarded hypotheses.
         places = np.argsort(-arrays["done_score"][:, :beam], axis=1, kind="stable")[:, :most]
         scores, slots, lengths, ended = (
             np.take_along_axis(arrays[name], places, 1)
@@ -89,10 +89,10 @@ class Harvest:
 
 
 class Findings:
-    """What a search found for a batch: copied to the host, and made into hypotheses when it is asked for.
+    """The results of a search for a batch, copied to the host, and converted to hypotheses on demand.
 
-    Making them takes a good part of the time that the device takes to find them, so it is left to whoever
-    wants them, and the thread that feeds the device continues.
+    The conversion takes a large part of the search's time, so the consumer does it, and the thread that feeds
+    the device continues.
     """
 
     def __init__(self, harvests: Sequence[Harvest]) -> None:
@@ -103,16 +103,16 @@ class Findings:
             harvest.wait()
 
     def replaced(self, numbers: Sequence[int], better: Findings) -> Findings:
-        """Return the same, but for some sentences what another search found for them.
+        """Return the same results, with those of another search for some sentences.
 
-        numbers: of these sentences. better: what was found for them, in this order.
+        numbers: numbers of these sentences. better: their new results, in this order.
         """
         findings = Findings(self._harvests)
         findings._better = (numbers, better)
         return findings
 
     def non_finite(self) -> list[int]:
-        """Numbers of the sentences with a probability that was not a number."""
+        """Return the numbers of the sentences with a probability that was NaN."""
         return sorted(
             owner
             for harvest in self._harvests
@@ -121,7 +121,7 @@ class Findings:
         )
 
     def results(self, most: int | None = None) -> list[list[Found]]:
-        """Hypotheses of each sentence by falling score, in their order, ``most`` of each at most."""
+        """Return the hypotheses of each sentence, in order, by descending score, at most ``most`` each."""
         found = {
             owner: result
             for harvest in self._harvests
@@ -134,12 +134,12 @@ class Findings:
 
 
 def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[Found]:
-    """Return which hypotheses of a sentence are given, by falling score.
+    """Choose the hypotheses of a sentence to return, by descending score.
 
-    Groups take turns: the best of each group before the second best of any. Samples and groups may find the
-    same hypothesis several times; it is given once, so there may be fewer than ``count``.
+    Groups take turns: the best of each group comes before the second best of any. Samples and groups can find
+        the same hypothesis several times; it is returned once, so there can be fewer than ``count``.
 
-    found: by falling score. count: most to give. sampling: whether they are samples.
+    found: hypotheses by descending score. count: most to return. sampling: whether they are samples.
     """
     if sampling or groups > 1:
         found = list({one.tokens: one for one in reversed(found)}.values())[::-1]
@@ -155,7 +155,7 @@ def chosen(found: list[Found], count: int, groups: int, sampling: bool) -> list[
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """Return a copy in the host's memory; from a GPU it is pinned, and may be on its way still."""
+    """Return a copy in the host's memory; from a GPU, it is pinned and can still be in progress."""
     if not tensor.is_cuda:
         return tensor
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -168,12 +168,12 @@ def _bodies(
     lengths: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> NDArray[np.int32]:
-    """Return tokens of hypotheses, sentences x hypotheses x longest, found by going back from the last one of
-    each.
+    """Return the tokens of hypotheses, sentences x hypotheses x longest, by following parents back from each
+    last token.
 
-    tokens, parents: sentences x positions x beam, what was appended to which hypothesis.
-    lengths: sentences x hypotheses, tokens of each.
-    slots: sentences x hypotheses, place of the beam of the last token of each.
+    tokens, parents: sentences x positions x beam, appended tokens and the hypotheses that they extend.
+        lengths: sentences x hypotheses, number of tokens. slots: sentences x hypotheses, beam index of the
+        last token.
     """
     longest = tokens.shape[1]
     bodies = np.zeros((*lengths.shape, longest), np.int32)

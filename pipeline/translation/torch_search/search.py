@@ -1,4 +1,4 @@
-"""The search over a batch: steps on the device, with a look at them every few steps."""
+"""Searches a batch: runs steps on the device, and checks for finished sentences every few steps."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from paraforge.translation.torch_search.transformer import (
     masked,
 )
 
-# A step: what it does, and whether a prefix is still being forced.
+# A step function; its argument is whether a prefix is still being forced.
 Step = Callable[[SearchState, bool], None]
 
 
@@ -34,9 +34,8 @@ Step = Callable[[SearchState, bool], None]
 class Request:
     """A sentence to translate.
 
-    tokens: of the source, as the encoder reads them.
-    cap: most target tokens, end-of-sentence included, language tags not.
-    prefix: tokens that every hypothesis begins with. seed: of what is drawn for it.
+    tokens: source tokens as the encoder reads them. cap: most target tokens, including end-of-sentence,
+        without language tags. prefix: tokens at the start of every hypothesis. seed: seed for samples.
     """
 
     tokens: tuple[int, ...]
@@ -47,15 +46,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Pace:
-    """How the search is run; no result depends on it but by rounding.
+    """How the search runs; results depend on it only by rounding.
 
-    look_every: steps between two looks at what has finished.
-    keep: sentences are gathered into a smaller batch when no more than this share of it is left.
-    room: target positions by which the cache grows; on a GPU it doubles instead.
-    batch_sizes: sizes that a batch may have, ascending, continued like the last two; none for any. A GPU that
-        replays recorded steps wants few.
-    source_multiple: source positions are filled up to a multiple of this; of more where they are many, an
-        eighth of them at most, so that there are few shapes.
+    look_every: steps between checks for finished sentences. keep: sentences move to a smaller batch when at
+        most this share of it is left. room: target positions by which the cache grows; on a GPU it doubles
+        instead. batch_sizes: allowed batch sizes, ascending, continued like the last two; empty for any. A
+        GPU that replays recorded steps needs few. source_multiple: source positions are padded to a multiple
+        of this, or of up to an eighth of them if they are many, so that there are few shapes.
     """
 
     look_every: int = 1
@@ -66,7 +63,7 @@ class Pace:
     source_multiple: int = 1
 
     def batch(self, sentences: int) -> int:
-        """Size of a batch for this many sentences."""
+        """Return the batch size for this many sentences."""
         if not self.batch_sizes:
             return sentences
         last, step = self.batch_sizes[-1], self.batch_sizes[-1] - (0, *self.batch_sizes)[-2]
@@ -74,17 +71,17 @@ class Pace:
         return next((size for size in self.batch_sizes if size >= sentences), beyond)
 
     def source(self, positions: int, most: int) -> int:
-        """Source positions of a batch whose longest sentence has this many, of at most ``most``."""
+        """Return the padded source positions for this longest sentence, at most ``most``."""
         multiple = self.source_multiple
         while multiple > 1 and 16 * multiple <= positions:
             multiple *= 2
         return max(positions, min(-(-positions // multiple) * multiple, most))
 
     def capacity(self, positions: int, most: int) -> int:
-        """Room for this many positions, of at most ``most``."""
+        """Return the capacity for this many positions, at most about ``most``."""
         room = self.room
         if self.doubling:
-            # Not cut to ``most``: attention on a GPU wants sizes that are multiples of 8.
+            # Not limited to ``most``, because attention on a GPU needs multiples of 8.
             while room < positions:
                 room *= 2
             return room
@@ -93,16 +90,16 @@ class Pace:
 
 
 def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -> None:
-    """One step of the search: the decoder, the choice, the books. Changes ``state`` in place.
+    """Run one step of the search: decoder, choice, bookkeeping. Changes ``state`` in place.
 
     Nothing here depends on a value, so a GPU can record it once and replay it.
 
-    forcing: whether a token may be forced at this position.
+    forcing: whether a token can be forced at this position.
     """
     shape, position = state.shape, state.position
     places = torch.arange(rules.beam, device=position.device)
     state.origin.index_copy_(2, position, places[:, None].expand(shape.batch, -1, -1))
-    # A key is a hypothesis' own past if it was written at the place where the hypothesis was at that time.
+    # A key belongs to a hypothesis' past if it was written at the beam index that the hypothesis had then.
     own = (state.origin.unsqueeze(3) == places).view(shape.batch, 1, rules.beam, -1)
     logits = decode_step(
         weights,
@@ -114,9 +111,9 @@ def advance(weights: Weights, state: SearchState, rules: Rules, forcing: bool) -
         state.memory_mask,
     )
     scores = torch.log_softmax(logits, 2)
-    del logits  # as large as the scores
+    del logits  # as large as the attention scores
     alive = (state.total > -math.inf) & ~state.finished.unsqueeze(1)
-    # One logit that is not a number, or is infinite, makes every score of its row not a number.
+    # One NaN or infinite logit makes every score of its row NaN.
     state.non_finite.logical_or_((alive & scores[:, :, rules.end].isnan()).any(1))
     for banned in rules.banned:
         scores[:, :, banned] = -math.inf
@@ -147,29 +144,28 @@ class Search:
     ) -> None:
         """Prepare a search.
 
-        pace: how it is run.
-        allocate: gives a state of a shape; a new one by default.
-        step: what makes a step; :func:`advance` by default.
+        pace: how it runs. allocate: returns a state of a shape; a new one by default. step: runs a step;
+            :func:`advance` by default.
         """
         self.weights, self.rules, self.pace = weights, rules, pace or Pace()
         self._allocate = allocate or self.new_state
         self._step = step or self.step
 
     def new_state(self, shape: Shape) -> SearchState:
-        """Return a state on this search's device."""
+        """Return a new state on this search's device."""
         return new_state(shape, self.weights.device, self.weights.dtype)
 
     def step(self, state: SearchState, forcing: bool) -> None:
-        """:func:`advance` with this search's weights and rules."""
+        """Run :func:`advance` with this search's weights and rules."""
         advance(self.weights, state, self.rules, forcing)
 
     def run(self, requests: Sequence[Request]) -> list[list[Found]]:
-        """Hypotheses of each sentence, in order; up to ``beam`` of each."""
+        """Return up to ``beam`` hypotheses of each sentence, in order."""
         return self.find(requests).results()
 
     @torch.inference_mode()
     def find(self, requests: Sequence[Request]) -> Findings:
-        """Return what :meth:`run` gives, all of it in the host's memory, but not yet made into hypotheses."""
+        """Return the result of :meth:`run` in the host's memory, before conversion to hypotheses."""
         with attention_kernels(self.weights.device):
             return self._find(requests)
 
@@ -213,8 +209,8 @@ class Search:
             head_width=weights.head_width,
         )
         state = blank(self._allocate(shape))
-        # Sentences that only fill the batch up are finished before they begin. Their token is one that the
-        # source vocabulary has: a GPU that is asked for another is lost to the process.
+        # Padding sentences are finished from the start. Their token must be in the source vocabulary, because
+        # an invalid index makes a GPU unusable for the process.
         filled = [*requests, *[Request(requests[0].tokens[:1], 1)] * (batch - len(requests))]
         tokens = _table([request.tokens for request in filled], longest)
         lengths = torch.tensor([len(request.tokens) for request in filled])
@@ -229,7 +225,8 @@ class Search:
             state.prefix_length.copy_(_sent(lengths, device))
         state.finished[len(requests) :] = True
         state.previous.fill_(rules.start)
-        # At the first step all hypotheses of a group are the same: follow one of each, or every sample.
+        # At the first step, all hypotheses of a group are equal, so only one of each is followed, or every
+        # sample.
         state.total[:, :: 1 if rules.sampling else rules.beam // shape.groups] = 0.0
         state.memory.copy_(encode(weights, _sent(tokens, device), state.memory_mask))
         return state
@@ -242,7 +239,7 @@ class Search:
         steps: int,
         harvests: list[Harvest],
     ) -> tuple[SearchState, list[int]]:
-        """Return the state without finished sentences, where enough of them have finished to be worth it."""
+        """Return the state without finished sentences, if enough of them have finished."""
         left = [row for row, owner in enumerate(owners) if owner >= 0 and not over[row]]
         size = self.pace.batch(len(left)) if left else 0
         if left and (size >= len(owners) or len(left) > self.pace.keep * len(owners)):
@@ -254,7 +251,7 @@ class Search:
             harvests.append(Harvest(state, rows, [owners[row] for row in done], steps))
         if not left:
             return state, []
-        # Rows that fill the batch up are copies of a finished one, and stay finished.
+        # Padding rows are copies of a finished one, and stay finished.
         fill = next(row for row in range(len(owners)) if over[row])
         chosen = left + [fill] * (size - len(left))
         smaller = resized(

@@ -1,4 +1,5 @@
-"""From logits to the next token of each hypothesis, the best or drawn ones, and those that have ended."""
+"""Selects the next token of each hypothesis from logits, the best or sampled ones, and the hypotheses that
+end."""
 
 import hashlib
 import math
@@ -10,21 +11,21 @@ from torch import Tensor
 from paraforge.translation.decoding.translator import VarietySettings
 from paraforge.translation.torch_search.state import Rules, SearchState
 
-_BITS = 23  # as many as a float32 has room for, so 1 is never reached
+_BITS = 23  # as many bits as a float32 has, so 1 is never reached
 
 
 def sentence_seed(seed: int, tokens: list[int]) -> int:
-    """Seed of a sentence, from that of the run and its source tokens; a signed 64-bit number."""
+    """Return the seed of a sentence from the run's seed and its source tokens, a signed 64-bit number."""
     digest = hashlib.blake2b(f"{seed} {tokens}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 def uniform(seed: Tensor, samples: int, position: Tensor) -> Tensor:
-    """Numbers from 0 to below 1, batch x samples: a hash (SplitMix64) of seed, sample and position.
+    """Return numbers from 0 to below 1, batch x samples: a hash (SplitMix64) of seed, sample and position.
 
-    Torch's own generators would give a sentence other numbers with other sentences beside it.
+    With torch's own generators, a sentence's numbers would depend on the other sentences of its batch.
 
-    seed: batch. samples: of each sentence. position: 1.
+    seed: batch. samples: number per sentence. position: 1.
     """
     place = position * samples + torch.arange(samples, device=seed.device)
     state = seed.unsqueeze(1) + (place + 1) * -7046029254386353131  # overflows wrap round
@@ -35,7 +36,7 @@ def uniform(seed: Tensor, samples: int, position: Tensor) -> Tensor:
 
 
 def _shifted(numbers: Tensor, places: int) -> Tensor:
-    """Shifted to the right as unsigned numbers."""
+    """Shift right as unsigned numbers."""
     return (numbers >> places) & ((1 << (64 - places)) - 1)
 
 
@@ -44,7 +45,8 @@ def draw(log_probabilities: Tensor, chances: Tensor, settings: VarietySettings) 
 
     log_probabilities: batch x samples x vocabulary; minus infinity is never drawn.
     chances: batch x samples, from 0 to below 1.
-    settings: temperature, top_k and top_p; as in other toolkits, top_p is a share of what top_k leaves.
+    settings: temperature, top_k and top_p; as in other toolkits, top_p is a share of the probability that
+        top_k leaves.
 
     Returns batch x samples: tokens.
     """
@@ -67,16 +69,16 @@ def _at(probabilities: Tensor, chances: Tensor) -> Tensor:
     return found.clamp(max=probabilities.shape[2] - 1)
 
 
-# The maxima of this many types are compared before the types themselves are.
+# The maxima of chunks of this many types are compared before the types themselves.
 _CHUNK = 16
 
 
 def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: Tensor, free: int) -> None:
-    """Leave, in place, nothing but the forced token where there is one.
+    """Exclude all but the forced token, in place, if there is one.
 
-    log_probabilities: batch x beam x vocabulary. prefix: batch x places, tokens.
-    lengths: batch, how many of them. position: 1, of the next token.
-    free: this many first tokens cost nothing (language tags are no part of the text).
+    log_probabilities: batch x beam x vocabulary. prefix: batch x positions, tokens. lengths: batch, number of
+        prefix tokens. position: 1, position of the next token. free: number of first tokens without a score
+        (language tags are not part of the text).
     """
     token = prefix.index_select(1, position.clamp(max=prefix.shape[1] - 1))[:, None]  # batch x 1 x 1
     forced = (position < lengths)[:, None, None]
@@ -88,17 +90,18 @@ def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: 
 def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the best continuations of a sentence's hypotheses, the best first.
 
-    First the maxima of chunks of the vocabulary are ranked, then the members of the best ``count`` chunks:
-    nothing outside of these can be among the best ``count``. Twice as fast as ranking the whole, on CPUs.
+    The maxima of chunks of the vocabulary are ranked first, then the members of the best ``count`` chunks,
+    which contain the best ``count``. On CPUs, this is twice as fast as ranking everything.
 
     log_probabilities: batch x beam x vocabulary, a multiple of 16.
-    total: batch x beam, of the hypotheses so far. count: how many; at most beam * vocabulary / 16.
+    total: batch x beam, scores of the hypotheses so far. count: number to return, at most beam * vocabulary /
+        16.
 
-    Returns batch x count: their sums of log-probabilities, the hypotheses that they continue, and the tokens.
+    Returns batch x count: sums of log-probabilities, the hypotheses to continue, and the tokens.
     """
     batch, beam, vocabulary = log_probabilities.shape
     chunks = vocabulary // _CHUNK
-    # Chunk j is the types j, j + chunks, j + 2 chunks, ...: its maximum runs along memory.
+    # Chunk j is the types j, j + chunks, j + 2 chunks, ..., so that maxima read memory sequentially.
     maxima = log_probabilities.view(batch, beam, _CHUNK, chunks).amax(2) + total.unsqueeze(2)
     chosen = maxima.nan_to_num_(nan=-math.inf, neginf=-math.inf).view(batch, -1).topk(count, sorted=False)
     hypothesis = chosen.indices // chunks  # batch x count
@@ -114,13 +117,12 @@ def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tup
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen at a step, batch x beam each.
+    """The choice at a step, each batch x beam.
 
-    total: sum of log-probabilities of the hypotheses that continue; minus infinity where there is none.
-    token: the next one of each. parent: which hypotheses they continue.
-    ended_total: sum of log-probabilities, end-of-sentence included, of those that end; minus infinity where
-        none does. By falling sums in each group.
-    ended_parent: which hypotheses these are.
+    total: sum of log-probabilities of the hypotheses that continue; minus infinity for none. token: their
+        next tokens. parent: the hypotheses that they continue. ended_total: sum of log-probabilities,
+        including end-of-sentence, of those that end; minus infinity for none; descending in each group.
+        ended_parent: the hypotheses that end.
     """
 
     total: Tensor
@@ -131,9 +133,9 @@ class Choice:
 
 
 def choose(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Choice:
-    """Beam search with its groups, or sampling.
+    """Choose by beam search with groups, or by sampling.
 
-    log_probabilities: batch x beam x vocabulary, changed where there are groups. state: before the step.
+    log_probabilities: batch x beam x vocabulary, modified if there are groups. state: before the step.
     """
     if rules.sampling:
         return _sampled(log_probabilities, state, rules)
@@ -153,25 +155,25 @@ def choose(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Choic
 def _group(
     log_probabilities: Tensor, total: Tensor, taken: Tensor | None, first: int, rules: Rules
 ) -> Choice:
-    """One group's choice.
+    """Choose for one group.
 
     log_probabilities: batch x width x vocabulary. total: batch x width.
-    taken: batch x n, tokens that the groups before have chosen at this step.
-    first: place of the group's first hypothesis in the beam.
+    taken: batch x n, tokens chosen by earlier groups at this step. first: beam index of the group's first
+        hypothesis.
     """
     width = total.shape[1]
     if taken is not None:
-        # A penalty decides who is chosen, and is taken back from the sums of those who are.
+        # The penalty affects the choice, and is then removed from the chosen sums.
         index = taken.unsqueeze(1).expand(-1, width, -1)
         penalties = torch.full(index.shape, -rules.settings.diversity, device=total.device)
         log_probabilities = log_probabilities.scatter_add(2, index, penalties)
-    # Half of twice the width may be ends of sentences; the other half continues.
+    # Of twice the width, half can be ends of sentences, and the other half continues.
     sums, hypotheses, tokens = best_candidates(log_probabilities, total, 2 * width)
     if taken is not None:
         repeated = (tokens.unsqueeze(2) == taken.unsqueeze(1)).sum(2)
         sums = sums + rules.settings.diversity * repeated
     ends = (tokens == rules.end) & (sums > -math.inf)
-    # The first of the candidates that do not end, in their order.
+    # The first candidates that do not end, in order.
     order = torch.arange(2 * width, device=total.device) + ends * (2 * width)
     going = order.topk(width, largest=False).indices
     # As in fairseq, an end counts only among the best `width`.
@@ -188,7 +190,7 @@ def _group(
 
 def _sampled(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Choice:
     chances = uniform(state.seed, rules.beam, state.position)
-    # Rows that are not numbers draw anything; they are marked elsewhere.
+    # Rows with NaN draw arbitrary tokens; they are marked elsewhere.
     token = draw(log_probabilities.nan_to_num(nan=0.0, neginf=-math.inf), chances, rules.settings)
     sums = state.total + log_probabilities.gather(2, token.unsqueeze(2)).squeeze(2)
     sums = sums.nan_to_num(nan=-math.inf, neginf=-math.inf)
@@ -204,12 +206,12 @@ def _sampled(log_probabilities: Tensor, state: SearchState, rules: Rules) -> Cho
 
 
 def keep_finished(state: SearchState, choice: Choice, rules: Rules) -> None:
-    """Note the hypotheses that end at this step, and which sentences need no more steps.
+    """Record the hypotheses that end at this step, and the sentences that need no more steps.
 
-    A group takes as many as it has places, in the order of their finding; then, as in fairseq, it has
-    finished. At the cap the hypotheses that are left take the places that are left.
+    A group accepts hypotheses in the order of finding until its places are full; then, as in fairseq, it has
+    finished. At the cap, the remaining hypotheses fill the remaining places.
     """
-    length = state.position + 1  # tokens after this step
+    length = state.position + 1  # number of tokens after this step
     width = rules.beam // state.shape.groups
     open_sentences = ~state.finished[:, None, None]
     at_cap = (length >= state.cap)[:, None, None]
@@ -236,18 +238,18 @@ def _note(
     ended: bool,
     rules: Rules,
 ) -> None:
-    """Write hypotheses into the places that are left for them.
+    """Write hypotheses to their remaining places.
 
-    state: its ``done_...`` are changed. counted: batch x groups x width, which hypotheses are meant.
-    sums: batch x groups x width, their log-probabilities.
-    slots: batch x beam, places of the beam where their last tokens are.
-    body: 1, their tokens without end-of-sentence. ended: whether end-of-sentence came.
+    state: its ``done_...`` tensors change. counted: batch x groups x width, which hypotheses to write. sums:
+        batch x groups x width, their log-probabilities. slots: batch x beam, beam indices of their last
+        tokens. body: 1, their number of tokens without end-of-sentence. ended: whether they ended with
+        end-of-sentence.
     """
     batch, _, width = counted.shape
     place = state.done_count.unsqueeze(2) + counted.cumsum(2) - 1
     fits = counted & (place < width)
     offset = torch.arange(0, rules.beam, width, device=place.device)[:, None]
-    # What does not fit goes to the last place, which nobody reads.
+    # Hypotheses that do not fit go to the last place, which is never read.
     target = torch.where(fits, place + offset, rules.beam).view(batch, -1)
     length = (body + ended - rules.free).clamp(min=1).to(torch.float32)
     state.done_score.scatter_(1, target, (sums / length**rules.length_penalty).view(batch, -1))

@@ -1,5 +1,5 @@
-"""The rules of a search, and all that it knows of a batch, as tensors that a step changes in place, and the
-memory that they share."""
+"""The rules of a search, and its state for a batch: tensors that a step changes in place, and their
+memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Rules:
 
     beam: hypotheses of a sentence that are followed at a time.
     length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
-    start: the decoder's first input. end: end-of-sentence. banned: types that no hypothesis has.
-    free: this many first tokens of a forced prefix (language tags) are no part of score and length.
-    settings: what else the user chose.
+    start: the decoder's first input. end: end-of-sentence. banned: types that are never generated. free:
+        number of first tokens of a forced prefix (language tags) that do not count in score and length.
+        settings: the user's other settings.
     """
 
     beam: int
@@ -34,30 +34,31 @@ class Rules:
 
     @property
     def shortest(self) -> int:
-        """Tokens before end-of-sentence, at least: as in fairseq a hypothesis is more than its end."""
+        """The least number of tokens before end-of-sentence; as in fairseq, a hypothesis must not be
+        empty."""
         return self.free + 1
 
     @property
     def sampling(self) -> bool:
-        """Whether hypotheses are drawn."""
+        """Whether hypotheses are sampled."""
         return self.settings.method == "sampling"
 
 
-# What is too small is replaced by something larger than is needed now, so that it is seldom replaced.
+# Memory that is too small is replaced by more than is needed now, so that this is rare.
 _GROWTH = 1.25
 
 
 class Arena:
-    """One stretch of memory for each tensor of a state.
+    """One block of memory for each tensor of a state.
 
-    A recorded step reads and writes fixed addresses. With a state of its own for each shape, memory would
-    grow with the number of shapes, of which each may have gigabytes; here it is that of the largest.
+    A recorded step uses fixed addresses. With a separate state for each shape, memory would grow with the
+    number of shapes, each of which can have gigabytes; here it is that of the largest.
 
-    generation: counts how often memory was replaced: addresses of an earlier one mean nothing.
+    generation: number of times that memory was replaced; addresses of earlier generations are invalid.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Memory on a device; none yet.
+        """Prepare memory on a device, without allocating any.
 
         dtype: of keys and values.
         """
@@ -67,7 +68,7 @@ class Arena:
 
     def state(self, shape: Shape) -> SearchState:
         """Return a state of a shape, for :func:`~paraforge.translation.torch_search.state.blank` or
-        ``resized``. It uses the memory of the last one; what was in it may be there still."""
+        ``resized``. It uses the memory of the previous one, whose content may still be in it."""
         tensors = {}
         for name, (sizes, kind) in layout(shape, self._dtype).items():
             tensors[name] = self._stretch(name, math.prod(sizes), kind).view(sizes)
@@ -82,23 +83,22 @@ class Arena:
         return there[:count]
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._stretches.clear()
         self.generation += 1
 
 
-# What is in a tensor where nothing is; 0 but for these.
+# Values of empty elements in tensors; 0 except for these.
 _NOTHING: dict[str, float] = {"total": -math.inf, "done_score": -math.inf, "origin": -1}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a state.
+    """The sizes of a state.
 
-    batch: sentences. beam: hypotheses of a sentence that are followed at a time. groups: of the beam.
-    source: source positions. capacity: target positions that there is room for.
-    prefix: target positions that may be forced.
-    layers, heads, head_width: of the decoder.
+    batch: sentences. beam: hypotheses per sentence. groups: groups of the beam. source: source positions.
+        capacity: target positions. prefix: target positions that can be forced. layers, heads, head_width:
+        sizes of the decoder.
     """
 
     batch: int
@@ -114,24 +114,22 @@ class Shape:
 
 @dataclass
 class SearchState:
-    """The search of a batch between two steps.
+    """The state of a batch between two steps.
 
     memory: layers x 2 x batch x heads x source x head width, keys and values of the encoder's output.
     memory_mask: batch x 1 x 1 x source, added to attention logits.
-    cache: layers x 2 x batch x heads x capacity x beam x head width; written once a position.
-    origin: batch x beam x capacity, in which place of the beam each position of a hypothesis was written; -1
-        where nothing is.
-    tokens, parents: batch x capacity x beam, what was appended at a position and to which hypothesis.
-    position: 1, of the next token. previous: batch x beam, last token.
-    total: batch x beam, sum of log-probabilities; minus infinity where no hypothesis is.
+    cache: layers x 2 x batch x heads x capacity x beam x head width; written once per position. origin: batch
+        x beam x capacity, beam index at which each position of a hypothesis was written; -1 if none. tokens,
+        parents: batch x capacity x beam, appended tokens and the hypotheses that they extend. position: 1,
+        position of the next token. previous: batch x beam, last token. total: batch x beam, sum of
+        log-probabilities; minus infinity for no hypothesis.
     cap: batch, most tokens of a hypothesis.
-    prefix, prefix_length: batch x prefix, batch: tokens to begin with. seed: batch, of random numbers.
-    done_score: batch x (beam + 1), of finished hypotheses in the order of their finding, group by group; the
-        last place is for what is not kept.
-    done_slot, done_length, done_ended: likewise: place of the beam where the last token before
-        end-of-sentence is, number of tokens before it, and whether it came.
-    done_count: batch x groups. finished: batch, whether a sentence needs no more steps.
-    non_finite: batch, whether a probability of a sentence was not a number.
+    prefix, prefix_length: batch x prefix, batch: forced first tokens. seed: batch, seeds of random numbers.
+        done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding, group by group;
+        the last place is for discarded ones. done_slot, done_length, done_ended: likewise, beam index of the
+        last token before end-of-sentence, number of tokens before it, and whether it was generated.
+        done_count: batch x groups. finished: batch, whether a sentence needs no more steps. non_finite:
+        batch, whether a probability of a sentence was NaN.
     """
 
     shape: Shape
@@ -165,9 +163,9 @@ Allocate = Callable[[Shape], SearchState]
 
 
 def layout(shape: Shape, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    """Sizes and type of each tensor of a state.
+    """Return the sizes and type of each tensor of a state.
 
-    shape: sizes of the state. dtype: of keys and values.
+    shape: sizes of the state. dtype: type of keys and values.
     """
     batch, beam, capacity, places = shape.batch, shape.beam, shape.capacity, shape.beam + 1
     whole, real, flag = torch.int64, torch.float32, torch.bool
@@ -200,7 +198,7 @@ _ONE = Shape(batch=1, beam=1, groups=1, source=1, capacity=1, prefix=1, layers=1
 
 
 def _growing(larger: Shape) -> dict[str, int]:
-    """Of each tensor the dimension that is longer in a larger shape than in :data:`_ONE`, if one is."""
+    """Return for each tensor the dimension that grows in a larger shape than :data:`_ONE`, if any."""
     sizes = {name: size for name, (size, _) in layout(_ONE, torch.float32).items()}
     return {
         name: place
@@ -215,7 +213,7 @@ _SENTENCES, _POSITIONS = _growing(replace(_ONE, batch=2)), _growing(replace(_ONE
 
 
 def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchState:
-    """Return a state in which nothing has happened and nothing is set.
+    """Return a new empty state.
 
     dtype: of keys and values.
     """
@@ -227,21 +225,20 @@ def new_state(shape: Shape, device: torch.device, dtype: torch.dtype) -> SearchS
 
 
 def blank(state: SearchState) -> SearchState:
-    """Make a state, which may have been used before, one in which nothing has happened and nothing is set."""
+    """Reset a used state to an empty one."""
     for name, tensor in state.tensors().items():
-        # Zeros, not what was in memory, where nothing is yet: a probability of 0 times NaN is NaN.
+        # Zeros instead of arbitrary memory in empty positions, because 0 times NaN is NaN.
         tensor.fill_(_NOTHING.get(name, 0))
     return state
 
 
 def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: Allocate) -> SearchState:
-    """Return a state with chosen sentences and other room, everything else as it was.
+    """Return a state with chosen sentences and another capacity, otherwise unchanged.
 
-    state: to take from; unchanged, unless ``allocate`` gives the same memory.
-    rows: the sentences to take, one for each of ``shape.batch``; None for all.
-    shape: of the new state, with no less capacity.
-    allocate: gives a state of that shape; what is in it is overwritten. It may be in ``state``'s memory, if
-        each of its tensors begins where the tensor of the same name begins.
+    state: the source; unchanged, unless ``allocate`` returns the same memory. rows: the sentences to keep,
+        one for each of ``shape.batch``; None for all. shape: shape of the new state, with at least the same
+        capacity. allocate: returns a state of that shape, which is overwritten. It can be in ``state``'s
+        memory if each of its tensors begins where the tensor of the same name begins.
     """
     other = allocate(shape)
     for name, source in state.tensors().items():

@@ -1,4 +1,4 @@
-"""The transformer: its weights, the encoder over a batch, a step of the decoder over all beams."""
+"""The transformer: weights, encoder for a batch, and decoder step for all beams."""
 
 import math
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Linear:
-    """A matrix (outputs x inputs) and a vector (outputs)."""
+    """A linear layer: a matrix (outputs x inputs) and a vector (outputs)."""
 
     weight: Tensor
     bias: Tensor | None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(..., inputs) to (..., outputs)."""
+        """Map (..., inputs) to (..., outputs)."""
         return functional.linear(x, self.weight, self.bias)
 
 
@@ -32,13 +32,13 @@ class Norm:
     epsilon: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension."""
+        """Normalize the last dimension."""
         return functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 @dataclass(frozen=True)
 class FeedForward:
-    """Two matrices with their normalisation."""
+    """A feed-forward block: two linear layers with normalization."""
 
     norm: Norm
     inner: Linear
@@ -47,7 +47,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class SelfAttention:
-    """Attention of a sequence to itself: queries, keys and values in one matrix (3 width x width)."""
+    """Self-attention: queries, keys and values in one matrix (3 width x width)."""
 
     norm: Norm
     joint: Linear
@@ -56,7 +56,7 @@ class SelfAttention:
 
 @dataclass(frozen=True)
 class CrossAttention:
-    """Attention to the encoder's output; its keys and values are computed once, by :class:`Decoder`."""
+    """Attention to the encoder's output, whose keys and values are computed once per batch."""
 
     norm: Norm
     query: Linear
@@ -65,7 +65,7 @@ class CrossAttention:
 
 @dataclass(frozen=True)
 class EncoderLayer:
-    """A layer of the encoder."""
+    """An encoder layer."""
 
     attention: SelfAttention
     feed_forward: FeedForward
@@ -73,7 +73,7 @@ class EncoderLayer:
 
 @dataclass(frozen=True)
 class DecoderLayer:
-    """A layer of the decoder."""
+    """A decoder layer."""
 
     attention: SelfAttention
     cross: CrossAttention
@@ -82,10 +82,10 @@ class DecoderLayer:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Token and position embeddings of a side.
+    """The token and position embeddings of a side.
 
     tokens: vocabulary x width, not scaled. positions: longest sequence x width.
-    scale: of the token embeddings. norm: of the sum, in models that have one.
+    scale: factor of the token embeddings. norm: normalization of the sum, if any.
     """
 
     tokens: Tensor
@@ -96,16 +96,14 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Weights:
-    """A model.
+    """The weights of a model.
 
-    heads: attention heads. pre_norm: normalise before each block instead of after it.
-    activation: of the feed-forward blocks.
-    memory: of all decoder layers, one matrix from the encoder's output to keys and values (2 width * layers x
-        width).
-    projection: to the target vocabulary, filled up with types of probability 0.
-    start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
-    unbiased: where the projection's bias is 0 for the first types and minus infinity for the rest: their
-        number.
+    heads: attention heads. pre_norm: normalize before each block instead of after it. activation: activation
+        of the feed-forward blocks.
+    memory: one matrix for all decoder layers, from the encoder's output to keys and values (2 width * layers
+        x width). projection: to the target vocabulary, padded with types of probability 0. start_from_zero:
+        the decoder's first input is zeros instead of an embedding (Marian). unbiased: number of first types
+        with bias 0, if all others have minus infinity.
     """
 
     heads: int
@@ -124,44 +122,44 @@ class Weights:
 
     @property
     def width(self) -> int:
-        """Width of the model."""
+        """The width of the model."""
         return int(self.source.tokens.shape[1])
 
     @property
     def head_width(self) -> int:
-        """Width of an attention head."""
+        """The width of an attention head."""
         return self.width // self.heads
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which products are computed."""
+        """The type in which products are computed."""
         return self.projection.weight.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.projection.weight.device
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Attention; queries are scaled already.
+    """Compute attention; queries are already scaled.
 
     queries: batch x heads x queries x head width. keys, values: batch x heads x keys x head width.
-    mask: batch x 1 x (queries or 1) x keys, added to the logits: 0, or minus infinity where a query must not
-        look. Each query may look at one key at least.
+    mask: batch x 1 x (queries or 1) x keys, added to the logits: 0, or minus infinity for keys that a query
+        must not see. Each query sees at least one key.
     """
     if queries.is_cuda:
         return functional.scaled_dot_product_attention(queries, keys, values, mask, scale=1.0)
-    # Measured on CPUs: twice as fast as torch's own in bfloat16, the same in float32.
+    # Measured on CPUs: twice as fast as torch's own in bfloat16, equal in float32.
     logits = torch.matmul(queries, keys.transpose(-1, -2)) + mask
     return torch.matmul(torch.softmax(logits, -1), values)
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[Any]:
-    """While the block runs, attention on a GPU is computed by a kernel that takes any shape as it comes.
+    """Use an attention kernel on GPUs that accepts any shape, while the block runs.
 
-    On H100, H200 and B200 torch 2.10 and later prefer cuDNN's, which is built anew for every number of
-    sentences and of positions, in 20 to 40 ms each: here they change every few steps.
+    On H100, H200 and B200, torch 2.10 and later prefer cuDNN's, which takes 20 to 40 ms to build for every
+    new number of sentences and positions, and here these change every few steps.
     """
     if device.type != "cuda":
         return nullcontext()
@@ -171,15 +169,15 @@ def attention_kernels(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def masked(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """From where a query may look (true) to what is added to its logits."""
+    """Convert a boolean mask (true: visible) to values to add to logits."""
     return torch.where(allowed, 0.0, -math.inf).to(dtype)
 
 
 def encode(weights: Weights, tokens: Tensor, mask: Tensor) -> Tensor:
-    """Run the encoder, and compute from its output the keys and values of every decoder layer's
-    cross-attention.
+    """Run the encoder, and compute the keys and values of every decoder layer's cross-attention from its
+    output.
 
-    tokens: batch x source, identifiers; what fills a sentence up may be any.
+    tokens: batch x source, identifiers, with any valid padding.
     mask: batch x 1 x 1 x source, see :func:`attend`.
 
     Returns layers x 2 x batch x heads x source x head width.
@@ -209,16 +207,16 @@ def decode_step(
     memory: Tensor,
     memory_mask: Tensor,
 ) -> Tensor:
-    """One step of the decoder; writes its keys and values into the cache.
+    """Run one decoder step, and write its keys and values to the cache.
 
-    The keys and values of all beams of a sentence lie side by side, written once and never moved; the mask
-    says which of them are a beam's own past. That multiplies the arithmetic of self-attention, a small share
-    of a step's, by the beam, and saves copying the whole cache at every step. The keys and values of the
-    encoder are there once a sentence.
+    The keys and values of all beams of a sentence are adjacent, written once and never moved, and the mask
+    selects each beam's own past. That multiplies the arithmetic of self-attention (a small share of a step)
+    by the beam, and saves copying the whole cache at every step. The encoder's keys and values are stored
+    once per sentence.
 
-    tokens: batch x beam, what each beam said last. position: one number, of that token.
+    tokens: batch x beam, each beam's last token. position: 1, position of that token.
     cache: layers x 2 x batch x heads x capacity x beam x head width.
-    cache_mask: batch x 1 x beam x (capacity * beam), see :func:`attend`. memory: what :func:`encode` gave.
+    cache_mask: batch x 1 x beam x (capacity * beam), see :func:`attend`. memory: result of :func:`encode`.
     memory_mask: batch x 1 x 1 x source.
 
     Returns batch x beam x vocabulary: logits in float32.
@@ -275,13 +273,13 @@ def _logits(weights: Weights, x: Tensor) -> Tensor:
         flat = torch.mm(x.flatten(0, 1), projection.weight.t(), out_dtype=torch.float32)
         if weights.unbiased is None:
             flat.add_(projection.bias)
-        else:  # adding a vector would read and write all logits again
+        else:  # adding a vector would process all logits again
             flat[:, weights.unbiased :] = -math.inf
         return flat.view(*x.shape[:2], -1)
     return projection(x).float()
 
 
 def _has_wide_products() -> bool:
-    """Return whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8).
-    Half precision keeps three digits of a logit of 10; sums of tens of them should have more."""
+    """Return whether this torch multiplies half-precision matrices into float32 ones (on CUDA, since 2.8). In
+    half precision a logit of 10 has three digits; sums of tens of logits need more."""
     return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)

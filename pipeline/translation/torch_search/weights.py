@@ -1,5 +1,4 @@
-"""The weights of a model file as the layers that the search computes with, and the identifiers of its tokens,
-checked before any work."""
+"""Loads the weights of a model file as layers, and the identifiers of its tokens, after checking them."""
 
 import math
 import re
@@ -25,11 +24,11 @@ from paraforge.translation.torch_search.transformer import (
     Weights,
 )
 
-# The vocabulary is filled up to a multiple of this: matrix units want multiples of 8, the search for the best
-# candidates wants chunks of equal size.
+# The vocabulary is padded to a multiple of this: matrix units need multiples of 8, and the search for the
+# best candidates needs chunks of equal size.
 VOCABULARY_MULTIPLE = 64
 _EPSILON = 1e-5
-# By CTranslate2's numbers.
+# Indexed by CTranslate2's numbers.
 _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
     0: functional.relu,
     1: lambda x: functional.gelu(x, approximate="tanh"),
@@ -39,12 +38,12 @@ _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
     5: torch.tanh,
     6: torch.sigmoid,
 }
-# Read, or without a meaning for the search.
+# Variables that are read, or irrelevant for the search.
 _KNOWN_SCALARS = {
     *("activation", "num_heads", "pre_norm", "scale_embeddings", "start_from_zero_embedding"),
     *("alignment_heads", "alignment_layer", "embeddings_merge"),
 }
-# What a model must not have: the architectures that it would mean are not those of translation models.
+# Unsupported variables, which translation models do not have.
 _MUST_BE_ZERO = {"alibi", "alibi_use_positive_positions", "scale_alibi", "multi_query_attention"}
 
 
@@ -57,13 +56,13 @@ class _Loader:
         self.epsilon = _EPSILON if epsilon is None else float(epsilon)
 
     def tensor(self, name: str, factors: Tensor | None = None, rows: int = 1) -> Tensor:
-        """Return a variable, its rows times ``factors``, filled up with zeros to a multiple of ``rows``
+        """Return a variable, with rows multiplied by ``factors``, padded with zeros to a multiple of ``rows``
         rows."""
         values = torch.from_numpy(self.file.array(name).copy())
         if factors is not None:
             values *= factors[:, None] if factors.ndim and values.ndim == 2 else factors
             return values.to(self._device, self._dtype)
-        # What lies at one place in the file (tied embeddings) is one tensor on the device too.
+        # Tied variables (stored once in the file) are also one tensor on the device.
         key = (self.file.variables[name].offset, rows)
         if key not in self._made:
             values = functional.pad(values, (0, 0) * (values.ndim - 1) + (0, -len(values) % rows))
@@ -82,7 +81,7 @@ class _Loader:
 
     def self_attention(self, name: str, head_width: int) -> SelfAttention:
         width = self.file.shape(f"{name}/linear_0/weight")[0] // 3
-        # Queries are scaled here, once for all: by 1 / sqrt(width of a head).
+        # Queries are scaled here once, by 1 / sqrt(width of a head).
         factors = torch.ones(3 * width)
         factors[:width] = head_width**-0.5
         joint = self.linear(f"{name}/linear_0", factors)
@@ -112,21 +111,21 @@ class _Loader:
     def _scale(self, side: str, tokens: str, width: int) -> float:
         for name in (f"{side}/scale_embeddings", f"{tokens}/multiply_by_sqrt_depth"):
             if name in self.file:
-                # Yes or no, or the scale itself.
+                # A boolean, or the scale itself.
                 value = self.file.scalar(name)
                 return (math.sqrt(width) if value else 1.0) if self.file.is_flag(name) else value
         return math.sqrt(width)
 
 
 def layers_of(file: ModelFile, side: str) -> int:
-    """Return number of layers of ``encoder`` or ``decoder``."""
+    """Return the number of layers of ``encoder`` or ``decoder``."""
     found = (re.match(r"layer_(\d+)$", name.split("/")[1]) for name in file.names_under(f"{side}/"))
     return 1 + max((int(match[1]) for match in found if match), default=-1)
 
 
 def check_architecture(file: ModelFile) -> None:
-    """Check that the search can run a model, from the list of its variables alone. Raises InputError: it has
-    parts that the search does not have."""
+    """Check from the list of a model's variables that the search supports it. Raises InputError: it has
+    unsupported parts."""
     for name in file.variables:
         last = name.rpartition("/")[2]
         strange = last in _MUST_BE_ZERO and file.scalar(name) != 0
@@ -161,11 +160,10 @@ def check_architecture(file: ModelFile) -> None:
 def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> Weights:
     """Load a model's weights.
 
-    file: as :class:`~paraforge.translation.models.model_file.ModelFile` has opened it. device: where to put
-    them.
-    dtype: type in which products are computed: float32, bfloat16 or float16.
+    file: an opened :class:`~paraforge.translation.models.model_file.ModelFile`. device: where to put them.
+        dtype: type in which products are computed: float32, bfloat16 or float16.
 
-    Raises InputError: a weight is missing, or the model has parts that the search does not have.
+    Raises InputError: a weight is missing, or the model has unsupported parts.
     """
     check_architecture(file)
     loader = _Loader(file, device, dtype)
@@ -217,7 +215,7 @@ def _projection(loader: _Loader) -> Linear:
     bias = torch.zeros(len(weight), device=weight.device)
     if "decoder/projection/bias" in loader.file:
         bias[:real] = torch.from_numpy(loader.file.array("decoder/projection/bias").copy())
-    # What fills the vocabulary up has probability 0.
+    # Padding types have probability 0.
     bias[real:] = -math.inf
     return Linear(weight, bias.to(weight.dtype))
 
@@ -229,19 +227,19 @@ def _unbiased(file: ModelFile) -> int | None:
     return file.shape("decoder/projection/weight")[0]
 
 
-# Fills batches up; no model means to say it.
+# Used for padding batches; never generated intentionally.
 _PADDING = ("<pad>", "<blank>")
 
 
 @dataclass(frozen=True)
 class TokenIds:
-    """Identifiers of tokens.
+    """The identifiers of tokens.
 
     source: identifier of each source token. target: target tokens by identifier.
     source_unknown, end, source_end, start: identifiers.
-    add_source_start, add_source_end: whether the encoder reads them around a sentence.
-    source_start: identifier of the token before a sentence, where there is one.
-    banned: target identifiers that no hypothesis has.
+    add_source_start, add_source_end: whether the encoder reads them around a sentence. source_start:
+        identifier of the token before a sentence, if any. banned: target identifiers that are never
+        generated.
     """
 
     source: dict[str, int]
@@ -256,7 +254,7 @@ class TokenIds:
     banned: tuple[int, ...]
 
     def encode(self, tokens: list[str]) -> list[int]:
-        """Return identifiers of a source sentence as the encoder reads it."""
+        """Return the identifiers of a source sentence as the encoder reads it."""
         found = [self.source.get(token, self.source_unknown) for token in tokens]
         if self.add_source_start:
             found.insert(0, self.source_start)
@@ -264,8 +262,8 @@ class TokenIds:
 
 
 def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:
-    """Read both vocabularies and check that they are those of the weights. Raises InputError: one is missing,
-    or has another size than the embedding of its side."""
+    """Read both vocabularies and check that they match the weights. Raises InputError: one is missing, or its
+    size differs from its side's embedding."""
     source, target = read_vocabulary(folder, "source"), read_vocabulary(folder, "target")
     for side, tokens, name in (
         ("source", source, "encoder/embeddings_0/weight"),
@@ -289,8 +287,8 @@ def open_vocabulary(folder: Path, file: ModelFile) -> TokenIds:
     end = str(values.get("eos_token") or "</s>")
     start = str(values.get("decoder_start_token") or end)
     if file.scalar("decoder/start_from_zero_embedding"):
-        start = end  # any will do: its embedding is not looked at
-    # A token that is there twice means its first number, as in CTranslate2.
+        start = end  # any identifier, because its embedding is not used
+    # A repeated token has its first number, as in CTranslate2.
     sources = {token: number for number, token in reversed(list(enumerate(source)))}
     targets = {token: number for number, token in reversed(list(enumerate(target)))}
     unknown = str(values.get("unk_token") or "<unk>")
