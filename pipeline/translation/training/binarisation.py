@@ -1,4 +1,4 @@
-"""Bitext shards to what fairseq trains on: held-out rows, vocabularies and binarised parts."""
+"""Prepares bitext shards for fairseq: held-out rows, vocabularies and binarized parts."""
 
 import logging
 import shutil
@@ -32,21 +32,20 @@ from paraforge.translation.training.training_pairs import (
 
 logger = logging.getLogger(__name__)
 ResultT = TypeVar("ResultT")
-# Of the vocabulary's sample, read at once.
+# Rows of the vocabulary's sample that are read at once.
 _ROWS = 100_000
 
 
 @dataclass(frozen=True)
 class PreparedBitext:
-    """What :func:`prepare_bitext` made of a bitext; everything is in one directory.
+    """The result of :func:`prepare_bitext`; all files are in one directory.
 
-    pairs: accepted rows of the bitext. trained: pairs that are trained on. held_out: pairs for validation.
-    set_aside: pairs in neither, because their source is held out, could be, is too long to be, or was not
-    drawn where there are more pairs than ``maximum_pairs``.
-    too_long: pairs with more pieces on a side than allowed, or none.
-    source_tokens, target_tokens: of the trained pairs, end of sentence included.
-    parts: binarised directories, relative; fairseq goes through them in turn, one a (fairseq) epoch.
-    teacher: fingerprint of the model whose translations are trained on; None for references.
+    pairs: accepted rows of the bitext. trained: training pairs. held_out: validation pairs. set_aside: other
+        pairs: their source is held out, could be, or is too long for that, or was not drawn because there are
+        more pairs than ``maximum_pairs``. too_long: pairs with too many pieces on a side, or none.
+        source_tokens, target_tokens: tokens of the training pairs, including end-of-sentence. parts: relative
+        paths of binarized directories; each is one fairseq epoch, in turn. teacher: fingerprint of the model
+        that made the targets; None for references.
     """
 
     pairs: int
@@ -62,11 +61,11 @@ class PreparedBitext:
 
 @dataclass(frozen=True)
 class Draw:
-    """Which pairs are for what, by two halves of the key of their source sentence.
+    """Decides the use of pairs by the two halves of their source sentence's key.
 
-    held_out: below which high half a pair is for validation, if anything is. share: of the other pairs, those
-    of sources whose low half is below it are trained on: all pairs of a source or none, wherever it is.
-    sample: and of those the share that the vocabulary is trained on.
+    held_out: pairs with a lower high half are for validation. share: other pairs with a lower low half are
+        for training, so that all pairs of a source are treated alike. sample: share of these for training the
+        vocabulary.
     """
 
     held_out: float
@@ -74,12 +73,12 @@ class Draw:
     sample: float
 
     def trained(self, pairs: pa.Table) -> pa.Table:
-        """Return the pairs that are trained on."""
+        """Return the training pairs."""
         return pairs.filter(pa.array(self._is_trained_on(pairs, drawn_values(pairs))))
 
     def sampled(self, pairs: pa.Table) -> pa.Table:
-        """Return the pairs for validation (``drawn`` is what decides which of them) and for the vocabulary
-        (``drawn`` is null)."""
+        """Return the pairs for validation (chosen among by ``drawn``) and for the vocabulary (``drawn`` is
+        null)."""
         drawn = drawn_values(pairs)
         held = drawn < self.held_out
         wanted = held | self._is_trained_on(pairs, drawn)
@@ -90,12 +89,12 @@ class Draw:
 
     def _is_trained_on(self, pairs: pa.Table, drawn: NDArray[np.float64]) -> NDArray[np.bool_]:
         chosen: NDArray[np.bool_] = drawn >= self.held_out
-        # The high half of the key decides what is held out.
+        # The high half of the key decides which pairs are held out.
         return chosen if self.share >= 1 else chosen & (_low_half(pairs["source_text"]) < self.share)
 
 
 def held_out_threshold(rows: int, wanted: int) -> float:
-    """Below which values rows are held out: about ``wanted`` of them, at most a tenth."""
+    """Return the threshold below which rows are held out: about ``wanted`` of them, at most a tenth."""
     return 0.0 if rows == 0 else min(0.1, wanted / rows)
 
 
@@ -106,15 +105,15 @@ def prepare_bitext(
     resources: Resources,
     symbols: Sequence[str] = (),
 ) -> PreparedBitext:
-    """Write vocabularies, dictionaries, held-out rows and binarised parts to ``directory``, once.
+    """Write vocabularies, dictionaries, held-out rows and binarized parts to ``directory``.
 
-    The bitext is read three times: its pairs are counted, those of vocabulary and validation are fetched, the
-    others are binarised. A preparation that was killed begins anew; a finished one is taken as it is. Memory
-    is that of the vocabulary's sample, and of a few shards.
+    The bitext is read three times: to count its pairs, to fetch those for vocabulary and validation, and to
+        binarize the others. A killed preparation starts over; a finished one is reused. Memory holds the
+        vocabulary's sample and a few shards.
 
-    bitext: see :func:`~paraforge.translation.training.training.train_model`. directory: of this training.
-    parameters: of the training. resources: threads. symbols: each becomes a piece of its own, wherever it
-    occurs.
+    bitext: see :func:`~paraforge.translation.training.training.train_model`. directory: directory of this
+        training. parameters: parameters of the training. resources: threads. symbols: strings that are always
+        single pieces.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """
@@ -176,7 +175,7 @@ def _of_shards(
     parameters: NmtParameters,
     resources: Resources,
 ) -> Iterator[ResultT]:
-    """Return what a function gives for the accepted pairs of each shard, in order."""
+    """Yield a function's results for the accepted pairs of each shard, in order."""
     columns = pair_columns(bitext, parameters)
 
     def given(shard: int) -> ResultT:
@@ -223,10 +222,11 @@ def _train_vocabularies(
 def _write_held_out(
     pairs: pa.Table, directory: Path, processors: Sequence[Any], parameters: NmtParameters
 ) -> int:
-    """Write the held-out rows; of more than wanted, those with the smallest values. Returns their number.
+    """Write the held-out rows; if there are more than wanted, those with the smallest values. Returns their
+    number.
 
-    Pairs that would be too long to train on are not among them: nothing has to be cut, and loss and BLEU
-    are of the same text.
+    Pairs that are too long for training are left out, so that nothing is truncated, and loss and BLEU are of
+    the same text.
     """
     rows = pairs.select(["source_text", "reference"])
     fits = _fits(_encoded(rows, processors), parameters.maximum_tokens)
@@ -246,8 +246,8 @@ def _encoded(texts: pa.Table, processors: Sequence[Any], threads: int = 1) -> pa
 
 
 def _fits(sides: pa.Table, maximum: int) -> NDArray[np.bool_]:
-    """Return which rows have 2 to ``maximum`` tokens a side, the end of the sentence included."""
+    """Return which rows have 2 to ``maximum`` tokens per side, including end-of-sentence."""
     lengths = [pc.list_value_length(side).to_numpy() for side in sides.columns]
-    # One token is the end of the sentence alone.
+    # One token would be only end-of-sentence.
     fits: NDArray[np.bool_] = (np.maximum(*lengths) <= maximum) & (np.minimum(*lengths) >= 2)
     return fits

@@ -1,8 +1,9 @@
-"""fairseq's label-smoothed cross-entropy, output layer included, with its gradient computed block by block.
+"""fairseq's label-smoothed cross-entropy, including the output layer, with its gradient computed block by
+block.
 
 The tokens x types matrix of logits is the largest of a small model's tensors, and on a CPU a third of the
-training time goes into moving it through memory several times. Here a block of rows is projected, normalised
-and differentiated while it is in the cache, and the whole matrix is never there.
+training time goes into moving it through memory several times. Here a block of rows is projected, normalized
+and differentiated while it is in the cache, and the whole matrix never exists.
 """
 
 from collections.abc import Sequence
@@ -21,11 +22,12 @@ from fairseq.criterions.label_smoothed_cross_entropy import (  # noqa: E402 - ma
 )
 
 NAME = "blockwise_label_smoothed_cross_entropy"
-ROWS_PER_BLOCK = 128  # 4 MB of float32 with 8,000 types: it stays in the cache
+ROWS_PER_BLOCK = 128  # 4 MB of float32 with 8,000 types, which stay in the cache
 
 
 class _BlockwiseLoss(torch.autograd.Function):
-    """(loss, nll_loss), both summed over rows, of n x d features, V x d output embeddings and n targets."""
+    """Computes (loss, nll_loss), both summed over rows, from n x d features, V x d output embeddings and n
+    targets."""
 
     @staticmethod
     def forward(
@@ -62,7 +64,7 @@ class _BlockwiseLoss(torch.autograd.Function):
             loss += (((1.0 - epsilon - epsilon_each) * block_nll + epsilon_each * block_smooth) * counts).sum(
                 dtype=torch.float64
             )
-            # The weights of all types sum to one, so the gradient is the softmax minus the smoothed target.
+            # The target's weights sum to one, so the gradient is the softmax minus the smoothed target.
             block.mul_(counts / total).sub_(epsilon_each * counts)
             block.scatter_add_(1, index, -(1.0 - epsilon - epsilon_each) * counts)
             gradient = block.to(precision)
@@ -89,13 +91,14 @@ def blockwise_label_smoothed_loss(
     padding: int,
     precision: torch.dtype = torch.float32,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Label-smoothed and plain negative log-likelihood in nats, summed over tokens, as fairseq defines them.
+    """Return the label-smoothed and the plain negative log-likelihood in nats, summed over tokens, as in
+    fairseq.
 
     features: tokens x width, the decoder's output. weight: types x width, the output embeddings.
     target: tokens, int64: the right type of each.
     epsilon: share of the target's probability that is spread over the other types.
-    padding: the type whose rows count nothing.
-    precision: of the matrix products; everything else is float32 or better.
+    padding: the type whose rows do not count. precision: precision of the matrix products; everything else is
+        float32 or better.
 
     Returns two scalars; only the first has a gradient.
     """
@@ -107,22 +110,22 @@ def blockwise_label_smoothed_loss(
 
 @register_criterion(NAME, dataclass=LabelSmoothedCrossEntropyCriterionConfig)
 class BlockwiseLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]  # fairseq: Any
-    """fairseq's criterion; the same numbers, sooner. ``precision`` is set on the class by the trainer."""
+    """fairseq's criterion with the same numbers, faster. The trainer sets ``precision`` on the class."""
 
     precision = torch.float32
-    # One for each batch of the update to come, set by the trainer.
+    # One for each batch of the next update, set by the trainer.
     batch_seeds: Sequence[int] = ()
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
-        """Loss of a batch, its divisor and what fairseq logs."""
+        """Return a batch's loss, its divisor and the values for fairseq's log."""
         target = sample["target"]
         narrow = self.precision != torch.float32
         if model.training and self.batch_seeds:
             seed, *self.batch_seeds = self.batch_seeds
             torch.manual_seed(seed)
-        # An LSTM's decoder gives nothing but logits.
+        # An LSTM's decoder only returns logits.
         if model.training and hasattr(model.decoder, "output_projection"):
             with torch.autocast(target.device.type, self.precision, enabled=narrow):
                 features, _ = model(**sample["net_input"], features_only=True)

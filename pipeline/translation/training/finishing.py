@@ -1,4 +1,4 @@
-"""The end of a training: the best or the averaged weights, converted and described."""
+"""Finishes a training: chooses the best or the averaged weights, converts and describes them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from paraforge.translation.training.validation import Scores, evaluate
 
 logger = logging.getLogger(__name__)
 
-# BLEU of a model whose output has little to do with its input.
+# Below this BLEU, a model's output has little to do with its input.
 _HARDLY = 3.0
 
 
@@ -33,9 +33,9 @@ def finish_model(
 ) -> dict[str, Any]:
     """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
 
-    directory: of the training. output: empty directory. parameters: of the training.
-    result: what the training gave. threads: CPU threads of the validation.
-    documents: JSON files that belong to the model, by name.
+    directory: directory of the training. output: empty directory. parameters: parameters of the training.
+        result: result of the training. threads: CPU threads for validation. documents: JSON files of the
+        model, by name.
 
     Returns ``model.json``.
     """
@@ -91,7 +91,7 @@ def finish_model(
 
 
 def training_signature(parameters: NmtParameters, prepared: PreparedBitext, updates: int, key: str) -> str:
-    """Return a line that says what a model was trained on and how, in the manner of sacreBLEU."""
+    """Return a line on a model's training data and method, in the style of sacreBLEU."""
     shape, vocabulary = parameters.architecture, parameters.vocabulary
     kind = "lstm-" if shape.kind == "lstm" else ""
     return "|".join(

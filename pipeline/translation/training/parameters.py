@@ -1,4 +1,4 @@
-"""Section ``nmt`` of params.yaml: the translation model, trained here, or a ready one, or none."""
+"""Section ``nmt`` of params.yaml: the translation model, trained here or ready, or none."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from paraforge.intake.bitext.parameters import IngestParameters
 
 LANGUAGE = r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$"
 
-# What an import reads beside the checkpoint that is named: dictionaries and subwords.
+# Files that an import reads besides the named checkpoint: dictionaries and subwords.
 BESIDE_CHECKPOINTS = ("dict.*.txt", "*.model", "*.spm", "*.bpe", "*codes*", "code*", "tokenizer.json")
 READY_MODEL = "paraforge configure translation=ready nmt.model=NAME"
-"""What makes a project use a ready model, for messages."""
+"""The command that makes a project use a ready model, for messages."""
 _MODEL = UserFile(words=("train", "none"), hub=True, neighbours=BESIDE_CHECKPOINTS)
 
 
@@ -209,7 +209,7 @@ class NmtParameters(Section):
         return self
 
     def reversed(self) -> NmtParameters:
-        """Return the section of the forward model, with the languages and the sides exchanged."""
+        """Return the section of the forward model, with languages and sides exchanged."""
         changed = {
             "model": self.forward,
             "forward": None,
@@ -222,10 +222,10 @@ class NmtParameters(Section):
 
     @property
     def training_time(self) -> str:
-        """Say about how long a whole training takes on two CPU cores, such as ``60 minutes``.
+        """Estimate the time of a whole training on two CPU cores, such as ``60 minutes``.
 
-        A token costs 63 microseconds, and 11 more for every million weights: what two cores of an AMD EPYC
-        needed for the models of ``translation=sample`` (196 s) and ``translation=small`` (an hour).
+        A token costs 63 microseconds, plus 11 for every million weights, as measured on two cores of an AMD
+        EPYC for ``translation=sample`` (196 s) and ``translation=small`` (an hour).
         """
         training, size = self.training, self.architecture
         block = 4 * size.width**2 + 2 * size.width * size.feed_forward
@@ -238,7 +238,7 @@ class NmtParameters(Section):
 
 
 def languages_of(parameters: NmtParameters, section: str = "ingest") -> Languages:
-    """Return what the bitext of a section should be in: where no model is used, only the target is meant."""
+    """Return the expected languages of a section's bitext; without a model, only the target's."""
     source, target = parameters.source_language, parameters.target_language
     if parameters.target == "source_text":
         source, target = target, source

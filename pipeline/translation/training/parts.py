@@ -1,4 +1,4 @@
-"""Binarised parts: tokens of sentence pairs in fairseq's memory-mapped format."""
+"""Writes binarized parts: tokens of sentence pairs in fairseq's memory-mapped format."""
 
 import shutil
 import struct
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from paraforge.base.text.ragged import offsets_of
 from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 
-# fairseq keeps the sizes and the batches of one part in memory (about 100 bytes per pair).
+# fairseq has the sizes and batches of one part in memory (about 100 bytes per pair).
 PAIRS_PER_PART = 4_000_000
-# fairseq's choice for a vocabulary's size, and its codes of types.
+# fairseq's type for a vocabulary's size, and its type codes.
 _FEW_TYPES, _CODES = 65_500, {"<u2": 8, "<u4": 9}
 
 
 def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> pa.ListArray:
-    """fairseq's tokens of each sentence, end of sentence included; see :func:`write_dictionary`."""
+    """Return fairseq's tokens of each sentence, including end-of-sentence; see :func:`write_dictionary`."""
     encoded = processor.encode(sentences, num_threads=threads)
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     offsets = offsets_of(lengths + 1)
@@ -35,7 +35,7 @@ def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> 
 
 
 class _Side:
-    """One side of a split: ``.bin`` has the tokens, ``.idx`` the length and the place of each sentence."""
+    """One side of a split: ``.bin`` has the tokens, ``.idx`` the length and the position of each sentence."""
 
     def __init__(self, stem: Path, kind: str) -> None:
         self._stem, self._kind = stem, kind
@@ -43,7 +43,7 @@ class _Side:
         self._lengths: list[NDArray[np.int32]] = []
 
     def write(self, sentences: pa.ChunkedArray) -> int:
-        """Add lists of tokens; gives the number of tokens."""
+        """Add lists of tokens. Returns the number of tokens."""
         tokens = pc.list_flatten(sentences).to_numpy()
         with Path(f"{self._stem}.bin").open("ab") as file:
             tokens.astype(self._kind).tofile(file)
@@ -60,13 +60,13 @@ class _Side:
 
 
 class PartWriter:
-    """Writes pairs of ``source`` and ``target`` tokens to ``parts/part-0000`` ..., each of bounded size.
+    """Writes pairs of ``source`` and ``target`` tokens to ``parts/part-0000`` ..., with bounded sizes.
 
-    parts: their names. pairs: that were written. tokens: of both sides.
+    parts: their names. pairs: number of written pairs. tokens: number of tokens on both sides.
     """
 
     def __init__(self, directory: Path, languages: Sequence[str]) -> None:
-        """directory: with fairseq's dictionaries of both languages."""
+        """directory: directory with fairseq's dictionaries of both languages."""
         self._directory, self._languages = directory, languages
         self._dictionaries = [directory / f"dict.{language}.txt" for language in languages]
         lines = max(path.read_bytes().count(b"\n") for path in self._dictionaries)
@@ -104,7 +104,7 @@ class PartWriter:
         self._sides = []
 
     def write_held_out(self, pairs: pa.Table) -> None:
-        """Write the validation split into the first part, where fairseq looks for it."""
+        """Write the validation split to the first part, where fairseq expects it."""
         for side, column in zip(self._open(self.parts[0], "valid"), pairs.columns, strict=True):
             side.write(column)
             side.close()

@@ -1,4 +1,4 @@
-"""The training processes: started with what makes them fast, followed by their reports, and ended."""
+"""Starts the training processes with fast settings, follows their reports, and ends them."""
 
 import json
 import logging
@@ -20,38 +20,38 @@ logger = logging.getLogger(__name__)
 
 LOG = "trainer.log"
 SILENCE_SECONDS = 600.0
-"""Without a report, after which a word is said; reports come every second, but for long validations."""
+"""Seconds without a report before a notice is logged; reports come every second, except in long
+validations."""
 _LOOK_SECONDS = 1.0
 
 
 def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Environment variables of a training process.
+    """Return the environment variables of a training process.
 
-    settings: what the process reads: ``threads`` and ``device`` of it.
+    settings: the process' settings, with ``threads`` and ``device``.
     """
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(settings["threads"]),
-        # Threads that spin while they wait take the processor from the others wherever a core is shared: five
-        # times slower, measured. Where none is shared, sleeping costs little.
+        # Threads that spin while waiting take the processor from others on a shared core: measured, five
+        # times slower. Without sharing, sleeping costs little.
         "OMP_WAIT_POLICY": "passive",
-        # Batches have many shapes; kernels kept for each of them fill gigabytes and save no time.
+        # Batches have many shapes, and cached kernels for all of them take gigabytes and save no time.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0",
-        # Fewer, larger pages: zeroing them is a tenth of the time otherwise.
+        # Fewer, larger pages, because zeroing small ones takes a tenth of the time.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
     if sys.platform == "linux":
         environment["GLOO_SOCKET_IFNAME"] = "lo"  # the processes are on one machine
     if settings["device"] == "cpu":
-        # fairseq puts the norm of the gradients on any GPU that it sees, wherever the gradients are.
+        # fairseq puts the gradients' norm on any visible GPU, wherever the gradients are.
         environment["CUDA_VISIBLE_DEVICES"] = ""
     return environment
 
 
 @contextmanager
 def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator[list[subprocess.Popen[str]]]:
-    """Provide the training processes; they are asked to end, and waited for, if the block is left before they
-    end."""
+    """Start the training processes. If the block ends before them, they are asked to end and waited for."""
     environment = training_environment(settings)
     processes: list[subprocess.Popen[str]] = []
     with (directory / LOG).open("a", encoding="utf-8") as log:
@@ -79,7 +79,7 @@ def training_processes(directory: Path, settings: Mapping[str, Any]) -> Iterator
 
 
 def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
-    """End the processes that have not ended, by force if they do not within a minute."""
+    """End the remaining processes, by force after a minute."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
@@ -94,18 +94,15 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
 def follow(
     processes: Sequence[subprocess.Popen[str]], maximum_updates: int, log: Path, silence_limit: float
 ) -> tuple[str, list[dict[str, float]]]:
-    """Show what the training reports until it ends.
+    """Show the training's reports until it ends.
 
-    processes: as :func:`training_processes` gives them. maximum_updates: for the display.
-    log: where the processes write what goes wrong.
-    silence_limit: seconds without a report after which the processes are ended.
+    processes: result of :func:`training_processes`. maximum_updates: for the display. log: the processes' log
+        of errors. silence_limit: seconds without a report after which the processes are ended.
 
-    Returns the reason of its end, and the validations.
+    Returns the reason why it ended, and the validations.
 
-    Raises:
-        Interrupted: SIGTERM or Ctrl-C.
-        InputError: the process refused its input.
-        IncompleteError: a process died, or fell silent.
+    Raises: Interrupted: SIGTERM or Ctrl-C. InputError: a process rejected its input. IncompleteError: a
+        process died or stopped reporting.
     """
     messages = map(json.loads, _lines(processes, log, silence_limit))
     history: list[dict[str, float]] = []
@@ -138,8 +135,8 @@ def _last_words(log: Path) -> str:
 
 
 def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit: float) -> Iterator[bytes]:
-    """Yield the reports of the first process; all are asked to end as soon as this one is, and ended when
-    they report nothing for too long."""
+    """Yield the reports of the first process. All are asked to end when this process is, and ended if there
+    is no report for too long."""
     assert processes[0].stdout is not None
     reports = processes[0].stdout.fileno()
     pending = b""
@@ -158,7 +155,7 @@ def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit:
             yield from lines
             silent, said, last = 0.0, False, time.monotonic()
             continue
-        # While this process is stopped, the others may be, too: that time does not count.
+        # Time during which this process is stopped does not count, because the others may be stopped, too.
         now = time.monotonic()
         silent, last = silent + min(now - last, 2 * _LOOK_SECONDS), now
         if silent > silence_limit:
@@ -181,7 +178,7 @@ def _lines(processes: Sequence[subprocess.Popen[str]], log: Path, silence_limit:
 def _show(
     messages: Iterator[dict[str, Any]], bar: Progress, history: list[dict[str, float]], done: int
 ) -> dict[str, Any]:
-    """Show reports, collecting validations, until one that ends the training (or none comes any more)."""
+    """Show reports and collect validations until the last one."""
     score = ""
     for message in messages:
         event = message.pop("event")

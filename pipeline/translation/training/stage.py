@@ -1,4 +1,4 @@
-"""The stage nmt: ``models/nmt`` by training or by importing a ready model, or without a model."""
+"""The stage nmt: makes ``models/nmt`` by training or by importing a ready model, or without a model."""
 
 import logging
 import time
@@ -35,7 +35,7 @@ from paraforge.translation.training.training import train_model, with_precision,
 
 logger = logging.getLogger(__name__)
 
-# What only a training that resumes needs: gigabytes.
+# Gigabytes of files that are only needed to resume.
 _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 
 
@@ -43,9 +43,9 @@ _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 class NmtReport:
     """Metrics of the stage.
 
-    origin: trained, none, or what a ready model was. fingerprint: of weights and vocabulary.
-    bleu, chrf: on the held-out rows; None where none were held out. architecture: sizes.
-    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
+    origin: trained, none, or the format of a ready model. fingerprint: hash of weights and vocabulary. bleu,
+        chrf: on the held-out rows; None if there are none. architecture: sizes. trained_on: pairs, updates
+        and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
 
     origin: str
@@ -60,7 +60,7 @@ class NmtReport:
 def build_nmt(
     parameters: NmtParameters, ingested: Path, output: Path, plot: Path, resources: Resources
 ) -> NmtReport:
-    """Make ``output`` (``models/nmt``) as the parameters say, and write the training curve to ``plot``.
+    """Make ``output`` (``models/nmt``) according to the parameters, and write the training curve to ``plot``.
 
     Raises InputError: the bitext or the ready model is not usable; WorkLockedError: another process is
     training in the same work directory; Interrupted: SIGTERM or Ctrl-C; the same command resumes.
@@ -97,13 +97,13 @@ def build_nmt(
 def training_key(
     parameters: NmtParameters, bitext: ShardDirectory, step: str = "nmt", version: int = versions.NMT
 ) -> str:
-    """Hash of all that a training's result depends on.
+    """Return the hash of everything that a training's result depends on.
 
-    parameters: with the precision that is meant; see
+    parameters: with the resolved precision; see
     :func:`~paraforge.translation.training.training.with_precision`.
     """
-    # References, transformers and the default number of pairs are in no key, so that trainings from before
-    # there were others are found again.
+    # References, transformers and the default number of pairs are left out of the key, so that trainings from
+    # before other choices existed are found.
     values = parameters.model_dump(mode="json", exclude={"model", "forward", "bitext", "affixes"})
     if parameters.target == "reference":
         del values["target"]
@@ -129,7 +129,7 @@ def _train(
         bitext = _bitext(parameters, ingested, resources)
         chosen = with_precision(parameters, resources)
         directory, earlier = (work.path / training_key(each, bitext) for each in (chosen, parameters))
-        # Trainings from before the key had the precision that "auto" meant.
+        # Earlier trainings, whose key did not have the resolved precision.
         settings = read_json_or_none(earlier / "settings.json") or {}
         if not directory.exists() and settings.get("precision") == chosen.training.precision:
             directory = earlier
@@ -151,11 +151,10 @@ def trained_model(
     symbols: Sequence[str] = (),
     documents: Mapping[str, Any] | None = None,
 ) -> list[dict[str, float]]:
-    """Train ``directory/model``, or find that it is finished and whole; gives the validations.
+    """Train ``directory/model`` unless it is already finished and complete. Returns the validations.
 
-    bitext, symbols: see :func:`~paraforge.translation.training.training.train_model`. directory: of this
-    training alone.
-    parameters: what decides the result. resources: devices and threads.
+    bitext, symbols: see :func:`~paraforge.translation.training.training.train_model`. directory: directory of
+        this training. parameters: everything that decides the result. resources: devices and threads.
     documents: see :func:`~paraforge.translation.training.finishing.finish_model`.
     """
     finished = directory / "model"
@@ -189,7 +188,7 @@ def _bitext(parameters: NmtParameters, ingested: Path, resources: Resources) -> 
 
 
 def _is_whole(model: Path) -> bool:
-    """Return whether a finished model is there with every byte that it was finished with."""
+    """Return whether a finished model exists and all its bytes are unchanged."""
     try:
         check_files(model, read_json(model / MODEL_FILE)["files"])
     except (InputError, KeyError, TypeError, AttributeError):
@@ -198,7 +197,8 @@ def _is_whole(model: Path) -> bool:
 
 
 def publish(model: Path, output: Path, others: Mapping[str, Path] | None = None) -> None:
-    """Give a finished model to ``output``, which is replaced as a whole; others go to directories in it."""
+    """Publish a finished model in ``output``, which is replaced as a whole; other models go to
+    subdirectories."""
     with replaced_directory(output) as temporary:
         for name, finished in {".": model, **(others or {})}.items():
             for path in sorted({*finished.rglob("*")} - {finished / DIGESTS}):

@@ -1,4 +1,5 @@
-"""Training a translation model: prepare, train in a process of its own, pick weights, convert."""
+"""Trains a translation model: prepares data, trains in separate processes, picks weights, and converts
+them."""
 
 import logging
 import os
@@ -23,7 +24,7 @@ from paraforge.translation.training.training_run import needed_snapshots
 logger = logging.getLogger(__name__)
 
 HISTORY_COLUMNS = (
-    # Without times: another stage reads the file of a pivot.
+    # Without times, because another stage reads a pivot's file.
     *("update", "epoch", "target_tokens"),
     *("train_loss", "valid_loss", "valid_perplexity", "bleu", "chrf"),
 )
@@ -34,10 +35,10 @@ _BEGUN = ("checkpoints", "snapshots")
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a training ended.
+    """The result of a training.
 
-    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
-    history: one row a validation; losses in bits per token. prepared: what was trained on.
+    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience. history:
+        one row per validation; losses in bits per token. prepared: the training data.
     """
 
     reason: str
@@ -52,21 +53,21 @@ def train_model(
     resources: Resources,
     symbols: Sequence[str] = (),
 ) -> TrainingResult:
-    """Train until a limit is reached, resuming from the last checkpoint in ``directory`` if there is one.
+    """Train until a limit is reached, resuming from the last checkpoint in ``directory``, if any.
 
     bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
-    directory: work directory of this training alone. parameters: what decides the result.
-    resources: devices and threads. symbols: of the sources, each of which is a piece of its own.
+    directory: work directory of this training. parameters: everything that decides the result. resources:
+        devices and threads. symbols: strings in sources that are always single pieces.
 
-    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes from there; InputError: nothing to train on,
-    or nothing to validate on; IncompleteError: the training process died or fell silent.
+    Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs;
+        IncompleteError: the training process died or stopped reporting.
     """
     prepared = prepare_bitext(bitext, directory, parameters, resources, symbols)
     logger.info(
         "%d pairs for training, %d held out, %d skipped, %d too long",
         *(prepared.trained, prepared.held_out, prepared.set_aside, prepared.too_long),
     )
-    if not prepared.held_out:  # by chance, of few pairs: fairseq cannot open an empty set
+    if not prepared.held_out:  # by chance with few pairs; fairseq cannot open an empty set
         raise InputError(
             f"none of {prepared.pairs:,} pairs is held out for validation",
             bitext.path,
@@ -77,7 +78,7 @@ def train_model(
     begun = [path for name in _BEGUN for path in sorted((directory / name).glob("*.pt"))]
     if damaged := [path for path in begun if not is_zipfile(path)]:
         _begin_anew(directory, damaged[0])
-    # The last checkpoint has the reason of an end too, so a finished training ends at once.
+    # The last checkpoint also has the reason for the end, so a finished training ends at once.
     with training_processes(directory, settings) as processes:
         reason, history = follow(
             processes, parameters.training.maximum_updates, directory / LOG, resources.silence_limit
@@ -97,7 +98,7 @@ def _begin_anew(directory: Path, damaged: Path) -> None:
 def trainer_settings(
     directory: Path, parameters: NmtParameters, prepared: PreparedBitext, resources: Resources
 ) -> dict[str, Any]:
-    """Return what the training process reads: fairseq's arguments, and what is ours."""
+    """Return the settings of the training process: fairseq's arguments and ours."""
     training = parameters.training
     device = training_device(resources)
     if device != "cpu":
@@ -123,7 +124,7 @@ def trainer_settings(
 
 
 def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: PreparedBitext) -> list[str]:
-    """fairseq-train's command line, without criterion and places, which the training process adds."""
+    """Return fairseq-train's command line, without criterion and paths, which the training process adds."""
     shape, training = parameters.architecture, parameters.training
     if training.schedule == "linear":
         schedule = ["--lr-scheduler", "polynomial_decay", "--total-num-update", str(training.maximum_updates)]
@@ -165,7 +166,7 @@ def fairseq_arguments(directory: Path, parameters: NmtParameters, prepared: Prep
 
 
 def training_device(resources: Resources) -> str:
-    """``cpu``, or ``cuda:N``: the first of the devices that is a GPU and there."""
+    """Return ``cuda:N`` for the first configured GPU that exists, otherwise ``cpu``."""
     import torch
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -177,14 +178,13 @@ def training_device(resources: Resources) -> str:
 
 
 def with_precision(parameters: NmtParameters, resources: Resources) -> NmtParameters:
-    """Return the parameters with the precision that ``auto`` means: bfloat16 where the device multiplies
-    it."""
+    """Return the parameters with ``auto`` precision resolved: bfloat16 if the device supports it."""
     training = parameters.training
     if training.precision != "auto":
         return parameters
     import torch
 
-    # An LSTM's products are small and wait for one another: nothing is gained by narrower numbers.
+    # An LSTM's matrix products are small and sequential, so lower precision gains nothing.
     narrow = parameters.architecture.kind != "lstm"
     narrow = narrow and fast_type(torch.device(training_device(resources))) == "bfloat16"
     chosen = training.model_copy(update={"precision": "bfloat16" if narrow else "float32"})
@@ -192,6 +192,6 @@ def with_precision(parameters: NmtParameters, resources: Resources) -> NmtParame
 
 
 def write_history(history: Sequence[Mapping[str, float]], path: Path) -> None:
-    """Write the training curve for ``dvc plots``; one row a validation, losses in bits per token."""
+    """Write the training curve for ``dvc plots``: one row per validation, losses in bits per token."""
     shown = ({name: entry[name] for name in HISTORY_COLUMNS if name in entry} for entry in history)
     write_csv(path, HISTORY_COLUMNS, shown)

@@ -1,4 +1,4 @@
-"""Which pairs of a directory of shards a translation model is trained on, and what is their target side."""
+"""Selects the training pairs in a directory of shards, and their target side."""
 
 from functools import reduce
 
@@ -15,7 +15,7 @@ from paraforge.translation.training.parameters import NmtParameters
 
 
 def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]:
-    """Return the columns that :func:`accepted_pairs` reads. Raises InputError: the shards have no such
+    """Return the columns that :func:`accepted_pairs` reads. Raises InputError: the shards do not have the
     target."""
     available = set(bitext.schema.names)
     if parameters.target not in available:
@@ -31,21 +31,22 @@ def pair_columns(bitext: ShardDirectory, parameters: NmtParameters) -> list[str]
 
 
 def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
-    """``source_text, target, reference`` of the rows that no step rejected, and ``held_out`` if there is one.
+    """Return ``source_text, target, reference`` of the rows that no step rejected, and ``held_out`` if it
+    exists.
 
-    ``target`` is what is trained on: the reference, or with ``nmt.target: translation`` the best hypothesis
-    of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), without those
-    that were cut, are empty or run away. Whoever measures quality compares with ``reference`` in either case.
-    With ``nmt.target: source_text`` the two sides are exchanged.
+    ``target`` is the training target: the reference, or with ``nmt.target: translation`` the best hypothesis
+    of another model (sequence-level knowledge distillation, Kim and Rush 2016, section 3.2), except
+    truncated, empty or runaway ones. Quality is always measured against ``reference``. With ``nmt.target:
+    source_text`` the two sides are exchanged.
 
     table: the columns that :func:`pair_columns` names.
     """
-    # A corpus of paraphrases has no Czech side.
+    # A corpus of paraphrases has no foreign side.
     kept = [_filled(table[name]) for name in {"source_text", "reference", parameters.target}]
     for name in table.column_names:
         if name in ("rejected", "failed"):
             kept.append(pc.is_null(table[name]))
-        elif name in FLAG_COLUMNS:  # a marked translation teaches nothing but a fault
+        elif name in FLAG_COLUMNS:  # a marked translation would only teach its fault
             kept.append(pc.invert(pc.fill_null(table[name], False)))
         elif name == "rank":
             kept.append(pc.equal(table[name], 0))
@@ -59,8 +60,8 @@ def accepted_pairs(table: pa.Table, parameters: NmtParameters) -> pa.Table:
 
 
 def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
-    """Return what decides whether a pair is held out, see :func:`held_out_values`; where the shards have a
-    column ``held_out``, it is 0 for the pairs that it says and 1 for the others."""
+    """Return values that decide whether a pair is held out, see :func:`held_out_values`; if the shards have a
+    column ``held_out``, 0 for the pairs that it marks and 1 for others."""
     if "held_out" in rows.column_names:
         return np.where(rows["held_out"].to_numpy(), 0.0, 1.0)
     return held_out_values(rows["source_text"])
@@ -68,12 +69,12 @@ def drawn_values(rows: pa.Table) -> NDArray[np.float64]:
 
 def held_out_values(source: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each source, the same wherever and however often it occurs. A pair is
-    held out where it is below a threshold, so equal sentences never fall on both sides."""
+    held out if it is below a threshold, so equal sentences are always on the same side."""
     return text_keys(source)[:, 0].astype(np.float64) / 2.0**64
 
 
 def teacher_of(bitext: ShardDirectory, parameters: NmtParameters) -> str | None:
-    """Fingerprint of the model that made the targets; None where they are references."""
+    """Return the fingerprint of the model that made the targets; None for references."""
     if parameters.target != "translation":
         return None
     return str(bitext.description.get("fingerprints", {}).get("model", "unknown"))

@@ -1,4 +1,4 @@
-"""The training process, or one of several: what it says to its parent, and how it ends.
+"""One of the training processes: its reports to the parent, and its end.
 
 Run as ``python -m paraforge.translation.training.training_process DIRECTORY`` by
 :mod:`paraforge.translation.training.training`, which prepares ``DIRECTORY/settings.json`` and reads the JSON
@@ -19,19 +19,19 @@ from paraforge.base.interrupts import graceful_interrupts
 from paraforge.translation.training.ranks import leave
 from paraforge.translation.training.training_run import TrainingRun, report
 
-ORPHAN_SECONDS = 600.0  # longer than an update and a validation take
+ORPHAN_SECONDS = 600.0  # longer than an update and a validation
 
 
 def main(directory: Path, rank: int = 0) -> int:
-    """Train what ``directory/settings.json`` says, as one of its processes; returns the exit code."""
-    # What libraries print must not mix with the reports.
+    """Train according to ``directory/settings.json``, as one of its processes. Returns the exit code."""
+    # Libraries' output must not mix with the reports.
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    # fairseq is older than the libraries under it, which say so on every occasion.
+    # fairseq is older than its dependencies, which warn about that repeatedly.
     warnings.simplefilter("ignore")
     try:
-        # Processes whose parent was killed are given time to notice, so that no two write here.
+        # Processes whose parent was killed get time to notice, so that no two write here.
         lock = FileLock(directory / "trainer.lock", timeout=ORPHAN_SECONDS) if rank == 0 else nullcontext()
         with graceful_interrupts(), lock:
             run = TrainingRun(directory, read_json(directory / "settings.json"), rank)

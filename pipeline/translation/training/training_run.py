@@ -1,4 +1,5 @@
-"""A translation model in training: fairseq's trainer on prepared bitext, BLEU by the production decoder."""
+"""Trains a translation model with fairseq's trainer on prepared bitext, and measures BLEU with the production
+engine."""
 
 import ctypes
 import json
@@ -20,7 +21,7 @@ from paraforge.translation.training.ranks import join
 
 logger = logging.getLogger(__name__)
 
-CHECKPOINT_SECONDS = 180.0  # at most so much work is lost when the process dies
+CHECKPOINT_SECONDS = 180.0  # the most work that is lost when the process dies
 REPORT_SECONDS = 1.0
 UPDATES_BETWEEN_TRIMS = 25
 LAST = "checkpoint_last.pt"
@@ -30,11 +31,11 @@ class TrainingRun:
     """One model in training: fairseq's objects, the history of validations, and its paths."""
 
     def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
-        """Build model and optimiser, or restore them from the last checkpoint.
+        """Build model and optimizer, or restore them from the last checkpoint.
 
-        directory: of this training.
-        settings: what :func:`paraforge.translation.training.training.trainer_settings` gives.
-        rank: number of this process among ``settings["ranks"]``.
+        directory: directory of this training. settings: result of
+            :func:`paraforge.translation.training.training.trainer_settings`. rank: number of this process
+            among ``settings["ranks"]``.
         """
         import numpy as np
         import torch
@@ -52,10 +53,10 @@ class TrainingRun:
         self.parameters = NmtParameters.model_validate(settings["parameters"])
         torch.set_num_threads(settings["threads"])
         if settings["device"] != "cpu":
-            torch.cuda.set_device(settings["device"])  # fairseq takes the current one
-        # Adam's second moments of rare types fall below the smallest normal number: those are slow.
+            torch.cuda.set_device(settings["device"])  # fairseq uses the current one
+        # Adam's second moments of rare types become subnormal numbers, which are slow.
         torch.set_flush_denormal(True)
-        # On sequences as short as sentences, the CPU's fused attention is slower than plain products.
+        # For sequences as short as sentences, fused attention on the CPU is slower than plain products.
         torch.backends.cuda.enable_flash_sdp(settings["device"] != "cpu")
         criterion.BlockwiseLabelSmoothedCrossEntropy.precision = getattr(torch, settings["precision"])
         arguments = [
@@ -88,13 +89,13 @@ class TrainingRun:
         self._recent: list[float] = own.get("recent_losses", [])
 
     def _epochs(self, state: dict[str, Any] | None) -> Any:
-        """fairseq's iterator over the batches of an epoch, where a checkpoint left it."""
+        """Return fairseq's iterator over the batches of an epoch, at the checkpoint's position."""
         epoch = state["epoch"] if state else 1
         epochs = self.trainer.get_train_iterator(
             epoch, load_dataset=True, disable_iterator_cache=self.task.has_sharded_data("train")
         )
         if state:
-            # A checkpoint counts the batches of all processes, so that their number may change.
+            # A checkpoint counts the batches of all processes, so that their number can change.
             done = state["iterations_in_epoch"] // self.ranks.count
             epochs.load_state_dict({**state, "iterations_in_epoch": done})
         self.trainer.lr_step(epoch)
@@ -102,7 +103,7 @@ class TrainingRun:
 
     @property
     def updates(self) -> int:
-        """Updates done so far."""
+        """The number of updates so far."""
         return int(self.trainer.get_num_updates())
 
     def epoch(self) -> float:
@@ -111,12 +112,12 @@ class TrainingRun:
         return float(self.epochs.epoch - 1 + position) / self.settings["parts"]
 
     def seconds(self) -> float:
-        """Time that the training has taken, earlier runs included."""
+        """Return the training time, including earlier runs."""
         return float(self.trainer.cumulative_training_time())
 
     def train(self) -> str:
-        """Train until a limit; returns the reason. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died;
-        a checkpoint was written."""
+        """Train until a limit, and return it. Raises Interrupted: SIGTERM or Ctrl-C, or the parent died; a
+        checkpoint was written."""
         from fairseq.data import iterators
 
         sharded = self.task.has_sharded_data("train")
@@ -130,7 +131,7 @@ class TrainingRun:
                 self._update(samples)
                 ended = not batches.has_next()
                 if ended:
-                    # The learning rate of an epoch is set when it ends; ours change by update only.
+                    # fairseq also sets the learning rate at the end of an epoch; ours only changes by update.
                     self.trainer.lr_step(self.epochs.epoch)
                 self.finished = self._after_update(ended)
                 if self.finished is not None:
@@ -160,16 +161,16 @@ class TrainingRun:
             event="update",
             update=self.updates,
             epoch=round(self.epoch(), 3),
-            # None right after a validation: the loss that was shown last stays.
+            # None right after a validation; the last loss stays.
             **({"loss": round(sum(recent) / len(recent), 4)} if recent else {}),
             target_tokens=self.target_tokens,
             seconds=round(self.seconds(), 1),
         )
 
     def _after_update(self, epoch_ended: bool) -> str | None:
-        """Validate, save and stop where it is time to; the reason to end, or None."""
+        """Validate and save if it is time. Returns the reason to end, or None."""
         asked_to_stop = stop_requested() or os.getppid() != self.parent
-        # What any process knows alone, all have to know at the same update.
+        # All processes must learn at the same update what any of them knows.
         tokens, stop, late = self.ranks.totals(
             self._own_tokens, asked_to_stop, self.ranks.first and self._is_late()
         )
@@ -212,8 +213,8 @@ class TrainingRun:
         return len(scores) - 1 - scores.index(max(scores))
 
     def validate(self) -> bool:
-        """Loss, BLEU and chrF on the held-out rows; keeps this moment's weights. Returns whether BLEU has not
-        improved for as many validations as patience allows."""
+        """Measure loss, BLEU and chrF on the held-out rows, and save the current weights. Returns whether
+        BLEU has not improved for as many validations as patience allows."""
         from fairseq.logging import metrics
 
         self._report()
@@ -229,7 +230,7 @@ class TrainingRun:
         return self.ranks.totals(impatient)[0] > 0
 
     def _score(self, values: dict[str, Any]) -> None:
-        """Translate the held-out rows with the weights of this moment, and add a row to the history."""
+        """Translate the held-out rows with the current weights, and add a row to the history."""
         import torch
 
         from paraforge.translation.training.validation import evaluate
@@ -243,7 +244,7 @@ class TrainingRun:
             beam=self.parameters.validation.beam,
             threads=self.settings["threads"] * self.ranks.count,
         )
-        torch.set_num_threads(self.settings["threads"])  # an engine may have set its own
+        torch.set_num_threads(self.settings["threads"])  # an engine may have changed it
         row = {
             "update": self.updates,
             "epoch": round(self.epoch(), 4),
@@ -267,7 +268,7 @@ class TrainingRun:
                 path.unlink(missing_ok=True)
 
     def save(self) -> None:
-        """Write the last checkpoint, whole or not at all."""
+        """Write the last checkpoint atomically."""
         self._saved = time.monotonic()
         if not self.ranks.first:
             return
@@ -291,21 +292,22 @@ class TrainingRun:
             self.trainer.save_checkpoint(str(temporary), extra)
 
     def save_weights(self, path: Path) -> None:
-        """Write weights and configuration alone, as plain values and without this machine's paths."""
+        """Write only weights and configuration, as plain values and without this machine's paths."""
         self.trainer.consolidate_optimizer()
         with atomic_path(path) as temporary:
             write_checkpoint(weights_only_state(self.trainer.state_dict()), temporary)
 
 
 def snapshot_of(directory: Path, update: float) -> Path:
-    """Return the weights that a training had at a validation."""
+    """Return a training's weights at a validation."""
     return directory / "snapshots" / f"update-{int(update):08d}.pt"
 
 
 def needed_snapshots(
     directory: Path, history: Sequence[Mapping[str, float]], parameters: NmtParameters
 ) -> list[Path]:
-    """Return what the end of a training may need: the best weights, and the last few that may be averaged."""
+    """Return the snapshots that the end of a training can need: the best one, and the last few for
+    averaging."""
     best = max(history, key=lambda row: row["bleu"])
     return [
         snapshot_of(directory, row["update"]) for row in (best, *history[-parameters.validation.average :])
@@ -313,13 +315,14 @@ def needed_snapshots(
 
 
 def trim_memory() -> None:
-    """Give back what the C library keeps: batches of other shapes leave gaps that add up to gigabytes."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    """Release the C library's free memory, because batches of many shapes leave gaps that add up to
+    gigabytes."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only in glibc
     if trim is not None:
         trim(0)
 
 
 def report(**values: Any) -> None:
-    """Tell the parent process something, a JSON object on a line."""
+    """Send the parent process a JSON object on one line."""
     sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""BLEU and chrF of a checkpoint on held-out rows, by sacreBLEU's defaults."""
+"""Measures BLEU and chrF of a checkpoint on held-out rows, with sacreBLEU's defaults."""
 
 import shutil
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Scores:
 
 
 def score_hypotheses(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
-    """BLEU and chrF of detokenised text against one reference each, with sacreBLEU's defaults."""
+    """Return BLEU and chrF of detokenized text against one reference each, with sacreBLEU's defaults."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -49,11 +49,11 @@ def translate_pieces(
     threads: int,
     maximum_tokens: int,
 ) -> list[list[str]]:
-    """Best hypothesis of each source, as pieces; float32 on the CPU.
+    """Return the best hypothesis of each source as pieces, in float32 on the CPU.
 
     converted: CTranslate2 directory.
-    sources: pieces of each sentence, with whatever the model wants before and after them. beam: beam size.
-    threads: replicas of one thread each, which is faster than one replica of several.
+    sources: pieces of each sentence, with the model's special tokens. beam: beam size. threads: number of
+        single-threaded replicas, which are faster than one with several threads.
     maximum_tokens: longest hypothesis.
     """
     import ctranslate2
@@ -74,21 +74,20 @@ def translate_pieces(
 def evaluate(
     checkpoint: Path, directory: Path, parameters: NmtParameters, *, beam: int, threads: int
 ) -> Scores:
-    """Translate the held-out rows with a checkpoint and score them; the loss is of the same rows.
+    """Translate and score the held-out rows with a checkpoint; the loss is of the same rows.
 
-    A transformer is converted and runs in CTranslate2, as it will in production; an LSTM runs in fairseq.
+    A transformer is converted and runs in CTranslate2, as in production; an LSTM runs in fairseq.
 
-    checkpoint: of weights alone.
-    directory: of the training, with dictionaries, subwords and held-out rows; what an engine reads goes to
-        ``validation`` in it.
-    parameters: of the training; a hypothesis of more than ``maximum_tokens`` is cut.
+    checkpoint: a weights-only checkpoint. directory: directory of the training, with dictionaries, subwords
+        and held-out rows; files for the engine go to ``validation`` in it. parameters: parameters of the
+        training; hypotheses are cut at ``maximum_tokens``.
     beam: beam size. threads: CPU threads.
     """
     languages = (parameters.source_language, parameters.target_language)
     held_out = read_parquet(directory / "held_out.parquet")
     sources, references = held_out["source_text"].to_pylist(), held_out["reference"].to_pylist()
     pieces = load_processor(directory / "source.spm").encode(sources, out_type=str)
-    # A model that has hardly begun to learn repeats itself to the end: that end had better be near.
+    # An early model repeats itself up to the cap, so the cap should be low.
     longest = min(2 * max(map(len, pieces)) + 10, parameters.maximum_tokens)
     folder = directory / "validation"
     if parameters.architecture.kind != "lstm":
