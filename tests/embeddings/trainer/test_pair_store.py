@@ -86,12 +86,6 @@ def test_rare_words_are_unknown_and_the_vocabulary_is_capped(tmp_path: Path) -> 
     assert store.counts("word").tolist() == [5, 4, 3]
 
 
-def test_select_in_any_order(tmp_path: Path) -> None:
-    store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
-    units = store.vocabularies["word"].units
-    assert [units[k] for k in store.select(np.array([2, 0]))["word"].ids] == ["e", "a", "f", "b"]
-
-
 def test_a_subset_is_a_view(tmp_path: Path) -> None:
     store = build_pair_store(tmp_path, [block([("a", "b"), ("c", "d"), ("e", "f")])], [Words()], EVERYTHING)
     subset = store.subset(np.array([2, 1]))

@@ -3,14 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.shards.resources import Resources
-from paraforge.embeddings.encoders.averages import WeightedAverage
-from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.embeddings.trainer.objective import Regularisation
@@ -65,14 +62,3 @@ def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str) 
     losses = [entry["loss"] for entry in report.history]
     assert losses[-1] < losses[0]
     assert model.encode(["left1 left2"]).any()
-
-
-def test_a_sentence_is_the_mean_of_its_weighted_vectors() -> None:
-    generator = torch.Generator().manual_seed(1)
-    encoder = WeightedAverage(torch.randn(5, 3, generator=generator), "word")
-    with torch.no_grad():
-        encoder.weights += torch.randn(5, 1, generator=generator)
-    found = encoder({"word": Bags(torch.tensor([0, 3, 3, 2]), torch.tensor([0, 3, 3, 4]))})
-    weighted = encoder.weights * encoder.table
-    expected = [(weighted[0] + 2 * weighted[3]) / 3, torch.zeros(3), weighted[2]]
-    np.testing.assert_allclose(found.detach(), torch.stack(expected).detach(), rtol=1e-6)

@@ -10,7 +10,6 @@ from paraforge.papers.unrolling.network import (
     SentencePredictor,
     compare,
     dimension_of,
-    joined,
     represent,
     unrolled,
 )
@@ -90,14 +89,6 @@ def test_the_loss_is_that_of_the_definitions(encoder: str, decoder: str) -> None
     assert loss.item() == pytest.approx(oracle.loss(network, TRIPLES), rel=1e-10)
 
 
-@pytest.mark.parametrize("encoder", ["bow", "gru"])
-def test_contexts_are_those_of_the_definitions(encoder: str) -> None:
-    network = make_network(encoder, "gru")
-    sentences = [sentence for triple in TRIPLES for sentence in triple]
-    expected = [oracle.encode(network, sentence) for sentence in sentences]
-    np.testing.assert_allclose(network.encode(bags(*sentences)).detach().numpy(), expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize(("encoder", "decoder"), KINDS)
 def test_no_sentence_depends_on_its_batch(encoder: str, decoder: str) -> None:
     """The loss of a batch is the sum of its triples' losses, in any order, with any others."""
@@ -131,15 +122,6 @@ def test_gradients_are_those_of_finite_differences(encoder: str, decoder: str) -
         assert (above - below) / (2 * step) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
 
 
-def test_sides_have_decoders_of_their_own() -> None:
-    """What stands before is not predicted as what stands behind, but with bags of words of one matrix."""
-    turned = [(following, current, previous) for previous, current, following in TRIPLES]
-    for decoder, equal in (("gru", False), ("bow", True)):
-        network = make_network("bow", decoder)
-        losses = [network(batch_of(triples)).item() for triples in (TRIPLES, turned)]
-        assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) is equal
-
-
 def test_the_start_is_uniform_and_seeded() -> None:
     parameters = NetworkParameters(encoder="gru", word_dimension=30, state_dimension=20)
     networks = [SentencePredictor(parameters, 50, seed) for seed in (1, 1, 2)]
@@ -153,9 +135,3 @@ def test_the_start_is_uniform_and_seeded() -> None:
             assert -0.1 <= float(value.min().detach()) < -0.06, name
         assert torch.equal(value, networks[1].get_parameter(name))
     assert not torch.equal(networks[0].words, networks[2].words)
-
-
-def test_joined_sentences() -> None:
-    both = joined([bags([1, 2], [], [3]), bags([4], [5], [6, 7])])
-    assert both.ids.tolist() == [1, 2, 4, 5, 3, 6, 7]
-    assert both.offsets.tolist() == [0, 3, 4, 7]
