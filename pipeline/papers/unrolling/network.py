@@ -260,7 +260,7 @@ class Reader(Encoder):
     def __init__(self, network: SentencePredictor, parameters: ReaderParameters) -> None:
         super().__init__()
         self.network = network
-        self.parameters_read = parameters
+        self.reading = parameters
         self.dimension = dimension_of(parameters.layers, parameters.representation)
 
     def table_units(self) -> dict[str, str]:
@@ -269,7 +269,7 @@ class Reader(Encoder):
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return zeros for a sentence without tokens; the vectors are always the network's own."""
-        bags, read = batch[WORD], self.parameters_read
+        bags, read = batch[WORD], self.reading
         ended = with_ends(bags.ids.cpu().numpy(), bags.offsets.cpu().numpy(), self.end, read.maximum_length)
         sentences = Bags(*map(torch.from_numpy, ended)).to(bags.ids.device)
         vectors = represent(self.network, sentences, read.representation)
