@@ -34,12 +34,15 @@ class SentenceEncoder(Protocol):
 class ScorerChoice:
     """The chosen scorers and what they need.
 
-    Attributes: vectors: what computes the paraphrase score: a table of word vectors, a word scorer or a
-        trained model; None for no such score. counts: words and lengths of the corpus; without them, scores
-        that need them are left out. lexical: which words of the corpus translate each other; without it there
-        is no source similarity. identify_language: add the languages of both sides. languages: codes of the
-        languages to tell apart; None for all. sentence_transformer_directory: add the cosine under this
-        model. cross_encoder_directory: add the score of this cross-encoder. device: where these models run.
+    Attributes:
+        vectors: what computes the paraphrase score: a table of word vectors, a word scorer or a trained
+            model; None for no such score.
+        counts: words and lengths of the corpus; without them, scores that need them are left out.
+        lexical: which words of the corpus translate each other; without it there is no source similarity.
+        identify_language: add the languages of both sides.
+        languages: codes of the languages to tell apart; None for all.
+        sentence_transformer_directory: add the cosine under this model.
+        cross_encoder_directory: add the score of this cross-encoder. device: where these models run.
     """
 
     vectors: WordVectors | WordScorer | SentenceEncoder | None
@@ -106,10 +109,12 @@ def _at_precision(values: npt.NDArray[Any], bound: float) -> Any:
 class Column:
     """The declaration of a score column, used wherever it is written, bounded, counted, plotted or named.
 
-    Attributes: name: name of the column. kind: pyarrow type; filters can bound a number, and tables show its
-        mean. description: meaning of the column, in the shards' schema and the reference. label: label for
-        people; by default the name with blanks. scale: bins of its histogram; None for no histogram. limits:
-        the least and the greatest possible value; by default those of shares.
+    Attributes:
+        name: name of the column. kind: pyarrow type; filters can bound a number, and tables show its mean.
+        description: meaning of the column, in the shards' schema and the reference.
+        label: label for people; by default the name with blanks.
+        scale: bins of its histogram; None for no histogram.
+        limits: the least and the greatest possible value; by default those of shares.
     """
 
     name: str
@@ -141,11 +146,13 @@ Worse = Literal["larger", "smaller", "farther"]
 class Scorer(ABC):
     """Computes one or more columns of scores.
 
-    Attributes: columns: the columns that it computes. is_sign: whether the columns show how a translation
-        fails, not whether it belongs to another sentence. No verdict on mismatched pairs judges signs. worse:
-        for a pair of two translations, how to choose the worse of their scores against the reference that
-        both were made from; None for a score that compares the two sides. place: position of its columns
-        among those of the other scorers.
+    Attributes:
+        columns: the columns that it computes.
+        is_sign: whether the columns show how a translation fails, not whether it belongs to another sentence.
+            No verdict on mismatched pairs judges signs.
+        worse: for a pair of two translations, how to choose the worse of their scores against the reference
+            that both were made from; None for a score that compares the two sides.
+        place: position of its columns among those of the other scorers.
     """
 
     columns: ClassVar[tuple[Column, ...]]

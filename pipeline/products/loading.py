@@ -87,9 +87,11 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         by its description file), a vector file, which is averaged, or `general`, the built-in scorer.
     sentences: not used; callers give other openers the sentences of their sets.
 
-    Raises: ConfigurationError: no such device. `auto` is resolved only if the model uses torch, which takes
-        seconds to import. InputError: not a model, or damaged; pickles are never opened. MissingPackageError:
-        a package that it needs is not installed.
+    Raises:
+        ConfigurationError: no such device. `auto` is resolved only if the model uses torch, which takes
+            seconds to import.
+        InputError: not a model, or damaged; pickles are never opened.
+        MissingPackageError: a package that it needs is not installed.
     """
     if device != "auto":
         check_device(device)
@@ -118,7 +120,8 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 def open_word_vectors(name: Path) -> WordVectors:
     """Open the word vectors of a table's directory, a vector file, or a trained Word model.
 
-    Raises: InputError: none of these, or a trained model that is more than the mean of its words' vectors.
+    Raises:
+        InputError: none of these, or a trained model that is more than the mean of its words' vectors.
     """
     _refuse_pickle(name)
     if (name / DESCRIPTION).is_file():

@@ -33,8 +33,9 @@ class ParserModule(Protocol):
     def open_parser(self, path: Path | None) -> Parser:
         """Open the parser; ``path`` is a file of trees, or None for a program or library.
 
-        Raises: InputError: it is not installed, or the file cannot be read. MissingPackageError: its package
-            is not installed.
+        Raises:
+            InputError: it is not installed, or the file cannot be read.
+            MissingPackageError: its package is not installed.
         """
 
     def describe(self) -> str:

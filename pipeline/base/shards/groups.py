@@ -34,8 +34,9 @@ Rows = NDArray[np.int64]
 def run_query(sql: str, tables: Mapping[str, Any], directory: Path, what: str) -> Path:
     """Write the rows that a query selects to a Parquet file. DuckDB's memory limit is 1 GB.
 
-    sql: the query; never text from a user. tables: Arrow datasets or readers by name. directory: where the
-        file and temporary files go; its content is removed first. what: what failed, for the error message.
+    sql: the query; never text from a user. tables: Arrow datasets or readers by name.
+    directory: where the file and temporary files go; its content is removed first.
+    what: what failed, for the error message.
 
     Raises InputError: the disk is full. Interrupted: SIGTERM or Ctrl-C.
     """

@@ -116,8 +116,10 @@ class Jobs:
         files: what each job reads and writes, for workers that do not see this disk. None: such workers get
             no job.
 
-        Raises: ParaforgeError, OSError, MemoryError: raised by a job; the run stops. IncompleteError: there
-            was no worker for a quarter of an hour. Interrupted: SIGTERM or Ctrl-C.
+        Raises:
+            ParaforgeError, OSError, MemoryError: raised by a job; the run stops.
+            IncompleteError: there was no worker for a quarter of an hour.
+            Interrupted: SIGTERM or Ctrl-C.
         """
         amounts = [1] * len(arguments) if sizes is None else list(sizes)
         total = done + sum(amounts)

@@ -32,9 +32,10 @@ _WARNED: set[str] = set()
 class Background:
     """The number of sentences that contain each word.
 
-    name: where the counts come from. documents: number of sentences. counts: sentences with each word; words
-        in no sentence are not included. partial: a list from elsewhere, which may lack whole kinds of words.
-        Lists of Wikipedia's words often have no punctuation and no clitics, a fifth of a novel's tokens.
+    name: where the counts come from. documents: number of sentences.
+    counts: sentences with each word; words in no sentence are not included.
+    partial: a list from elsewhere, which may lack whole kinds of words. Lists of Wikipedia's words often have
+        no punctuation and no clitics, a fifth of a novel's tokens.
     """
 
     name: str

@@ -27,8 +27,8 @@ PairFormat = Literal["auto", "ppdb", "tsv"]
 class PairBlock:
     """A block of pairs: two string arrays of equal length (pyarrow), without nulls.
 
-    source: where all of them come from; pairs of one source may be trained on together. scores: similarity of
-        the sides, a float array (pyarrow), null if unknown; None if no pair has one.
+    source: where all of them come from; pairs of one source may be trained on together.
+    scores: similarity of the sides, a float array (pyarrow), null if unknown; None if no pair has one.
     """
 
     left: Any

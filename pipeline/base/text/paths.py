@@ -17,8 +17,8 @@ class UserFile:
     'paraforge configure' checks that they exist and puts a link to each into `inputs/STAGE`, which DVC
     watches.
 
-    words: other allowed values. hub: whether a name on the Hugging Face Hub is also allowed. neighbours:
-        patterns of files that are read from the same directory as the named one.
+    words: other allowed values. hub: whether a name on the Hugging Face Hub is also allowed.
+    neighbours: patterns of files that are read from the same directory as the named one.
     """
 
     words: tuple[str, ...] = ()

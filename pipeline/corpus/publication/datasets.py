@@ -35,9 +35,9 @@ class Dataset:
 
     name: ``corpus``, ``rejected`` or ``lexicon``.
     files: absolute paths, in order; none if the dataset is empty.
-    rows: rows of all files, from the manifest. schema: columns, from the manifest. manifest: of a published
-        corpus; None for a lexicon and for shards. aligned: files with more columns of the same rows, a list
-        for each directory; only for shards.
+    rows: rows of all files, from the manifest. schema: columns, from the manifest.
+    manifest: of a published corpus; None for a lexicon and for shards.
+    aligned: files with more columns of the same rows, a list for each directory; only for shards.
     """
 
     name: str

@@ -39,11 +39,11 @@ Rows = NDArray[np.int64]
 class Grouping:
     """The groups and splits of the kept pairs.
 
-    starts: for each shard, the number of kept pairs in earlier shards, then their total. groups: for each
-        kept pair, the number of the first pair in its group; None without groups. clusters: the same for
-        pairs connected by shared sentences; None without splits. drawn, splits: first pairs of the held-out
-        clusters, ascending, and the split of each, from 1. names: names of the splits; the first is for
-        training.
+    starts: for each shard, the number of kept pairs in earlier shards, then their total.
+    groups: for each kept pair, the number of the first pair in its group; None without groups.
+    clusters: the same for pairs connected by shared sentences; None without splits.
+    drawn, splits: first pairs of the held-out clusters, ascending, and the split of each, from 1.
+    names: names of the splits; the first is for training.
     """
 
     starts: list[int]
@@ -124,8 +124,9 @@ def draw_splits(
 ) -> tuple[Rows, NDArray[np.uint8]]:
     """Draw whole clusters into splits; memory grows only with the splits.
 
-    clusters: for each row, the first row of its cluster. keys: a pseudo-random number for each row; clusters
-        are drawn by their first row's number. wanted: rows of each split, filled in this order.
+    clusters: for each row, the first row of its cluster.
+    keys: a pseudo-random number for each row; clusters are drawn by their first row's number.
+    wanted: rows of each split, filled in this order.
 
     Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """

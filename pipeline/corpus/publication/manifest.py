@@ -48,9 +48,9 @@ class Manifest:
 
     content: ``corpus`` (kept pairs) or ``rejected`` (rejected and failed pairs). name: title of the dataset.
     signature: see :mod:`paraforge.corpus.publication.signature`.
-    counts: counts of the whole run; kept, rejected and failed add up to the input rows. sources: the same
-        counts for each source. files: the Parquet files, in order. pivots: the same counts for each pivot, if
-        there are several.
+    counts: counts of the whole run; kept, rejected and failed add up to the input rows.
+    sources: the same counts for each source. files: the Parquet files, in order.
+    pivots: the same counts for each pivot, if there are several.
     columns: name, type and description of each column.
     steps: version, parameters and fingerprints of each step that made the corpus.
     licences: licence of each source, as configured.

@@ -110,9 +110,10 @@ def publish(
     held_out: where to also write the sentences of the splits, for stages that train on other text.
     model: ``model.json`` of the translation model, for the languages that the parameters do not name.
 
-    Raises: InputError: there are no pairs, a shard is damaged, or the selection belongs to another input.
-        IncompleteError: rows in differ from kept + rejected + failed. WorkLockedError: another process is
-        publishing with the same work directory.
+    Raises:
+        InputError: there are no pairs, a shard is damaged, or the selection belongs to another input.
+        IncompleteError: rows in differ from kept + rejected + failed.
+        WorkLockedError: another process is publishing with the same work directory.
     """
     started = time.monotonic()
     if parameters.languages is None and model is not None and model.is_file():

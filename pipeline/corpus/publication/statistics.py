@@ -37,9 +37,9 @@ _EXAMPLE_SEED = 0
 class Published:
     """Sums over rows, so the figures of shards add up to those of the corpus.
 
-    sources: counts for each source. pivots: counts for each pivot, if there are several. kept, refused:
-        figures of the kept pairs, and of all other rows. examples: for each band, the kept pairs with the
-        smallest pseudo-random ``key``, as examples.
+    sources: counts for each source. pivots: counts for each pivot, if there are several.
+    kept, refused: figures of the kept pairs, and of all other rows.
+    examples: for each band, the kept pairs with the smallest pseudo-random ``key``, as examples.
     """
 
     examples_per_band: int = 0

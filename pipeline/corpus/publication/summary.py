@@ -32,8 +32,8 @@ class Summary:
     """What to show of a run.
 
     root: the project's directory. corpus: manifest of ``data/corpus``.
-    metrics: content of ``metrics/STAGE.json`` for each stage that has one for this corpus. later: stages that
-        have rerun since the corpus was published; their metrics are left out.
+    metrics: content of ``metrics/STAGE.json`` for each stage that has one for this corpus.
+    later: stages that have rerun since the corpus was published; their metrics are left out.
     """
 
     root: Path

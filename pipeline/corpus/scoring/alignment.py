@@ -93,8 +93,8 @@ def aligned_scores(
     it is 0. Recall is the mean over the reference's words of the best fit with a word of the translation,
     precision the reverse; the weight of a word is the length of its vector.
 
-    references, translations: over one vocabulary. directions, lengths: of its words, see
-        :func:`directions_of`.
+    references, translations: over one vocabulary.
+    directions, lengths: of its words, see :func:`directions_of`.
     """
     scores = np.full(len(references), np.nan, dtype=np.float32)
     _aligned(

@@ -124,8 +124,9 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     Returns the file of the counts and its SHA-256. Scores depend on the counts, and a new version of a
     library may count differently.
 
-    Raises: WorkLockedError: another process is counting in this work directory. Interrupted: SIGTERM or
-        Ctrl-C; the next run counts again.
+    Raises:
+        WorkLockedError: another process is counting in this work directory.
+        Interrupted: SIGTERM or Ctrl-C; the next run counts again.
     """
     view = ShardView(translated)
     columns = [name for name in COUNTED_COLUMNS if name in view.column_names]

@@ -61,7 +61,8 @@ def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
     """Return the rows with both sides that have the smallest keys, in the order of keys.
 
     tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
-        rank 0 counts), ``rejected``, ``failed``. most: rows.
+        rank 0 counts), ``rejected``, ``failed``.
+    most: rows.
 
     Returns ``key``, ``source``, ``line``, ``source_text``, ``reference``. A key depends only on the row's
     number.
@@ -137,8 +138,9 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     Returns the file of the table, empty if no row has a foreign side, and its SHA-256. Scores depend on the
     table, and a new version of a library may learn differently.
 
-    Raises: WorkLockedError: another process is learning in this work directory. Interrupted: SIGTERM or
-        Ctrl-C; the next run learns again.
+    Raises:
+        WorkLockedError: another process is learning in this work directory.
+        Interrupted: SIGTERM or Ctrl-C; the next run learns again.
     """
     view = ShardView(translated)
     work = WorkDirectory(STEP, resources.work)

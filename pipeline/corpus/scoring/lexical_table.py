@@ -62,9 +62,9 @@ class Side:
 class LexicalTable:
     """Pairs of units that translate each other.
 
-    foreign, reference: the sides. links: pairs of their units' numbers, int32 (links, 2). forward, backward:
-        for each link, the probability of the reference's unit given the foreign one, and the reverse, float32
-        (links,).
+    foreign, reference: the sides. links: pairs of their units' numbers, int32 (links, 2).
+    forward, backward: for each link, the probability of the reference's unit given the foreign one, and the
+        reverse, float32 (links,).
     """
 
     foreign: Side

@@ -121,8 +121,8 @@ def build_scorers(
 
     vectors: directory of a word-vector table, a word scorer or a trained model, or an opened one; None for no
         paraphrase score.
-    open_model: opens the model's directory. counts: the corpus' counts, or their file. lexical: the corpus'
-        lexical table, or its file. column: load only the scorer of this column.
+    open_model: opens the model's directory. counts: the corpus' counts, or their file.
+    lexical: the corpus' lexical table, or its file. column: load only the scorer of this column.
     choice: the other fields of :class:`~paraforge.corpus.scorer.ScorerChoice`.
     """
     if isinstance(vectors, Path):
@@ -212,8 +212,8 @@ class _PairsOfTranslations:
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
     """Return the function from a shard to its scores.
 
-    devices: worker n uses device n modulo their number. arguments: the other arguments of
-        :func:`build_scorers`.
+    devices: worker n uses device n modulo their number.
+    arguments: the other arguments of :func:`build_scorers`.
     """
     scorers = build_scorers(**arguments, device=devices[worker_number() % len(devices)])
     return lambda table: score_table(table, scorers)
@@ -231,11 +231,14 @@ def score_steps(
     each model's column, ``score-COLUMN``.
 
     counted: file of the corpus' counts and its SHA-256; see
-        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`. learnt: file of its lexical table and
-        its SHA-256; see :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
+        :func:`~paraforge.corpus.scoring.corpus_counts.count_corpus`.
+    learnt: file of its lexical table and its SHA-256; see
+        :func:`~paraforge.corpus.scoring.lexical_learning.learn_corpus`.
 
-    Raises: InputError: the vectors or the sentence-transformers model are missing or damaged.
-        MissingPackageError: a chosen package is not installed. ConfigurationError: a language is unknown.
+    Raises:
+        InputError: the vectors or the sentence-transformers model are missing or damaged.
+        MissingPackageError: a chosen package is not installed.
+        ConfigurationError: a language is unknown.
     """
     identify = parameters.identify_language
     if identify is None:

@@ -76,7 +76,7 @@ def score_file(
     parameters, vectors, open_model: see :func:`~paraforge.corpus.scoring.score.score`.
     columns: the columns `reference` and `translation`: names, or for a TSV numbers from 0.
     header: whether a TSV's first line names its columns. resources: workers and devices; by default one core.
-        finish: called with the mismatched pairs; returns the function to apply to each table before it is
+    finish: called with the mismatched pairs; returns the function to apply to each table before it is
         written, or None.
 
     Raises:

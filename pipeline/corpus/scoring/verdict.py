@@ -87,8 +87,9 @@ class Verdict:
     minimum: the chosen threshold, None for none. passing: share of the mismatched pairs that reach it.
     kept: share of the right pairs that reach it.
     suggested: the minimum that at most 1% of such mismatched pairs reach, with 95% confidence; None if there
-        are too few pairs. suggested_kept: share of the right pairs that reach it. suggested_bound: upper
-        bound on the share of mismatched pairs that reach it, with that confidence.
+        are too few pairs.
+    suggested_kept: share of the right pairs that reach it.
+    suggested_bound: upper bound on the share of mismatched pairs that reach it, with that confidence.
     changed: area under the ROC curve of right pairs against those whose meaning was changed by rule.
     sources: the verdict for each source that has at least 30 mismatched pairs.
     """

@@ -17,14 +17,17 @@ def read_test_sentences(
 ) -> Iterator[str]:
     """Yield the sentences of a test file, plain or compressed.
 
-    Args: path: UTF-8 text, lines split on ``\\n`` only. format: ``plain`` has one sentence per line; ``tsv``
-        has tab-separated columns without quoting; ``sts`` is a TSV of gold score, sentence, sentence.
+    Args:
+        path: UTF-8 text, lines split on ``\\n`` only.
+        format: ``plain`` has one sentence per line; ``tsv`` has tab-separated columns without quoting;
+            ``sts`` is a TSV of gold score, sentence, sentence.
         columns: columns of a TSV, as numbers from 0 or names in its header. For ``sts`` the default is 1 and
-        2; not allowed for ``plain``. header: whether the first line names the columns. Implied by a column
-        given by name.
+            2; not allowed for ``plain``.
+        header: whether the first line names the columns. Implied by a column given by name.
 
-    Raises: InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too
-        long, with file and line.
+    Raises:
+        InputError: the file is missing, empty, not UTF-8, truncated, or a line lacks a column or is too long,
+            with file and line.
     """
     wanted = list(columns) or (list(_STS_COLUMNS) if format == "sts" else [])
     if not path.exists():

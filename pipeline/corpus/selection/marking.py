@@ -18,8 +18,10 @@ _REJECTED: Final = "rejected"
 class Marking:
     """Bounds on scores, settled on the mismatched pairs of the file that they judge.
 
-    Attributes: parameters: the selection with only these filters, with numbers for their minima. verdict: see
-        :func:`paraforge.corpus.selection.thresholds.verdict`. counts: counts of the rows marked so far.
+    Attributes:
+        parameters: the selection with only these filters, with numbers for their minima.
+        verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
+        counts: counts of the rows marked so far.
     """
 
     def __init__(

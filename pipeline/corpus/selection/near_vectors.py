@@ -196,8 +196,8 @@ def near_pairs(vectors: Any, squares: Any, rows: Any, buckets: Any, square: floa
     """Return pairs of a worse and a better row in one bucket whose squared cosine is at least ``square``, n x
     2.
 
-    rows: bucket by bucket, the best first. buckets: bucket of each row. parallel: whether to include pairs
-        with cosine 1, which share a bucket in every band.
+    rows: bucket by bucket, the best first. buckets: bucket of each row.
+    parallel: whether to include pairs with cosine 1, which share a bucket in every band.
     """
     found, count, start = np.empty((1024, 2), np.int64), 0, 0
     for place in range(1, len(rows)):

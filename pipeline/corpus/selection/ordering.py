@@ -37,8 +37,8 @@ class Place:
 class Ranked:
     """A corpus cut at some ranks.
 
-    starts: for each shard, the number of rows in earlier shards, then their total. places: the requested
-        places, ascending.
+    starts: for each shard, the number of rows in earlier shards, then their total.
+    places: the requested places, ascending.
     """
 
     starts: list[int]
@@ -61,8 +61,8 @@ def rank(
     shards: the values of each shard's rows, all of one type, without NaN; each is read once.
     ranks: function from the number of rows to ranks, from 0. A rank beyond the last row is a place that no
         row reaches.
-    directory: a new one for the values and DuckDB's temporary files; removed at the end. what: what fails if
-        the disk is full, for the error.
+    directory: a new one for the values and DuckDB's temporary files; removed at the end.
+    what: what fails if the disk is full, for the error.
     """
     directory.mkdir(parents=True)
     path, starts = directory / "values.parquet", [0]

@@ -36,8 +36,8 @@ class SelectReport:
     """The result of selection.
 
     counts: rows in, kept, rejected and failed by reason.
-    deciles: for each score, the nine values at which deciles 2 to 10 begin. seconds: wall-clock time. words:
-        explanation of each reason. verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
+    deciles: for each score, the nine values at which deciles 2 to 10 begin. seconds: wall-clock time.
+    words: explanation of each reason. verdict: see :func:`paraforge.corpus.selection.thresholds.verdict`.
     """
 
     counts: Counts

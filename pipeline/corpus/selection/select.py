@@ -53,9 +53,11 @@ def select(
     open_model: opens the model that a filter compares sentences with; without it, only word vectors can be
         used.
 
-    Raises: ConfigurationError: a filter needs a column, or mismatched pairs, that the corpus does not have.
-        InputError: there are no pairs, or a shard is damaged. IncompleteError: input rows are not kept +
-        rejected + failed. WorkLockedError: another process is selecting with the same work directory.
+    Raises:
+        ConfigurationError: a filter needs a column, or mismatched pairs, that the corpus does not have.
+        InputError: there are no pairs, or a shard is damaged.
+        IncompleteError: input rows are not kept + rejected + failed.
+        WorkLockedError: another process is selecting with the same work directory.
     """
     started = time.monotonic()
     view = ShardView(*inputs)

@@ -72,8 +72,9 @@ class Moments:
 class Figures:
     """Sums over pairs.
 
-    pairs: number of pairs. band_pairs: pairs per score band. band_overlaps: trigram overlap of each score
-        band. histograms: pairs per bin, by column. moments: moments of the values, by column.
+    pairs: number of pairs. band_pairs: pairs per score band.
+    band_overlaps: trigram overlap of each score band. histograms: pairs per bin, by column.
+    moments: moments of the values, by column.
     heat: pairs by paraphrase score (first axis) and trigram overlap.
     """
 

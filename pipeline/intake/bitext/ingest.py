@@ -92,10 +92,12 @@ def ingest(
     parameters: section ``ingest``. output: directory to publish, replaced as a whole.
     resources: where to run. languages: the expected languages of a bitext; None to skip that check.
 
-    Raises: ConfigurationError: missing files, all in one message; rows in other languages. InputError: a
-        source that cannot be read, with file and line. IncompleteError: no row is kept, or counts do not add
-        up. WorkLockedError: another process is ingesting into the same work directory. Interrupted: SIGTERM
-        or Ctrl-C.
+    Raises:
+        ConfigurationError: missing files, all in one message; rows in other languages.
+        InputError: a source that cannot be read, with file and line.
+        IncompleteError: no row is kept, or counts do not add up.
+        WorkLockedError: another process is ingesting into the same work directory.
+        Interrupted: SIGTERM or Ctrl-C.
     """
     started = time.monotonic()
     work = WorkDirectory("ingest", resources.work.resolve())

@@ -68,7 +68,7 @@ class Languages:
     """The languages that a bitext should be in.
 
     source, target: nmt.source_language and nmt.target_language; source is None if only the target is known.
-        section: the section of params.yaml that has check_languages.
+    section: the section of params.yaml that has check_languages.
     """
 
     source: str | None
@@ -91,8 +91,8 @@ def wrong_language(
 ) -> str | None:
     """Find sides that are exchanged or in another language. Returns the problem with its remedy.
 
-    texts: ``source_text`` and ``reference``, row by row, or only the latter. places: a reader's names for
-        their places. exchanged: how to write the source if its sides are exchanged.
+    texts: ``source_text`` and ``reference``, row by row, or only the latter.
+    places: a reader's names for their places. exchanged: how to write the source if its sides are exchanged.
     """
     options = {side: option for side, option in languages.options().items() if side in texts}
     others = {side: other_language(texts[side], language) for side, (_, language) in options.items()}

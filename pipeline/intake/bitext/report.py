@@ -33,8 +33,9 @@ _ADVICE = {
 class SourceReport:
     """Counts of one source.
 
-    noticed: rows with something that is not repaired. frequent: reasons that reject many rows, each with its
-        share and examples (line and texts). examples: a text for each thing noticed.
+    noticed: rows with something that is not repaired.
+    frequent: reasons that reject many rows, each with its share and examples (line and texts).
+    examples: a text for each thing noticed.
     """
 
     rows: int = 0

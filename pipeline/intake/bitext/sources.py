@@ -69,7 +69,8 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
 
     parameters: section ``ingest``. work: directory for the sample bitext.
 
-    Raises: ConfigurationError: all missing files and unset variables, in one message.
+    Raises:
+        ConfigurationError: all missing files and unset variables, in one message.
     """
     problems = Problems()
     found: dict[str, SourceFiles] = {}
@@ -192,8 +193,8 @@ def _make_sample(source: SampleSource, work: Path) -> list[SourceFiles]:
 def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = None) -> Iterator[Block]:
     """Read one file of a source in its format.
 
-    cleaning: what to do with rows that cannot be read. reading: where changes are counted, and how much is
-        read at a time.
+    cleaning: what to do with rows that cannot be read.
+    reading: where changes are counted, and how much is read at a time.
 
     Raises InputError: see the readers in :mod:`paraforge.intake.bitext.readers`.
     """

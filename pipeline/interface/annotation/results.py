@@ -56,8 +56,8 @@ def cohen_kappa(first: Sequence[int], second: Sequence[int], *, linear: bool = F
 class BandRow:
     """One line of Table 3, in the order of its columns.
 
-    pairs: pairs of the corpus in this band. overlap_3_mean, overlap_3_sd: their trigram overlap. drawn: pairs
-        in the sample. graded: how many of these have an answer.
+    pairs: pairs of the corpus in this band. overlap_3_mean, overlap_3_sd: their trigram overlap.
+    drawn: pairs in the sample. graded: how many of these have an answer.
     paraphrase, fluency: how many graded pairs have grade 1, 2, 3. A pair that several people graded counts
         once, in equal parts: with grades 2 and 3 it is half a 2 and half a 3.
     """

@@ -27,12 +27,13 @@ SHOWN_PAIRS = 10
 class Counted:
     """The counts of a view.
 
-    judged: the tests. words: explanations of the reasons. exact: whether the counts are exact, not from a
-        sample. came, kept: pairs in the view that reached selection, and those that nothing rejects.
-        entering, leaving: pairs that would newly be kept, and that would no longer be kept.
+    judged: the tests. words: explanations of the reasons.
+    exact: whether the counts are exact, not from a sample.
+    came, kept: pairs in the view that reached selection, and those that nothing rejects.
+    entering, leaving: pairs that would newly be kept, and that would no longer be kept.
     sources: for each source the pairs that came to selection, and the kept ones.
-    reasons: rejected pairs in the view by reason, the most frequent first. histograms: for each score, pairs
-        by bin: all, and those that no other score or filter rejects.
+    reasons: rejected pairs in the view by reason, the most frequent first.
+    histograms: for each score, pairs by bin: all, and those that no other score or filter rejects.
     mismatched, altered: shares of the mismatched pairs and of those with an altered meaning that pass.
     """
 

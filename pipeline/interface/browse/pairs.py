@@ -51,8 +51,8 @@ Ranked = list[tuple[int, int, int]]
 class Rows:
     """The pairs of a view.
 
-    table: table with one row per pair. sample: the same table, or one with a sample of its rows. weight:
-        number of pairs that a row of the sample represents.
+    table: table with one row per pair. sample: the same table, or one with a sample of its rows.
+    weight: number of pairs that a row of the sample represents.
     """
 
     table: str
@@ -68,8 +68,8 @@ class Pairs:
     a kept one; 32-bit scores, NULL where missing; flags, languages and tenths.
 
     scales: bins for each score that has a histogram in the report and is not the same for all pairs.
-    integers: scores that are integers. flags: flags that some pair has. sources: names. columns: columns that
-        filters read. all: all pairs.
+    integers: scores that are integers. flags: flags that some pair has. sources: names.
+    columns: columns that filters read. all: all pairs.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, datasets: Sequence[Dataset]) -> None:

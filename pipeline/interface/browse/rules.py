@@ -155,8 +155,8 @@ def section_text(parameters: SelectParameters) -> str:
 class Test:
     """One test of a pair, in the order of judging.
 
-    reason: reason for pairs that fail it. fails: a condition in SQL that is never NULL. score: the score
-        whose handles change it, or None.
+    reason: reason for pairs that fail it. fails: a condition in SQL that is never NULL.
+    score: the score whose handles change it, or None.
     """
 
     __test__ = False

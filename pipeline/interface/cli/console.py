@@ -47,8 +47,8 @@ def rendered(show: Callable[[Console], None], terminal: bool, plain: int = PLAIN
 def announcer(host: str, task: str, may: str, more: str = "") -> Callable[[str], None]:
     """Return a function that prints the address of a page once it answers.
 
-    task: what people do there, e.g. ``Grade``. may: what anybody who reaches it can do, if it is not
-        loopback. more: what else Ctrl-C means.
+    task: what people do there, e.g. ``Grade``.
+    may: what anybody who reaches it can do, if it is not loopback. more: what else Ctrl-C means.
     """
 
     def announce(address: str) -> None:

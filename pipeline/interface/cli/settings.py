@@ -52,8 +52,9 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
     """Check that an output may be written: existing files need ``--force``, and published corpora and shards
     are never written into.
 
-    output: None and ``-`` are standard output. directory: whether the command writes a directory; an existing
-        one is only replaced if it is empty or was written by this program.
+    output: None and ``-`` are standard output.
+    directory: whether the command writes a directory; an existing one is only replaced if it is empty or was
+        written by this program.
 
     Raises InputError if the output cannot be written.
     """

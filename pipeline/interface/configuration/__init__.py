@@ -19,8 +19,9 @@ __all__ = ["PARAMETERS", "Parameters", "check_parameters", "load_parameters", "n
 def load_parameters(path: Path = PARAMETERS) -> Parameters:
     """Read and check params.yaml.
 
-    Raises: InputError: the file is missing or is not YAML. ConfigurationError: invalid values, each with its
-        line and what is allowed.
+    Raises:
+        InputError: the file is missing or is not YAML.
+        ConfigurationError: invalid values, each with its line and what is allowed.
     """
     try:
         text, content = read_yaml(path)
@@ -39,7 +40,8 @@ def load_parameters(path: Path = PARAMETERS) -> Parameters:
 def read_yaml(path: Path) -> tuple[str, Any]:
     """Read a YAML file. Returns its text and its content.
 
-    Raises: InputError: it is not UTF-8 or not valid for :func:`read_yaml_text`, with the line.
+    Raises:
+        InputError: it is not UTF-8 or not valid for :func:`read_yaml_text`, with the line.
         FileNotFoundError: there is no such file.
     """
     if path.exists() and not path.is_file():  # reading a pipe could wait forever

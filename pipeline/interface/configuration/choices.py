@@ -44,10 +44,11 @@ _WHOLE: Key = ("select", "filters")
 class Configured:
     """A params.yaml to be written.
 
-    text: the whole text. content: its sections. parameters: the same, checked. choices: what it was composed
-        from, including earlier choices and manual edits. forgotten: earlier values that a newly chosen group
-        replaces. edited: manual edits that are kept, each as `KEY: OLD -> NEW`, `default` if not given.
-        changes: differences from the existing file, in the same form; None if there was no file.
+    text: the whole text. content: its sections. parameters: the same, checked.
+    choices: what it was composed from, including earlier choices and manual edits.
+    forgotten: earlier values that a newly chosen group replaces.
+    edited: manual edits that are kept, each as `KEY: OLD -> NEW`, `default` if not given.
+    changes: differences from the existing file, in the same form; None if there was no file.
     """
 
     text: str
@@ -62,8 +63,9 @@ class Configured:
 def reconfigure(configs: Path, overrides: Sequence[str], path: Path, reset: bool = False) -> Configured:
     """Compose the parameters from earlier choices, manual edits in ``path``, and new choices.
 
-    Raises: InputError: a choice does not exist, or a file cannot be read. ConfigurationError: invalid values;
-        it names all of them.
+    Raises:
+        InputError: a choice does not exist, or a file cannot be read.
+        ConfigurationError: invalid values; it names all of them.
     """
     was = _read(path, reset)
     text, current = was if was is not None and not reset else ("", {})

@@ -87,9 +87,9 @@ def count_pairs(
 ) -> PairCounts:
     """Count a corpus.
 
-    parameters: which pairs to count, the class of words, and the least number of pairs in a cell. directory:
-        for unfinished work, on a disk that all workers see. memory: bytes for the counters of one job. jobs:
-        where to run. allow_empty: accept a corpus in which no pair is left to count.
+    parameters: which pairs to count, the class of words, and the least number of pairs in a cell.
+    directory: for unfinished work, on a disk that all workers see. memory: bytes for the counters of one job.
+    jobs: where to run. allow_empty: accept a corpus in which no pair is left to count.
     held_out: sentences whose pairs are not counted.
 
     Raises InputError: no pair is left to count, or there are too many.

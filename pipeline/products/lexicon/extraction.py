@@ -63,8 +63,8 @@ def cross_pmi(cross: Counts, first: Counts, second: Counts, pairs: int) -> Value
     """Return the cross-sentence PMI. Every pair counts in both directions, so N is twice the pairs (ParaNMT
     A.1).
 
-    cross: `#(u,v)`, the number of the N with u in the first sentence and v in the second. first: `#(u)`, the
-        number with u in the first: its references plus its translations.
+    cross: `#(u,v)`, the number of the N with u in the first sentence and v in the second.
+    first: `#(u)`, the number with u in the first: its references plus its translations.
     second: `#(v)`, the same for v. pairs: pairs of sentences.
     """
     return pmi(cross, first, second, 2 * pairs)
@@ -86,9 +86,10 @@ def ordinary_pmi(
     chance: the ratio of found to expected sentences is pulled toward 1, as if k more had been both found and
         expected. Never being together is strong evidence for frequent words and none for rare ones.
 
-    Args: within: number of references, and of translations, with both words. first: the same with u. second:
-        the same with v. pairs: sentences per side. pseudo_count: k, above 0. smooth_all: use `ln( (n + k) /
-        (E + k) )` for all words, on each side with half of k, then averaged.
+    Args:
+        within: number of references, and of translations, with both words. first: the same with u.
+        second: the same with v. pairs: sentences per side. pseudo_count: k, above 0.
+        smooth_all: use `ln( (n + k) / (E + k) )` for all words, on each side with half of k, then averaged.
     """
     sides = np.stack([pmi(within[side], first[side], second[side], pairs) for side in (0, 1)])
     if smooth_all:
@@ -262,9 +263,10 @@ def extract_lexicon(
     parameters: filters, least number of pairs, smoothing. resources: where to run.
     allow_empty: if no pair is left to count, warn and write a lexicon without entries.
 
-    Raises: InputError: an input is missing or malformed, or no pair is left to count. WorkLockedError:
-        another process is extracting a lexicon in this work directory. Interrupted: SIGTERM or Ctrl-C;
-        finished work is kept, and the same call resumes.
+    Raises:
+        InputError: an input is missing or malformed, or no pair is left to count.
+        WorkLockedError: another process is extracting a lexicon in this work directory.
+        Interrupted: SIGTERM or Ctrl-C; finished work is kept, and the same call resumes.
     """
     started = time.monotonic()
     work = WorkDirectory(STEP, resources.work.resolve())

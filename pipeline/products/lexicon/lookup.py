@@ -80,9 +80,9 @@ class Lexicon:
     ) -> dict[str, pa.Table]:
         """Return the best paraphrases of each word.
 
-        words: any spelling; looked up in the lexicon's form. limit: most entries per word. minimum_pairs:
-            least number of pairs of an entry. by: the score that orders them, descending. minimum: its least
-            value, in nats; entries without a value stay.
+        words: any spelling; looked up in the lexicon's form. limit: most entries per word.
+        minimum_pairs: least number of pairs of an entry. by: the score that orders them, descending.
+        minimum: its least value, in nats; entries without a value stay.
 
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
         empty if it has no entry.

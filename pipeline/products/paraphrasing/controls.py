@@ -42,9 +42,10 @@ class Controls:
     edges: of ``similarity`` (paraphrase score), ``overlap`` (of unigrams) and ``length`` (tokens of the
         paraphrase / tokens of the source): the values between the buckets, ascending. A missing name cannot
         be requested.
-    templates: learned templates, with the number of training outputs of each. parser: name of the parser that
-        made them. labels: labels of full parses, if sources were tagged with them; a parse generator makes a
-        parse from a template.
+    templates: learned templates, with the number of training outputs of each.
+    parser: name of the parser that made them.
+    labels: labels of full parses, if sources were tagged with them; a parse generator makes a parse from a
+        template.
     """
 
     edges: dict[str, list[float]] = field(default_factory=dict)

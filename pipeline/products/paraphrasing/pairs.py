@@ -111,8 +111,8 @@ def prepare_pairs(
 
     Memory is bounded except for the parses of at most ``templates.pairs`` pairs.
 
-    corpus: a published corpus (``data/corpus``). root: where to make the directory. parameters: the tags, and
-        what to hold out and leave out. resources: where sentences are parsed.
+    corpus: a published corpus (``data/corpus``). root: where to make the directory.
+    parameters: the tags, and what to hold out and leave out. resources: where sentences are parsed.
 
     Raises InputError if it is not a published corpus, has no usable pair, or a test file or parser is
     missing.

@@ -103,11 +103,11 @@ class ParaphraserReport:
     """Metrics of the stage.
 
     origin: trained, none, or the name of a ready model. fingerprint: hash of weights and vocabulary.
-    bleu, chrf: on the held-out pairs, with their tags; None if none were held out. controls: the model's
-        controls: buckets by name, and the number of templates.
-    pairs: fates of the corpus' pairs; None for a ready model. curve: results of a trained model for different
-        requests, on held-out pairs; see :func:`~paraforge.products.paraphrasing.stage.control_curve`; empty
-        if they are not English.
+    bleu, chrf: on the held-out pairs, with their tags; None if none were held out.
+    controls: the model's controls: buckets by name, and the number of templates.
+    pairs: fates of the corpus' pairs; None for a ready model.
+    curve: results of a trained model for different requests, on held-out pairs; see
+        :func:`~paraforge.products.paraphrasing.stage.control_curve`; empty if they are not English.
     architecture: sizes.
     trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """

@@ -95,8 +95,8 @@ def write_card(
 ) -> None:
     """Write `_README.md` and `.huggingface.yaml`.
 
-    manifest: content of `_triplets.json`. corpus: the corpus in which triplets were mined. metadata: license
-        and languages from the corpus' card. schemas: schemas of the files.
+    manifest: content of `_triplets.json`. corpus: the corpus in which triplets were mined.
+    metadata: license and languages from the corpus' card. schemas: schemas of the files.
     """
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
     files = {

@@ -68,9 +68,9 @@ PIECES_PER_FILE = 20
 class TripletsReport:
     """The result of mining: ``rows`` = ``triplets`` + all of ``left_out``.
 
-    clusters: number of clusters of all rows; largest_cluster: rows of the largest one. positive_cosine,
-        negative_cosine: mean cosines of the anchor with the positive and with the negatives; None without a
-        triplet.
+    clusters: number of clusters of all rows; largest_cluster: rows of the largest one.
+    positive_cosine, negative_cosine: mean cosines of the anchor with the positive and with the negatives;
+        None without a triplet.
     """
 
     encoder: str
@@ -102,10 +102,11 @@ def mine_triplets(
     parameters: the encoder and the limits. corpus: a published corpus. output: directory to write.
     resources: where to run. allow_empty: warn, instead of raising, if no triplet is found.
 
-    Raises: InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
-        MissingPackageError: if a package that the encoder needs is not installed. WorkLockedError: if another
-        process is mining triplets in this work directory. Interrupted: on SIGTERM or Ctrl-C; finished work is
-        kept, and the same call resumes.
+    Raises:
+        InputError: if it is not a published corpus, there is no such encoder, or no triplet is found.
+        MissingPackageError: if a package that the encoder needs is not installed.
+        WorkLockedError: if another process is mining triplets in this work directory.
+        Interrupted: on SIGTERM or Ctrl-C; finished work is kept, and the same call resumes.
     """
     started = time.monotonic()
     if parameters.encoder == NO_ENCODER:

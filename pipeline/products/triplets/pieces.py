@@ -39,8 +39,8 @@ _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 class Piece:
     """Row groups of a file of the corpus.
 
-    number: number of the piece. first: number of its first row in the corpus. columns: columns of the file
-        for making triplets.
+    number: number of the piece. first: number of its first row in the corpus.
+    columns: columns of the file for making triplets.
     """
 
     number: int
@@ -76,8 +76,8 @@ def link_keys(rows: pa.Table, same_lines: Sequence[str]) -> NDArray[np.uint64]:
     """Return the keys that paraphrases share, (rows, LINKS, 2): of both sides, the foreign side and the
     image; 0, 0 for none.
 
-    rows: both sides, and ``source_text``, ``source`` and ``line`` if the corpus has them. same_lines:
-        patterns of sources in which equal line numbers describe the same image.
+    rows: both sides, and ``source_text``, ``source`` and ``line`` if the corpus has them.
+    same_lines: patterns of sources in which equal line numbers describe the same image.
     """
     keys = np.zeros((rows.num_rows, LINKS, 2), np.uint64)
     texts = [name for name in (*SIDES, "source_text") if name in rows.column_names]

@@ -63,8 +63,8 @@ _ANCHORS, _VECTORS = 256, 4096
 class Search:
     """The description of a search for its jobs.
 
-    directory: directory of the work files. pieces: pieces of the corpus. encoder, device, threads: how to
-        compute vectors.
+    directory: directory of the work files. pieces: pieces of the corpus.
+    encoder, device, threads: how to compute vectors.
     """
 
     directory: Path

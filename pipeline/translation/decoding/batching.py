@@ -59,9 +59,9 @@ Decoded = list[tuple[Hypothesis, ...]]
 class BatchEngine(Protocol):
     """What :func:`translate_in_batches` needs from an engine.
 
-    batch_tokens: source tokens per batch, including padding; halved when memory runs out. whole_windows:
-        whether ``submit`` takes a whole window and makes its own batches. queued: number of concurrent
-        ``submit`` calls.
+    batch_tokens: source tokens per batch, including padding; halved when memory runs out.
+    whole_windows: whether ``submit`` takes a whole window and makes its own batches.
+    queued: number of concurrent ``submit`` calls.
     """
 
     batch_tokens: int
@@ -89,8 +89,9 @@ def translate_in_batches(
     time or threads, so the same stream gives the same bytes. Sentences that raise are found by bisection, and
     marked as failed only if the engine can still translate a simple sentence.
 
-    Raises: Interrupted: SIGTERM or Ctrl-C, seen between batches. EngineError: the engine no longer translates
-        anything.
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C, seen between batches.
+        EngineError: the engine no longer translates anything.
     """
     running: deque[tuple[_Window, list[int], Callable[[], Decoded]]] = deque()
     waiting: deque[_Window] = deque()

@@ -218,9 +218,11 @@ class Placement:
 class Hypothesis:
     """One translation of a sentence.
 
-    text: detokenized. score: mean natural log-probability per target token, with end-of-sentence in sum and
-        length; NaN if it is not finite or nothing was decoded. tokens: target tokens, including
-        end-of-sentence. output_truncated: it ended at the cap, not at end-of-sentence.
+    text: detokenized.
+    score: mean natural log-probability per target token, with end-of-sentence in sum and length; NaN if it is
+        not finite or nothing was decoded.
+    tokens: target tokens, including end-of-sentence.
+    output_truncated: it ended at the cap, not at end-of-sentence.
     non_finite: the engine's score was NaN or infinite.
     runaway: it repeats itself in a way that real text does not; see :func:`is_runaway`.
     """
@@ -285,8 +287,8 @@ def fingerprint_of(
 def make_hypothesis(text: str, score: float, tokens: Sequence[object], ended: bool) -> Hypothesis:
     """Build a hypothesis with its flags.
 
-    text: detokenized hypothesis. score: the engine's score, finite or not. tokens: target tokens without
-        end-of-sentence. ended: whether the engine produced end-of-sentence itself.
+    text: detokenized hypothesis. score: the engine's score, finite or not.
+    tokens: target tokens without end-of-sentence. ended: whether the engine produced end-of-sentence itself.
     """
     finite = math.isfinite(score)
     return Hypothesis(

@@ -289,8 +289,9 @@ class ServerTranslator:
     def translate(self, sentences: Iterable[str]) -> Iterator[Hypotheses]:
         """Translate a stream; see :class:`~paraforge.translation.decoding.translator.Translator`.
 
-        Raises: InputError: the server refuses the key, the model or the options. EngineError: it cannot be
-            reached, or does not answer, after ``max_retries``.
+        Raises:
+            InputError: the server refuses the key, the model or the options.
+            EngineError: it cannot be reached, or does not answer, after ``max_retries``.
         """
         requests = _Requests(self._threads, self._translated, self._options, self._settings.concurrency)
         try:

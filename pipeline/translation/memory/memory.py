@@ -130,8 +130,8 @@ def stored_keys(texts: pa.Array) -> pa.Array:
 class Segment:
     """A file of translations.
 
-    path: Parquet file with the columns of ``REMEMBERED``. rows, sentences: number of hypotheses and
-        sentences. sha256: SHA-256 of the file.
+    path: Parquet file with the columns of ``REMEMBERED``.
+    rows, sentences: number of hypotheses and sentences. sha256: SHA-256 of the file.
     libraries: versions of the libraries that translated, by distribution.
     run: key of the run that translated, the same when it is resumed or repeated; empty for imported
         translations.
@@ -187,7 +187,7 @@ class MemorySet:
         """Add translations atomically.
 
         tables: translations in the columns of ``REMEMBERED``, with the versions of libraries that made them.
-            run: key of the run that translated. threads: number of threads that write segments.
+        run: key of the run that translated. threads: number of threads that write segments.
 
         Returns the SHA-256 of the segments that contain them; a segment with the same bytes is not added
         again.

@@ -41,11 +41,12 @@ Numbers = NDArray[np.int64]
 class Recalled:
     """Where the memory has the sentences of a corpus.
 
-    segments: the segments, in the order in which their rows are numbered. bases: number of the first row of
-        each segment, then of all rows. places: for each sentence, the number of its first row in the
-        segments, plus the number of all rows if its translation failed; -1 if unknown. unknown: ascending
-        numbers of the sentences to translate; the first of several with one text. sentences: sentences of the
-        corpus in each segment. failed: how many of these failed.
+    segments: the segments, in the order in which their rows are numbered.
+    bases: number of the first row of each segment, then of all rows.
+    places: for each sentence, the number of its first row in the segments, plus the number of all rows if its
+        translation failed; -1 if unknown.
+    unknown: ascending numbers of the sentences to translate; the first of several with one text.
+    sentences: sentences of the corpus in each segment. failed: how many of these failed.
     """
 
     segments: list[Segment]
@@ -91,8 +92,8 @@ def recall(
     its sentences are unknown.
 
     keys: file of the sentences' keys, ``keys.bin`` of ``DistinctSentences``. segments: the memory's segments.
-        failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
-        directory: for the result; its content is removed first.
+    failures: SHA-256 of segments whose failed sentences count as known if no other segment has them.
+    directory: for the result; its content is removed first.
 
     Raises InputError if the disk is full, Interrupted on SIGTERM or Ctrl-C.
     """

@@ -133,8 +133,8 @@ def write_fairseq_model(
 
     state: result of :func:`normalise_checkpoint` or ``weights_only_state``.
     dictionaries: dictionary file of each language.
-    sentencepiece: SentencePiece file or BPE codes for ``source`` and ``target``. output: empty directory that
-        becomes ``models/nmt``. languages: codes of source and target.
+    sentencepiece: SentencePiece file or BPE codes for ``source`` and ``target``.
+    output: empty directory that becomes ``models/nmt``. languages: codes of source and target.
 
     Returns the entries of ``model.json`` that follow from the model itself; see :func:`write_description`.
     """
@@ -172,8 +172,8 @@ def write_description(
     output: directory with all other files.
     origin: trained, fairseq, ctranslate2, transformers or none.
     languages: codes of source and target.
-    entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes, if any. trained_on: data
-        of a model trained here. metrics: BLEU and chrF with signatures.
+    entries: ``engines``, ``architecture``, ``maximum_source_tokens``, and affixes, if any.
+    trained_on: data of a model trained here. metrics: BLEU and chrF with signatures.
     imported_from: name of a ready model, with the commit if from the Hub.
     """
     files = {

@@ -117,7 +117,8 @@ def import_model(
 
     Returns ``model.json``.
 
-    Raises: InputError: no such model, a part of it is missing, or its parts do not belong together.
+    Raises:
+        InputError: no such model, a part of it is missing, or its parts do not belong together.
         MissingPackageError: a package for the format is not installed.
     """
     given = {name: list(value) for name, value in (affixes or {}).items() if value is not None}

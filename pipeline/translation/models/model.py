@@ -39,8 +39,9 @@ class TranslationModel:
     target_sentencepiece: the same for the target language; the same file if shared.
     source_language: e.g. ``cs``. target_language: e.g. ``en``.
     source_prefix: tokens before every source sentence (language tags). source_suffix: tokens after it.
-    target_prefix: tokens at the start of every hypothesis, not part of the text. maximum_source_tokens:
-        positions of the encoder, including end-of-sentence. fingerprint: SHA-256 of weights and vocabulary.
+    target_prefix: tokens at the start of every hypothesis, not part of the text.
+    maximum_source_tokens: positions of the encoder, including end-of-sentence.
+    fingerprint: SHA-256 of weights and vocabulary.
     """
 
     path: Path

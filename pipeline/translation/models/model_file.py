@@ -37,9 +37,11 @@ class Variable:
 def read_index(content: Buffer) -> tuple[int, str, dict[str, Variable]]:
     """Read format, name of the specification, and variables by name, including aliases, without values.
 
-    Args: content: content of model.bin. No variables are read from formats before 6 (2022).
+    Args:
+        content: content of model.bin. No variables are read from formats before 6 (2022).
 
-    Raises: ValueError, struct.error, IndexError: not such a file, or truncated.
+    Raises:
+        ValueError, struct.error, IndexError: not such a file, or truncated.
     """
     reader = _Reader(content)
     version, name, _revision = reader.number("I"), reader.text(), reader.number("I")

@@ -39,8 +39,8 @@ class Subwords(Protocol):
 def open_subwords(path: Path, language: str) -> Subwords:
     """Load the subwords of one side.
 
-    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, recognized by name. language: code
-        for Moses' rules, used with BPE codes.
+    path: SentencePiece model, BPE codes (``.bpe``) or ``tokenizer.json``, recognized by name.
+    language: code for Moses' rules, used with BPE codes.
 
     Raises:
         InputError: the file is missing or damaged.

@@ -44,7 +44,8 @@ class Hypotheses:
     """Hypotheses of sentences 0, 1, ... of a corpus.
 
     path: Arrow IPC file with the columns of a hypothesis. Next to it is a file with the number of each
-        sentence's first row, then of all rows. digest: SHA-256 of the content.
+        sentence's first row, then of all rows.
+    digest: SHA-256 of the content.
     """
 
     path: Path
@@ -73,8 +74,8 @@ def assemble(recalled: Recalled, nbest: int, directory: Path, threads: int = 1) 
     Memory does not grow with the corpus. Segments in the corpus' order are read once, others once for every
     two million hypotheses.
 
-    recalled: where the memory has each sentence. nbest: most hypotheses per sentence. directory: for the
-        files; its content is removed first. threads: threads that order blocks, at most eight.
+    recalled: where the memory has each sentence. nbest: most hypotheses per sentence.
+    directory: for the files; its content is removed first. threads: threads that order blocks, at most eight.
     """
     remove_directory(directory)
     directory.mkdir(parents=True)
@@ -185,10 +186,11 @@ def rows_step(
 ) -> Step:
     """Return the step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
-    choice: engine with options and model. hypotheses: hypotheses of all sentences; None if there are no
-        sentences. remembered: how the sentences were translated and how many were known, for the index; None
-        likewise. lineage: additional columns with a constant value. forward: description of the forward
-        translation, if any, for the index.
+    choice: engine with options and model.
+    hypotheses: hypotheses of all sentences; None if there are no sentences.
+    remembered: how the sentences were translated and how many were known, for the index; None likewise.
+    lineage: additional columns with a constant value.
+    forward: description of the forward translation, if any, for the index.
     """
     notes: dict[str, Any] = {} if forward is None else {"forward": forward}
     if remembered is not None:

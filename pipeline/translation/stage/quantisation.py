@@ -66,11 +66,12 @@ class QuantisationLoss:
 
     compute_type: compute type of the quantized model. sentences: number in the sample.
     identical: share (0-1) with the same best hypothesis.
-    loss: mean nats per token by which float32 finds its own hypotheses more probable. bound: upper bound on
-        the loss with 95% confidence. Both are None if fewer than two sentences have a hypothesis in both
-        types.
+    loss: mean nats per token by which float32 finds its own hypotheses more probable.
+    bound: upper bound on the loss with 95% confidence. Both are None if fewer than two sentences have a
+        hypothesis in both types.
     ruined: share of sentences (0-1) that are ruined only in the quantized type, minus the share only in
-        float32. ruined_bound: upper bound on it with 95% confidence.
+        float32.
+    ruined_bound: upper bound on it with 95% confidence.
     chrf_float32, chrf: of both against the references, 0 to 100; None without references.
     """
 
@@ -195,9 +196,9 @@ def decided(
 ) -> str:
     """Return the compute type to use: the requested one only if it is shown to lose nothing.
 
-    loss: loss on a sample; None if there is too little text. compute_type: the requested one. check:
-        ``fallback`` uses float32, ``error`` stops. limit: allowed loss in nats per token. model: for the
-        error.
+    loss: loss on a sample; None if there is too little text. compute_type: the requested one.
+    check: ``fallback`` uses float32, ``error`` stops. limit: allowed loss in nats per token.
+    model: for the error.
 
     Raises InputError: the loss can be above the limit, and ``check`` is ``error``.
     """
@@ -218,8 +219,8 @@ def decided(
 class Calibration:
     """The result of the check on the sample, and the decision.
 
-    chosen: compute type of the run. limit: allowed loss in nats per token. loss: loss of the requested
-        compute type; None if there was too little text to measure it.
+    chosen: compute type of the run. limit: allowed loss in nats per token.
+    loss: loss of the requested compute type; None if there was too little text to measure it.
     """
 
     chosen: str
@@ -246,14 +247,14 @@ def calibrated(
     run needs no new sample.
 
     choice: engine with its options; nothing happens if it is not quantized. corpus: ingested shards.
-        sentences: number of distinct sentences to translate. parameters: what to do, limit, size of the
-        sample. workplace: where to translate the sample, the same as for the run. resources: the work
-        directory.
+    sentences: number of distinct sentences to translate. parameters: what to do, limit, size of the sample.
+    workplace: where to translate the sample, the same as for the run. resources: the work directory.
 
     Returns the choice and the result of the check; None if there was nothing to check.
 
-    Raises: InputError: the loss can be above the limit, and ``check`` is ``error``. IncompleteError: the
-        sample could not be translated.
+    Raises:
+        InputError: the loss can be above the limit, and ``check`` is ``error``.
+        IncompleteError: the sample could not be translated.
     """
     if not is_quantised(choice) or parameters.check == "skip":
         return choice, None
@@ -366,11 +367,12 @@ def checked(
     The sample is the text's first sentences; the result is cached for the user.
 
     model: directory of the model. options: options of the engine ``ctranslate2``. placement: where it runs.
-        sentences: the text. check: if too much can be lost, ``fallback`` uses float32 and ``error`` stops;
-        ``skip`` does not check.
+    sentences: the text.
+    check: if too much can be lost, ``fallback`` uses float32 and ``error`` stops; ``skip`` does not check.
 
-    Raises: InputError: too much can be lost, and ``check`` is ``error``. IncompleteError: the sample could
-        not be translated.
+    Raises:
+        InputError: too much can be lost, and ``check`` is ``error``.
+        IncompleteError: the sample could not be translated.
     """
     options = ctranslate2.resolve(options, placement)
     if options.compute_type not in QUANTISED:

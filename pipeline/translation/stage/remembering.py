@@ -39,10 +39,12 @@ _PROBES = 8
 class Tasks:
     """What a run translates, so that a killed run can resume with the same tasks.
 
-    key: hash of corpus, model, engine, options and task size. unknown: number of sentences that the memory
-        did not have. tasks: number of tasks. size: sentences per task; 0 until the rate is known. segments:
-        SHA-256 of the memory's segments that have them now. translating: whether some tasks' results are not
-        in the memory yet. finished: whether the corpus has been written. more: whether more tasks follow.
+    key: hash of corpus, model, engine, options and task size.
+    unknown: number of sentences that the memory did not have. tasks: number of tasks.
+    size: sentences per task; 0 until the rate is known.
+    segments: SHA-256 of the memory's segments that have them now.
+    translating: whether some tasks' results are not in the memory yet.
+    finished: whether the corpus has been written. more: whether more tasks follow.
     """
 
     key: str
@@ -59,12 +61,13 @@ class Tasks:
 class Remembered:
     """The memory once it has every sentence, and where these came from.
 
-    recalled: where it has each. from_memory, translated, failed: sentences that were known before,
-        translated, and failed. known_before: sentences that other runs translated; unlike ``from_memory`` it
-        does not change if this run is killed, repeated, or must translate damaged parts again. tasks: number
-        of tasks, of this process or an earlier one. task_size: sentences per task. translated_now: like
-        ``translated``, without sentences that an earlier process of this run finished. step: the tasks of
-        this process.
+    recalled: where it has each.
+    from_memory, translated, failed: sentences that were known before, translated, and failed.
+    known_before: sentences that other runs translated; unlike ``from_memory`` it does not change if this run
+        is killed, repeated, or must translate damaged parts again.
+    tasks: number of tasks, of this process or an earlier one. task_size: sentences per task.
+    translated_now: like ``translated``, without sentences that an earlier process of this run finished.
+    step: the tasks of this process.
     """
 
     recalled: Recalled
@@ -99,9 +102,9 @@ def translate_unknown(
     """Translate the sentences of a corpus that the memory lacks, and add them to it.
 
     choice: engine with options and model. corpus: ingested shards.
-    parameters: whether to use the memory, and the size of a task. workplace, resources: where to run. work:
-        directory for the tasks; the caller holds its lock, and calls :func:`finish_tasks` once the corpus is
-        written.
+    parameters: whether to use the memory, and the size of a task. workplace, resources: where to run.
+    work: directory for the tasks; the caller holds its lock, and calls :func:`finish_tasks` once the corpus
+        is written.
 
     Raises:
         IncompleteError: a task failed, or sentences have no result.

@@ -27,8 +27,9 @@ _OUT_OF_MEMORY = 2
 class RecordedSteps:
     """One arena for the states of all shapes, and a recording of the step for each shape.
 
-    replayed: number of replayed steps. failed: number of failed recordings. After the first failure (or, when
-        out of memory, the third), steps run without recording.
+    replayed: number of replayed steps.
+    failed: number of failed recordings. After the first failure (or, when out of memory, the third), steps
+        run without recording.
     """
 
     def __init__(self, search: Search) -> None:

@@ -36,8 +36,8 @@ class Harvest:
     def __init__(self, state: SearchState, rows: Tensor, owners: list[int], steps: int) -> None:
         """Start to copy.
 
-        state: the state with the sentences. rows: their indices in the batch. owners: their numbers outside
-            of the batch. steps: number of written positions.
+        state: the state with the sentences. rows: their indices in the batch.
+        owners: their numbers outside of the batch. steps: number of written positions.
         """
         self.owners = owners
         self._shape = state.shape
@@ -172,8 +172,8 @@ def _bodies(
     last token.
 
     tokens, parents: sentences x positions x beam, appended tokens and the hypotheses that they extend.
-        lengths: sentences x hypotheses, number of tokens. slots: sentences x hypotheses, beam index of the
-        last token.
+    lengths: sentences x hypotheses, number of tokens.
+    slots: sentences x hypotheses, beam index of the last token.
     """
     longest = tokens.shape[1]
     bodies = np.zeros((*lengths.shape, longest), np.int32)

@@ -34,8 +34,9 @@ Step = Callable[[SearchState, bool], None]
 class Request:
     """A sentence to translate.
 
-    tokens: source tokens as the encoder reads them. cap: most target tokens, including end-of-sentence,
-        without language tags. prefix: tokens at the start of every hypothesis. seed: seed for samples.
+    tokens: source tokens as the encoder reads them.
+    cap: most target tokens, including end-of-sentence, without language tags.
+    prefix: tokens at the start of every hypothesis. seed: seed for samples.
     """
 
     tokens: tuple[int, ...]
@@ -48,11 +49,13 @@ class Request:
 class Pace:
     """How the search runs; results depend on it only by rounding.
 
-    look_every: steps between checks for finished sentences. keep: sentences move to a smaller batch when at
-        most this share of it is left. room: target positions by which the cache grows; on a GPU it doubles
-        instead. batch_sizes: allowed batch sizes, ascending, continued like the last two; empty for any. A
-        GPU that replays recorded steps needs few. source_multiple: source positions are padded to a multiple
-        of this, or of up to an eighth of them if they are many, so that there are few shapes.
+    look_every: steps between checks for finished sentences.
+    keep: sentences move to a smaller batch when at most this share of it is left.
+    room: target positions by which the cache grows; on a GPU it doubles instead.
+    batch_sizes: allowed batch sizes, ascending, continued like the last two; empty for any. A GPU that
+        replays recorded steps needs few.
+    source_multiple: source positions are padded to a multiple of this, or of up to an eighth of them if they
+        are many, so that there are few shapes.
     """
 
     look_every: int = 1
@@ -144,8 +147,8 @@ class Search:
     ) -> None:
         """Prepare a search.
 
-        pace: how it runs. allocate: returns a state of a shape; a new one by default. step: runs a step;
-            :func:`advance` by default.
+        pace: how it runs. allocate: returns a state of a shape; a new one by default.
+        step: runs a step; :func:`advance` by default.
         """
         self.weights, self.rules, self.pace = weights, rules, pace or Pace()
         self._allocate = allocate or self.new_state

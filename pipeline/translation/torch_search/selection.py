@@ -76,9 +76,9 @@ _CHUNK = 16
 def force(log_probabilities: Tensor, prefix: Tensor, lengths: Tensor, position: Tensor, free: int) -> None:
     """Exclude all but the forced token, in place, if there is one.
 
-    log_probabilities: batch x beam x vocabulary. prefix: batch x positions, tokens. lengths: batch, number of
-        prefix tokens. position: 1, position of the next token. free: number of first tokens without a score
-        (language tags are not part of the text).
+    log_probabilities: batch x beam x vocabulary. prefix: batch x positions, tokens.
+    lengths: batch, number of prefix tokens. position: 1, position of the next token.
+    free: number of first tokens without a score (language tags are not part of the text).
     """
     token = prefix.index_select(1, position.clamp(max=prefix.shape[1] - 1))[:, None]  # batch x 1 x 1
     forced = (position < lengths)[:, None, None]
@@ -94,8 +94,8 @@ def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tup
     which contain the best ``count``. On CPUs, this is twice as fast as ranking everything.
 
     log_probabilities: batch x beam x vocabulary, a multiple of 16.
-    total: batch x beam, scores of the hypotheses so far. count: number to return, at most beam * vocabulary /
-        16.
+    total: batch x beam, scores of the hypotheses so far.
+    count: number to return, at most beam * vocabulary / 16.
 
     Returns batch x count: sums of log-probabilities, the hypotheses to continue, and the tokens.
     """
@@ -119,10 +119,11 @@ def best_candidates(log_probabilities: Tensor, total: Tensor, count: int) -> tup
 class Choice:
     """The choice at a step, each batch x beam.
 
-    total: sum of log-probabilities of the hypotheses that continue; minus infinity for none. token: their
-        next tokens. parent: the hypotheses that they continue. ended_total: sum of log-probabilities,
-        including end-of-sentence, of those that end; minus infinity for none; descending in each group.
-        ended_parent: the hypotheses that end.
+    total: sum of log-probabilities of the hypotheses that continue; minus infinity for none.
+    token: their next tokens. parent: the hypotheses that they continue.
+    ended_total: sum of log-probabilities, including end-of-sentence, of those that end; minus infinity for
+        none; descending in each group.
+    ended_parent: the hypotheses that end.
     """
 
     total: Tensor
@@ -158,8 +159,8 @@ def _group(
     """Choose for one group.
 
     log_probabilities: batch x width x vocabulary. total: batch x width.
-    taken: batch x n, tokens chosen by earlier groups at this step. first: beam index of the group's first
-        hypothesis.
+    taken: batch x n, tokens chosen by earlier groups at this step.
+    first: beam index of the group's first hypothesis.
     """
     width = total.shape[1]
     if taken is not None:
@@ -240,10 +241,10 @@ def _note(
 ) -> None:
     """Write hypotheses to their remaining places.
 
-    state: its ``done_...`` tensors change. counted: batch x groups x width, which hypotheses to write. sums:
-        batch x groups x width, their log-probabilities. slots: batch x beam, beam indices of their last
-        tokens. body: 1, their number of tokens without end-of-sentence. ended: whether they ended with
-        end-of-sentence.
+    state: its ``done_...`` tensors change. counted: batch x groups x width, which hypotheses to write.
+    sums: batch x groups x width, their log-probabilities.
+    slots: batch x beam, beam indices of their last tokens.
+    body: 1, their number of tokens without end-of-sentence. ended: whether they ended with end-of-sentence.
     """
     batch, _, width = counted.shape
     place = state.done_count.unsqueeze(2) + counted.cumsum(2) - 1

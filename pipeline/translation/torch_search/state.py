@@ -19,9 +19,9 @@ class Rules:
 
     beam: hypotheses of a sentence that are followed at a time.
     length_penalty: a hypothesis' score is its log-probability / length ** length_penalty.
-    start: the decoder's first input. end: end-of-sentence. banned: types that are never generated. free:
-        number of first tokens of a forced prefix (language tags) that do not count in score and length.
-        settings: the user's other settings.
+    start: the decoder's first input. end: end-of-sentence. banned: types that are never generated.
+    free: number of first tokens of a forced prefix (language tags) that do not count in score and length.
+    settings: the user's other settings.
     """
 
     beam: int
@@ -97,8 +97,8 @@ class Shape:
     """The sizes of a state.
 
     batch: sentences. beam: hypotheses per sentence. groups: groups of the beam. source: source positions.
-        capacity: target positions. prefix: target positions that can be forced. layers, heads, head_width:
-        sizes of the decoder.
+    capacity: target positions. prefix: target positions that can be forced.
+    layers, heads, head_width: sizes of the decoder.
     """
 
     batch: int
@@ -118,18 +118,20 @@ class SearchState:
 
     memory: layers x 2 x batch x heads x source x head width, keys and values of the encoder's output.
     memory_mask: batch x 1 x 1 x source, added to attention logits.
-    cache: layers x 2 x batch x heads x capacity x beam x head width; written once per position. origin: batch
-        x beam x capacity, beam index at which each position of a hypothesis was written; -1 if none. tokens,
-        parents: batch x capacity x beam, appended tokens and the hypotheses that they extend. position: 1,
-        position of the next token. previous: batch x beam, last token. total: batch x beam, sum of
-        log-probabilities; minus infinity for no hypothesis.
+    cache: layers x 2 x batch x heads x capacity x beam x head width; written once per position.
+    origin: batch x beam x capacity, beam index at which each position of a hypothesis was written; -1 if
+        none.
+    tokens, parents: batch x capacity x beam, appended tokens and the hypotheses that they extend.
+    position: 1, position of the next token. previous: batch x beam, last token.
+    total: batch x beam, sum of log-probabilities; minus infinity for no hypothesis.
     cap: batch, most tokens of a hypothesis.
     prefix, prefix_length: batch x prefix, batch: forced first tokens. seed: batch, seeds of random numbers.
-        done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding, group by group;
-        the last place is for discarded ones. done_slot, done_length, done_ended: likewise, beam index of the
-        last token before end-of-sentence, number of tokens before it, and whether it was generated.
-        done_count: batch x groups. finished: batch, whether a sentence needs no more steps. non_finite:
-        batch, whether a probability of a sentence was NaN.
+    done_score: batch x (beam + 1), scores of finished hypotheses in the order of finding, group by group; the
+        last place is for discarded ones.
+    done_slot, done_length, done_ended: likewise, beam index of the last token before end-of-sentence, number
+        of tokens before it, and whether it was generated.
+    done_count: batch x groups. finished: batch, whether a sentence needs no more steps.
+    non_finite: batch, whether a probability of a sentence was NaN.
     """
 
     shape: Shape
@@ -235,10 +237,11 @@ def blank(state: SearchState) -> SearchState:
 def resized(state: SearchState, rows: Tensor | None, shape: Shape, allocate: Allocate) -> SearchState:
     """Return a state with chosen sentences and another capacity, otherwise unchanged.
 
-    state: the source; unchanged, unless ``allocate`` returns the same memory. rows: the sentences to keep,
-        one for each of ``shape.batch``; None for all. shape: shape of the new state, with at least the same
-        capacity. allocate: returns a state of that shape, which is overwritten. It can be in ``state``'s
-        memory if each of its tensors begins where the tensor of the same name begins.
+    state: the source; unchanged, unless ``allocate`` returns the same memory.
+    rows: the sentences to keep, one for each of ``shape.batch``; None for all.
+    shape: shape of the new state, with at least the same capacity.
+    allocate: returns a state of that shape, which is overwritten. It can be in ``state``'s memory if each of
+        its tensors begins where the tensor of the same name begins.
     """
     other = allocate(shape)
     for name, source in state.tensors().items():

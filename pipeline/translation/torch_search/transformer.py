@@ -98,12 +98,13 @@ class Embedding:
 class Weights:
     """The weights of a model.
 
-    heads: attention heads. pre_norm: normalize before each block instead of after it. activation: activation
-        of the feed-forward blocks.
+    heads: attention heads. pre_norm: normalize before each block instead of after it.
+    activation: activation of the feed-forward blocks.
     memory: one matrix for all decoder layers, from the encoder's output to keys and values (2 width * layers
-        x width). projection: to the target vocabulary, padded with types of probability 0. start_from_zero:
-        the decoder's first input is zeros instead of an embedding (Marian). unbiased: number of first types
-        with bias 0, if all others have minus infinity.
+        x width).
+    projection: to the target vocabulary, padded with types of probability 0.
+    start_from_zero: the decoder's first input is zeros instead of an embedding (Marian).
+    unbiased: number of first types with bias 0, if all others have minus infinity.
     """
 
     heads: int

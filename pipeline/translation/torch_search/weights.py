@@ -161,7 +161,7 @@ def load_weights(file: ModelFile, device: torch.device, dtype: torch.dtype) -> W
     """Load a model's weights.
 
     file: an opened :class:`~paraforge.translation.models.model_file.ModelFile`. device: where to put them.
-        dtype: type in which products are computed: float32, bfloat16 or float16.
+    dtype: type in which products are computed: float32, bfloat16 or float16.
 
     Raises InputError: a weight is missing, or the model has unsupported parts.
     """
@@ -237,9 +237,9 @@ class TokenIds:
 
     source: identifier of each source token. target: target tokens by identifier.
     source_unknown, end, source_end, start: identifiers.
-    add_source_start, add_source_end: whether the encoder reads them around a sentence. source_start:
-        identifier of the token before a sentence, if any. banned: target identifiers that are never
-        generated.
+    add_source_start, add_source_end: whether the encoder reads them around a sentence.
+    source_start: identifier of the token before a sentence, if any.
+    banned: target identifiers that are never generated.
     """
 
     source: dict[str, int]

@@ -40,12 +40,13 @@ _ROWS = 100_000
 class PreparedBitext:
     """The result of :func:`prepare_bitext`; all files are in one directory.
 
-    pairs: accepted rows of the bitext. trained: training pairs. held_out: validation pairs. set_aside: other
-        pairs: their source is held out, could be, or is too long for that, or was not drawn because there are
-        more pairs than ``maximum_pairs``. too_long: pairs with too many pieces on a side, or none.
-        source_tokens, target_tokens: tokens of the training pairs, including end-of-sentence. parts: relative
-        paths of binarized directories; each is one fairseq epoch, in turn. teacher: fingerprint of the model
-        that made the targets; None for references.
+    pairs: accepted rows of the bitext. trained: training pairs. held_out: validation pairs.
+    set_aside: other pairs: their source is held out, could be, or is too long for that, or was not drawn
+        because there are more pairs than ``maximum_pairs``.
+    too_long: pairs with too many pieces on a side, or none.
+    source_tokens, target_tokens: tokens of the training pairs, including end-of-sentence.
+    parts: relative paths of binarized directories; each is one fairseq epoch, in turn.
+    teacher: fingerprint of the model that made the targets; None for references.
     """
 
     pairs: int
@@ -63,9 +64,10 @@ class PreparedBitext:
 class Draw:
     """Decides the use of pairs by the two halves of their source sentence's key.
 
-    held_out: pairs with a lower high half are for validation. share: other pairs with a lower low half are
-        for training, so that all pairs of a source are treated alike. sample: share of these for training the
-        vocabulary.
+    held_out: pairs with a lower high half are for validation.
+    share: other pairs with a lower low half are for training, so that all pairs of a source are treated
+        alike.
+    sample: share of these for training the vocabulary.
     """
 
     held_out: float
@@ -111,9 +113,9 @@ def prepare_bitext(
         binarize the others. A killed preparation starts over; a finished one is reused. Memory holds the
         vocabulary's sample and a few shards.
 
-    bitext: see :func:`~paraforge.translation.training.training.train_model`. directory: directory of this
-        training. parameters: parameters of the training. resources: threads. symbols: strings that are always
-        single pieces.
+    bitext: see :func:`~paraforge.translation.training.training.train_model`.
+    directory: directory of this training. parameters: parameters of the training. resources: threads.
+    symbols: strings that are always single pieces.
 
     Raises InputError: no pairs, or no vocabulary can be trained on them.
     """

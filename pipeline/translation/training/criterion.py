@@ -97,8 +97,8 @@ def blockwise_label_smoothed_loss(
     features: tokens x width, the decoder's output. weight: types x width, the output embeddings.
     target: tokens, int64: the right type of each.
     epsilon: share of the target's probability that is spread over the other types.
-    padding: the type whose rows do not count. precision: precision of the matrix products; everything else is
-        float32 or better.
+    padding: the type whose rows do not count.
+    precision: precision of the matrix products; everything else is float32 or better.
 
     Returns two scalars; only the first has a gradient.
     """

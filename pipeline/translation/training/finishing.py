@@ -34,8 +34,8 @@ def finish_model(
     """Pick the best or the averaged weights by BLEU on the held-out rows, and write the model to ``output``.
 
     directory: directory of the training. output: empty directory. parameters: parameters of the training.
-        result: result of the training. threads: CPU threads for validation. documents: JSON files of the
-        model, by name.
+    result: result of the training. threads: CPU threads for validation.
+    documents: JSON files of the model, by name.
 
     Returns ``model.json``.
     """

@@ -96,13 +96,16 @@ def follow(
 ) -> tuple[str, list[dict[str, float]]]:
     """Show the training's reports until it ends.
 
-    processes: result of :func:`training_processes`. maximum_updates: for the display. log: the processes' log
-        of errors. silence_limit: seconds without a report after which the processes are ended.
+    processes: result of :func:`training_processes`. maximum_updates: for the display.
+    log: the processes' log of errors.
+    silence_limit: seconds without a report after which the processes are ended.
 
     Returns the reason why it ended, and the validations.
 
-    Raises: Interrupted: SIGTERM or Ctrl-C. InputError: a process rejected its input. IncompleteError: a
-        process died or stopped reporting.
+    Raises:
+        Interrupted: SIGTERM or Ctrl-C.
+        InputError: a process rejected its input.
+        IncompleteError: a process died or stopped reporting.
     """
     messages = map(json.loads, _lines(processes, log, silence_limit))
     history: list[dict[str, float]] = []

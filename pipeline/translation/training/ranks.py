@@ -51,8 +51,9 @@ def rank_count(batches: int, threads: int) -> int:
 def join(rank: int, count: int, rendezvous: Path, configuration: Any) -> Ranks:
     """Connect with the other processes through a file, and set up fairseq for it.
 
-    rank: rank of this process, from 0. count: number of processes. rendezvous: a file that does not exist
-        yet, the same for all. configuration: fairseq's configuration, which is modified.
+    rank: rank of this process, from 0. count: number of processes.
+    rendezvous: a file that does not exist yet, the same for all.
+    configuration: fairseq's configuration, which is modified.
     """
     if count > 1:
         from fairseq.distributed import utils

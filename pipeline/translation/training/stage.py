@@ -43,9 +43,9 @@ _SCAFFOLDING = ("parts", "checkpoints", "snapshots", "validation")
 class NmtReport:
     """Metrics of the stage.
 
-    origin: trained, none, or the format of a ready model. fingerprint: hash of weights and vocabulary. bleu,
-        chrf: on the held-out rows; None if there are none. architecture: sizes. trained_on: pairs, updates
-        and so on; None for a ready model. seconds: wall time of this run of the stage.
+    origin: trained, none, or the format of a ready model. fingerprint: hash of weights and vocabulary.
+    bleu, chrf: on the held-out rows; None if there are none. architecture: sizes.
+    trained_on: pairs, updates and so on; None for a ready model. seconds: wall time of this run of the stage.
     """
 
     origin: str
@@ -153,8 +153,9 @@ def trained_model(
 ) -> list[dict[str, float]]:
     """Train ``directory/model`` unless it is already finished and complete. Returns the validations.
 
-    bitext, symbols: see :func:`~paraforge.translation.training.training.train_model`. directory: directory of
-        this training. parameters: everything that decides the result. resources: devices and threads.
+    bitext, symbols: see :func:`~paraforge.translation.training.training.train_model`.
+    directory: directory of this training. parameters: everything that decides the result.
+    resources: devices and threads.
     documents: see :func:`~paraforge.translation.training.finishing.finish_model`.
     """
     finished = directory / "model"

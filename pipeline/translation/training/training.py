@@ -37,8 +37,8 @@ _BEGUN = ("checkpoints", "snapshots")
 class TrainingResult:
     """The result of a training.
 
-    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience. history:
-        one row per validation; losses in bits per token. prepared: the training data.
+    reason: the limit that ended it: maximum_updates, maximum_epochs, maximum_minutes or patience.
+    history: one row per validation; losses in bits per token. prepared: the training data.
     """
 
     reason: str
@@ -56,8 +56,8 @@ def train_model(
     """Train until a limit is reached, resuming from the last checkpoint in ``directory``, if any.
 
     bitext: shards with ``source_text``, ``reference`` and, if any, ``rejected`` and ``held_out``.
-    directory: work directory of this training. parameters: everything that decides the result. resources:
-        devices and threads. symbols: strings in sources that are always single pieces.
+    directory: work directory of this training. parameters: everything that decides the result.
+    resources: devices and threads. symbols: strings in sources that are always single pieces.
 
     Raises Interrupted: SIGTERM or Ctrl-C; the next call resumes; InputError: no training or validation pairs;
         IncompleteError: the training process died or stopped reporting.

@@ -33,9 +33,9 @@ class TrainingRun:
     def __init__(self, directory: Path, settings: dict[str, Any], rank: int = 0) -> None:
         """Build model and optimizer, or restore them from the last checkpoint.
 
-        directory: directory of this training. settings: result of
-            :func:`paraforge.translation.training.training.trainer_settings`. rank: number of this process
-            among ``settings["ranks"]``.
+        directory: directory of this training.
+        settings: result of :func:`paraforge.translation.training.training.trainer_settings`.
+        rank: number of this process among ``settings["ranks"]``.
         """
         import numpy as np
         import torch

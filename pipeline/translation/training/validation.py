@@ -52,8 +52,8 @@ def translate_pieces(
     """Return the best hypothesis of each source as pieces, in float32 on the CPU.
 
     converted: CTranslate2 directory.
-    sources: pieces of each sentence, with the model's special tokens. beam: beam size. threads: number of
-        single-threaded replicas, which are faster than one with several threads.
+    sources: pieces of each sentence, with the model's special tokens. beam: beam size.
+    threads: number of single-threaded replicas, which are faster than one with several threads.
     maximum_tokens: longest hypothesis.
     """
     import ctranslate2
@@ -78,9 +78,10 @@ def evaluate(
 
     A transformer is converted and runs in CTranslate2, as in production; an LSTM runs in fairseq.
 
-    checkpoint: a weights-only checkpoint. directory: directory of the training, with dictionaries, subwords
-        and held-out rows; files for the engine go to ``validation`` in it. parameters: parameters of the
-        training; hypotheses are cut at ``maximum_tokens``.
+    checkpoint: a weights-only checkpoint.
+    directory: directory of the training, with dictionaries, subwords and held-out rows; files for the engine
+        go to ``validation`` in it.
+    parameters: parameters of the training; hypotheses are cut at ``maximum_tokens``.
     beam: beam size. threads: CPU threads.
     """
     languages = (parameters.source_language, parameters.target_language)

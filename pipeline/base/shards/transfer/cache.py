@@ -39,8 +39,8 @@ class Cache:
         """Return the path of the copy of a file or directory, whether or not it exists yet, and mark it as
         used by a job.
 
-        name: name of the file or directory. listed: name and SHA-256 of each of its files. job: the job's
-            directory.
+        name: name of the file or directory. listed: name and SHA-256 of each of its files.
+        job: the job's directory.
         """
         entry = self.directory / hash_json([name, listed])
         with self._lock():

@@ -77,8 +77,9 @@ def receive(request: str, offset: int, piece: bytes, digest: str, problem: str) 
 class Copies:
     """Copies of a job's files on its worker.
 
-    disk: the submitting host's disk. files: the job's files. job: its number. ask: sends a message to the
-        submitting host. directory: for files that only this job uses. cache: for the others.
+    disk: the submitting host's disk. files: the job's files. job: its number.
+    ask: sends a message to the submitting host. directory: for files that only this job uses.
+    cache: for the others.
     """
 
     disk: Disk
@@ -193,8 +194,9 @@ def copied(
 ) -> Iterator[Copies]:
     """Provide copies of a job's files for the block; see :class:`Copies`.
 
-    Raises: RetryError: a file does not arrive, or cannot be written here now. InputError: a file cannot be
-        read on the submitting host. Errors of the block name that host's paths.
+    Raises:
+        RetryError: a file does not arrive, or cannot be written here now.
+        InputError: a file cannot be read on the submitting host. Errors of the block name that host's paths.
     """
     cache = Cache((disk.cache or cache_directory("worker")).expanduser(), disk.cache_bytes)
     directory = None

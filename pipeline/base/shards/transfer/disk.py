@@ -21,8 +21,8 @@ class Disk:
     """How a worker finds out whether it sees the submitting host's disk.
 
     project: directory there, for messages. token: a file there and its content; None if no worker sees it.
-        cache: directory for copies on the worker; None for its user's cache. run: name of the run.
-        cache_bytes: limit for all cached copies; None for no limit.
+    cache: directory for copies on the worker; None for its user's cache. run: name of the run.
+    cache_bytes: limit for all cached copies; None for no limit.
     """
 
     project: str

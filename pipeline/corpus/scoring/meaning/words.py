@@ -136,7 +136,7 @@ class WordTable(NamedTuple):
     """The properties of each word of a vocabulary, in arrays of its length.
 
     keys: hash of the word's stem, the same in each vocabulary. stems: number of the stem. properties: flags.
-        values: value of a number, NaN for other words. persons: 0 to 6.
+    values: value of a number, NaN for other words. persons: 0 to 6.
     magnitudes: see :func:`~paraforge.corpus.scoring.meaning.numbers.number_of`.
     bases: number of the stem without its negative affix, -1 for none.
     opposed, opposed_offsets: numbers of the antonyms' stems for each of the first stems, in order; stems with

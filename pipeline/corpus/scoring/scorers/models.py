@@ -200,8 +200,8 @@ class CrossEncoderScore(Scorer):
     def __init__(self, directory: str | Path, device: str = "cpu", batch_size: int = 64) -> None:
         """Load a model; nothing is fetched and no code from the directory is run.
 
-        directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`. batch_size: pairs
-            judged at once.
+        directory: as `CrossEncoder.save` writes it. device: `cpu`, `cuda` or `cuda:N`.
+        batch_size: pairs judged at once.
 
         Raises MissingPackageError: sentence-transformers is not installed. InputError: no such directory, no
         model in it, or one that gives neither a number nor an entailment.

@@ -79,7 +79,7 @@ class ValueFilter(Filter):
     """Rejects a pair for its value in one of ``columns``, or because it is missing.
 
     accepts: function from a column to which values are accepted; its result for missing values is ignored.
-        missing: what to do with a pair without a value.
+    missing: what to do with a pair without a value.
     """
 
     accepts: Callable[[pa.ChunkedArray], Mask] = lambda column: np.ones(len(column), bool)

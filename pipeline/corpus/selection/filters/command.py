@@ -36,8 +36,8 @@ class Command(Filter):
     """Rejects pairs for which a program's answer is not accepted.
 
     arguments: the program and its arguments. reads: the columns that it gets. seconds: time limit per shard.
-        value: converts an answer to a number; raises ValueError if it is invalid. accepts: function from
-        numbers to which pairs are kept.
+    value: converts an answer to a number; raises ValueError if it is invalid.
+    accepts: function from numbers to which pairs are kept.
     """
 
     arguments: tuple[str, ...] = ()

@@ -50,8 +50,9 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
 class NearDuplicates(Filter):
     """Rejects a pair after ``per_reference`` accepted pairs with the same normalized reference.
 
-    per_reference: pairs to keep per reference. ranks: ranks of the references among pairs that earlier
-        filters accepted. starts: for each shard, the number of such pairs in earlier shards.
+    per_reference: pairs to keep per reference.
+    ranks: ranks of the references among pairs that earlier filters accepted.
+    starts: for each shard, the number of such pairs in earlier shards.
     """
 
     per_reference: int = 1

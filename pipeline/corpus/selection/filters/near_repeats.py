@@ -43,9 +43,9 @@ _PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
 class NearRepeats(Filter):
     """Rejects a pair that repeats another pair accepted by earlier filters.
 
-    starts: for each shard, the number of such pairs in earlier shards, then their total. found: for each
-        pair, the one that it repeats, or -1. places: lineage of each pair, as numbers. sources: names of the
-        sources.
+    starts: for each shard, the number of such pairs in earlier shards, then their total.
+    found: for each pair, the one that it repeats, or -1. places: lineage of each pair, as numbers.
+    sources: names of the sources.
     """
 
     starts: Sequence[int] = ()

@@ -67,8 +67,8 @@ def read_separated(
 
     columns: the column of each text and of ``score``: a number from 0, or a name in the header.
     reading: how it is read. header: whether the first line names the columns.
-    where: conditions on rows; the others are rejected as ``not_selected``. separator: a tab, or the separator
-        of a file with quoted fields.
+    where: conditions on rows; the others are rejected as ``not_selected``.
+    separator: a tab, or the separator of a file with quoted fields.
 
     Raises InputError: see :func:`paraforge.base.text.lines.line_blocks`; a column that is not there; in a
         strict reading, a row with another number of columns or a score that is not a number.
@@ -128,8 +128,8 @@ def _places(
 class _Rows:
     """Consecutive rows of a file.
 
-    numbers: first line of each row. fields: list of each row's fields; empty if it cannot be read. codes: why
-        a row is rejected; see :class:`Block`. blank: which rows are empty lines.
+    numbers: first line of each row. fields: list of each row's fields; empty if it cannot be read.
+    codes: why a row is rejected; see :class:`Block`. blank: which rows are empty lines.
     """
 
     numbers: NDArray[np.int64]
