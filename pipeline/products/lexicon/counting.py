@@ -3,11 +3,12 @@
 It counts `#(u,v)` across the two sides of a pair and within each side; a word counts once per sentence
 (ParaNMT appendix A.1). There are five passes, each a batch of independent jobs:
 
-1. *encode*: each piece of the corpus is tokenized, and the sentences of its words are counted; 2. the
-vocabularies are added up, and words ranked by frequency (DuckDB); 3. *rank*: each piece becomes sentences of
-distinct ascending ranks; the increments of each row are counted; 4. *count*: each block of rows reads all
-pieces and counts its rows (:mod:`paraforge.products.lexicon.pair_table`); 5. *cells* with enough pairs are
-written, block by block.
+1. *encode*: each piece of the corpus is tokenized, and the sentences of its words are counted;
+2. the vocabularies are added up, and words ranked by frequency (DuckDB);
+3. *rank*: each piece becomes sentences of distinct ascending ranks; the increments of each row are counted;
+4. *count*: each block of rows reads all pieces and counts its rows
+   (:mod:`paraforge.products.lexicon.pair_table`);
+5. *cells* with enough pairs are written, block by block.
 
 Only one job counts a row, so nothing needs to be merged, and the counts do not depend on how many jobs run in
 parallel. Finished passes stay in the work directory until the lexicon is written.

@@ -5,9 +5,9 @@ translations. The ids of a sentence are distinct and ascending, and ids are rank
 frequent word. Two words are counted in the row of the rarer one, `u`, at the column of the more frequent one,
 `v < u`, with four counts per cell:
 
-* CROSS, `#(u,v)`: u in one sentence of a pair and v in the other; 2 if a pair has both directions; *
-REFERENCE and TRANSLATION: references (translations) with both words; * BOTH: pairs with both words on both
-sides, the pairs that CROSS counts twice.
+* CROSS, `#(u,v)`: u in one sentence of a pair and v in the other; 2 if a pair has both directions;
+* REFERENCE and TRANSLATION: references (translations) with both words;
+* BOTH: pairs with both words on both sides, the pairs that CROSS counts twice.
 
 A row's increments are first listed, then counted, so that the counters stay in the processor's cache.
 Frequent words have a counter for each column, to which each piece's list is added; for rare words, one list
