@@ -2,6 +2,6 @@
 
 import os
 
-# Threads that spin while they wait take the processor from others: beside one busy process an LSTM trained by
-# two threads is several times as slow. Read when torch is imported.
+# Threads that spin while waiting take the processor from others: next to one busy process, an LSTM trained
+# with two threads is several times slower. Torch reads this when imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -1,1 +1,1 @@
-"""Sentence encoders: one architecture a module, all with the interface of `protocol.Encoder`."""
+"""Sentence encoders, one architecture per module, all with the interface of `protocol.Encoder`."""

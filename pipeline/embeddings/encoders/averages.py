@@ -1,4 +1,4 @@
-"""Encoders that average: the mean of a sentence's vectors, weighted, or through one or more layers."""
+"""Averaging encoders: the mean of a sentence's vectors, perhaps weighted or passed through layers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ WEIGHTS = "weights"
 
 
 class WeightsParameters(VectorParameters):
-    """Mean of fixed vectors, each times its unit's weight, which starts at 1; choose a learning rate for
-    numbers of that size."""
+    """Mean of fixed vectors, each multiplied by its unit's trained weight, which starts at 1; choose a
+    learning rate for numbers of that size."""
 
     kind: Literal["weights"] = "weights"
     fixed: bool = Field(True, description="keep the vectors as they start")
 
     def network(self, table: Tensor) -> WeightedAverage:
-        """Return all weights 1."""
+        """Return weights of 1."""
         return WeightedAverage(table, self.unit)
 
 
@@ -62,7 +62,7 @@ class WeightedAverage(TableEncoder):
 
 
 class ProjectionParameters(VectorParameters):
-    """The mean through a linear layer (W16 Eq. 2)."""
+    """The mean passed through a linear layer (W16 Eq. 2)."""
 
     kind: Literal["projection"] = "projection"
     output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector")
@@ -91,7 +91,7 @@ Activation = Literal["tanh", "relu"]
 
 
 class DanParameters(VectorParameters):
-    """Deep averaging network: the mean through one or two non-linear layers (W16 3)."""
+    """Deep averaging network: the mean passed through one or two non-linear layers (W16 3)."""
 
     kind: Literal["dan"] = "dan"
     output_dimension: int = Field(300, ge=1, description="dimension of a sentence's vector and of each layer")

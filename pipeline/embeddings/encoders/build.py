@@ -1,4 +1,5 @@
-"""Makes an encoder from its parameters, several added or concatenated and trained jointly (ParaNMT-50M 4)."""
+"""Builds an encoder from its parameters; several can be added or concatenated and trained jointly
+(ParaNMT-50M 4)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ MakeTable = Callable[[VectorParameters, int], Tensor]
 
 
 class Combination(Encoder):
-    """Base of the two: parts read their own units and have their own tables."""
+    """Base of sums and concatenations: parts read their own units and have their own tables."""
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         super().__init__()
@@ -47,9 +48,8 @@ class Combination(Encoder):
         }
 
     def scrambled_units(self) -> dict[str, float]:
-        """Return how often to shuffle a unit: as often as the part that asks for most; parts that average
-        do not see
-        it."""
+        """Return each unit's probability of shuffling, the highest of all parts; it does not affect parts
+        that average."""
         rates: dict[str, float] = {}
         for part in self.encoders():
             for unit, rate in part.scrambled_units().items():
@@ -69,7 +69,7 @@ class Combination(Encoder):
 
 
 class Addition(Combination):
-    """Sum of the parts' vectors; ValueError where their dimensions differ."""
+    """The sum of the parts' vectors; ValueError if their dimensions differ."""
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         super().__init__(parts)
@@ -87,7 +87,7 @@ class Addition(Combination):
 
 
 class Concatenation(Combination):
-    """The parts' vectors side by side."""
+    """The concatenation of the parts' vectors."""
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         super().__init__(parts)
@@ -102,8 +102,8 @@ def build_encoder(parameters: EncoderParameters, make_table: MakeTable, seed: in
     """Return the encoder with fresh compositional parameters, uniform in +-1/sqrt(output dimension), biases
     0.
 
-    make_table: gives the initial vectors of each table. Raises ConfigurationError where the parts of a sum
-        differ in dimension, or initial vectors are not of the stated one.
+    make_table: returns the initial vectors of each table. Raises ConfigurationError if the parts of a sum
+        differ in dimension, or initial vectors do not have the stated one.
     """
     generator = torch.Generator().manual_seed(seed)
     number = iter(range(1 << 30))

@@ -1,8 +1,8 @@
-"""Architectures of sentence encoders: one class a kind, nested for sums and concatenations.
+"""Architectures of sentence encoders: one class per kind, nested for sums and concatenations.
 
-Those that the package's configurations name are here, so that parameters are checked without importing torch.
-The others are in the modules that `_MODULES` names, each next to its network; another package names its own
-module in the entry point KIND of the group `paraforge.encoders`.
+The common ones are here, so that parameters can be checked without importing torch. Others are next to their
+networks, in the modules named in `_MODULES`. Another package registers its module as entry point KIND of the
+group `paraforge.encoders`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class VectorParameters(Section):
     fixed: bool = Field(False, description="keep the vectors as they start and train only what composes them")
 
     if TYPE_CHECKING:
-        kind: str  # which subclasses declare: each has its own names
+        kind: str  # declared by subclasses, which have their own names
 
     def network(self, table: Tensor) -> Encoder:
         """Return the encoder over initial vectors, (vocabulary, dimension); `Encoder.start` fills its other
@@ -121,7 +121,7 @@ class CombinationParameters(Section):
 
 
 def _from_its_file(value: Any, handler: Callable[[Any], Any]) -> Any:
-    """Parameters of a kind that has a file of its own."""
+    """Return the parameters of a kind in its own file."""
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
     if (found := _parameters_of(kind)) is not None:
         return found.model_validate(value)
@@ -134,7 +134,7 @@ def _parameters_of(kind: object) -> type[VectorParameters] | None:
     files = {**found_modules(_PACKAGE), **{one: f"{_PACKAGE}.{name}" for one, name in _MODULES.items()}}
     if not isinstance(kind, str) or kind in _USUAL or kind not in files:
         return None
-    # Not every module here is an encoder's, e.g. this one.
+    # Not all modules here are encoders, e.g. this one.
     classes = classes_in(files[kind], VectorParameters)
     return next(
         (one for one in classes if getattr(one.model_fields.get("kind"), "default", None) == kind), None
@@ -142,7 +142,7 @@ def _parameters_of(kind: object) -> type[VectorParameters] | None:
 
 
 def encoders_with_files() -> dict[str, type[VectorParameters]]:
-    """Return the kinds that have a file of their own. Imports torch."""
+    """Return the kinds in their own files. Imports torch."""
     found = {kind: _parameters_of(kind) for kind in sorted({*_MODULES, *found_modules(_PACKAGE)})}
     return {kind: parameters for kind, parameters in found.items() if parameters is not None}
 
@@ -179,8 +179,8 @@ _NAMED = {
 
 
 def named_encoder(text: str) -> dict[str, Any]:
-    """Parameters of an encoder by its short name, or joined by `+` of a concatenation; ValueError for another
-    name."""
+    """Return the parameters of an encoder by its short name, or of a concatenation by names joined with `+`;
+    ValueError for an unknown name."""
     parts = []
     for name in text.split("+"):
         if name not in _NAMED and _parameters_of(name) is None:
@@ -191,7 +191,7 @@ def named_encoder(text: str) -> dict[str, Any]:
 
 
 def units_of(encoder: EncoderParameters) -> set[str]:
-    """Return the units that an encoder reads."""
+    """Return the units that the encoder reads."""
     if isinstance(encoder, CombinationParameters):
         return set().union(*(units_of(part) for part in encoder.parts))
     return {encoder.unit}

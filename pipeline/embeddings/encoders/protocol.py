@@ -1,4 +1,4 @@
-"""What every encoder is: a module that turns a batch of token sequences into one vector a sentence."""
+"""The base class of encoders: a module that turns a batch of token sequences into one vector per sentence."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ class Encoder(nn.Module):
     """Base of all encoders.
 
     A *table* is a parameter with a row for each unit of a vocabulary; all others are compositional. Training
-    gives `forward` only the rows that a mini-batch touches, so the gradient of a table is never as large as
+    passes to `forward` only the rows that a mini-batch uses, so the gradient of a table is never as large as
     the table.
 
-    dimension: elements of a sentence's vector.
+    dimension: dimension of a sentence's vector.
     scramble: probability that training shuffles a sentence's tokens before this encoder sees them.
     """
 
@@ -27,12 +27,13 @@ class Encoder(nn.Module):
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Sentence vectors, (sentences, dimension).
 
-        tables: by parameter name the rows that the batch's ids count in; None: the encoder's whole tables.
+        tables: by parameter name, the rows that the batch's ids refer to; None for the encoder's whole
+            tables.
         """
         raise NotImplementedError
 
     def table_units(self) -> dict[str, str]:
-        """Parameter name of each table -> the unit whose vocabulary its rows are."""
+        """Return the unit for the rows of each table, by the table's parameter name."""
         raise NotImplementedError
 
     def composition(self) -> dict[str, nn.Parameter]:
@@ -46,17 +47,17 @@ class Encoder(nn.Module):
         return {name: value for name, value in self.named_parameters() if name in names}
 
     def scrambled_units(self) -> dict[str, float]:
-        """Return unit -> probability that training shuffles a sentence's tokens."""
+        """Return by unit the probability that training shuffles a sentence's tokens."""
         return dict.fromkeys(self.units(), self.scramble) if self.scramble else {}
 
     def units(self) -> tuple[str, ...]:
-        """Return the units that it reads, sorted."""
+        """Return the sorted units that it reads."""
         return tuple(sorted(set(self.table_units().values())))
 
     def start(self, bound: float, generator: torch.Generator) -> None:
-        """Compositional parameters before training: uniform in [-bound, bound], in the order of their names.
+        """Initialize compositional parameters: uniform in [-bound, bound], in the order of their names.
 
-        Biases are 0: one as long as a sentence's vector would make all sentences alike.
+        Biases are 0, because a long one would make all sentences alike.
         """
         with torch.no_grad():
             for name, parameter in sorted(self.composition().items()):
@@ -66,14 +67,15 @@ class Encoder(nn.Module):
                     parameter.uniform_(-bound, bound, generator=generator)
 
     def anchors(self) -> dict[str, Tensor]:
-        """Compositional parameters that training.lambda_composition pulls to these values and not to zero."""
+        """Return values to which training.lambda_composition pulls compositional parameters, instead of to
+        zero."""
         return {}
 
 
 class TableEncoder(Encoder):
     """An encoder over the vectors of one unit, `table`: (vocabulary, vector dimension).
 
-    fixed: whether the vectors stay as they start.
+    fixed: whether the vectors are not trained.
     """
 
     fixed = False
@@ -84,11 +86,11 @@ class TableEncoder(Encoder):
         self.unit = unit
 
     def table_units(self) -> dict[str, str]:
-        """Its one table."""
+        """Return its only table."""
         return {TABLE: self.unit}
 
     def rows(self, tables: Mapping[str, Tensor] | None) -> Tensor:
-        """Return the rows that the batch's ids count in."""
+        """Return the rows that the batch's ids refer to."""
         rows = self.table if tables is None else tables[TABLE]
-        # With a gradient of 0 no optimiser moves them.
+        # With a gradient of 0, no optimizer moves them.
         return rows.detach() + 0 * rows if self.fixed and tables is not None else rows

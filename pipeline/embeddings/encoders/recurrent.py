@@ -22,7 +22,7 @@ class PackedSentences:
 
     tokens: ids in packed order. batch_sizes: int64 on the CPU (longest,), sentences that have a t-th token.
     sorted_sentences: the sentence at each place, longest first, those without tokens last.
-    place: the packed place of each token of the original order, int64 (tokens,).
+    place: the packed position of each token in the original order, int64 (tokens,).
     """
 
     tokens: Bags
@@ -32,11 +32,11 @@ class PackedSentences:
     offsets: Tensor
 
     def __bool__(self) -> bool:
-        """Return whether there is any token at all: torch's recurrent modules refuse an empty sequence."""
+        """Return whether there is any token, because torch's recurrent modules reject empty sequences."""
         return len(self.place) > 0
 
     def vectors(self, rows: Tensor) -> PackedSequence:
-        """Return vectors of the tokens as torch's recurrent modules take them."""
+        """Return the tokens' vectors in the form of torch's recurrent modules."""
         return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)
 
     def mean(self, states: Tensor) -> Tensor:
@@ -45,8 +45,8 @@ class PackedSentences:
         return bag_mean(states, Bags(self.place, self.offsets))
 
     def maximum(self, states: Tensor) -> Tensor:
-        """Of each element the maximum over a sentence's tokens of (tokens, dimension) in packed order; 0 for
-        a sentence without tokens. Equal maxima share the gradient."""
+        """Return the elementwise maximum over each sentence's tokens of (tokens, dimension) in packed order;
+        0 for a sentence without tokens. Equal maxima share the gradient."""
         size = states.shape[1]
         sentence = Bags(self.place, self.offsets).sentences.unsqueeze(1).expand(-1, size)
         none = states.new_zeros(len(self.offsets) - 1, size)
@@ -67,11 +67,11 @@ def states_of(cell: nn.RNNBase, vectors: PackedSequence) -> Tensor:
 
 
 def pack(bags: Bags) -> PackedSentences:
-    """Sort the sentences by falling length, stably, and put their tokens in packed order."""
+    """Sort the sentences by descending length, stably, and pack their tokens."""
     lengths = bags.lengths
     sorted_sentences = lengths.argsort(descending=True, stable=True)
     device, tokens = lengths.device, len(bags.ids)
-    # torch wants the sizes on the CPU. They are computed there, so that a GPU is waited for once.
+    # Torch needs the sizes on the CPU. They are computed there, so that a GPU is waited for only once.
     on_cpu = lengths.cpu()
     longest = int(on_cpu.max()) if len(on_cpu) else 0
     # How many sentences are longer than t: the sorted lengths, counted.
@@ -135,7 +135,8 @@ class LastStateRnn(TableEncoder):
 
 
 class IdentityRnnParameters(VectorParameters):
-    """Recurrent network that starts as the mean (W16 3); lambda_composition, 0 by default, pulls to it."""
+    """Recurrent network that is initialized as the mean (W16 3); lambda_composition, 0 by default, pulls
+    toward it."""
 
     kind: Literal["identity_rnn"] = "identity_rnn"
 
@@ -221,7 +222,7 @@ class LastStateLstm(TableEncoder):
         return f"output_gate={self.output_gate}"
 
     def start(self, bound: float, generator: torch.Generator) -> None:
-        """Set the forget gate's bias to 1; otherwise the last state would know only the last token, a
+        """Set the forget gate's bias to 1; otherwise the last state would only represent the last token, a
         period."""
         super().start(bound, generator)
         with torch.no_grad():
@@ -254,7 +255,7 @@ class LastStateLstm(TableEncoder):
 
 
 class PooledLstm(TableEncoder):
-    """One LSTM layer; of two directions the states are averaged or put side by side, then pooled."""
+    """One LSTM layer; the states of two directions are averaged or concatenated, then pooled."""
 
     def __init__(self, table: Tensor, parameters: LstmParameters) -> None:
         super().__init__(table, parameters.unit)

@@ -1,1 +1,1 @@
-"""How good sentence embeddings are: semantic similarity, word similarity, transfer tasks, leakage."""
+"""Evaluation of sentence embeddings: semantic similarity, word similarity, leakage."""

@@ -1,4 +1,4 @@
-"""Compare the sentences of a pair, by vectors or without, and correlate what is found with judgements."""
+"""Compares the sentences of pairs, with or without vectors, and correlates the results with judgments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ class SentenceEmbedder(Protocol):
     """Embeds sentences; a trained `SentenceModel` is one as it is, and so is a `SentenceTransformer`."""
 
     def encode(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """Return vectors in the order of the texts, (texts, dimension) float32; zeros for a text that has
-        none."""
+        """Return vectors in the order of the texts, (texts, dimension) float32; zeros for a text without
+        one."""
 
 
 @runtime_checkable
 class OwnSimilarity(SentenceEmbedder, Protocol):
-    """An embedder whose vectors are compared otherwise than by their cosine, such as by their dot product."""
+    """An embedder whose vectors are not compared by cosine but, for example, by dot product."""
 
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], /
     ) -> npt.NDArray[np.float64]:
-        """One number for the rows at the same place, (rows,) float64, higher is more similar."""
+        """Return one number for the rows at the same index, (rows,) float64; higher is more similar."""
 
 
 @runtime_checkable
 class PairSimilarity(Protocol):
-    """Compares the sentences of a pair without giving either a vector, such as the overlap of words."""
+    """Compares the sentences of a pair without vectors, e.g. by word overlap."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str], /) -> npt.NDArray[np.float64]:
-        """One number per pair, (pairs,) float64, higher is more similar."""
+        """Return one number per pair, (pairs,) float64; higher is more similar."""
 
 
 @runtime_checkable
@@ -44,16 +44,17 @@ class Adaptive(Protocol):
     """Learns from the sentences of an evaluated set, without their scores, before it compares them."""
 
     def adapted_to(self, texts: Sequence[str], /) -> SentenceEmbedder | PairSimilarity:
-        """Return what compares these sentences."""
+        """Return a model that compares these sentences."""
 
 
 Comparable = SentenceEmbedder | PairSimilarity | Adaptive
 
 
 class Model(Protocol):
-    """What has vectors of sentences, whatever it was made by.
+    """Any source of sentence vectors.
 
-    dimension: of a vector. uses_threads: whether a second thread is worth its cost inside torch's operations.
+    dimension: dimension of a vector. uses_threads: whether a second thread inside torch's operations pays
+        off.
     """
 
     @property
@@ -64,32 +65,31 @@ class Model(Protocol):
 
     def encode(self, texts: str | Sequence[str] | Any, /) -> npt.NDArray[np.float32]:
         """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
-        order, or of a single text, (dimension,); zeros for a text that has none."""
+        order, or of a single text, (dimension,); zeros for a text without one."""
 
     def similarity(
         self, first: Sequence[str] | Any, second: Sequence[str] | Any, /
     ) -> npt.NDArray[np.float32]:
-        """Return each text of `first` with the one at the same place of `second`, (texts,): the cosine, or
-        what the model compares its vectors by; 0 where one has none."""
+        """Return the similarity of each text of `first` with the one at the same index of `second`, (texts,):
+        the cosine, or the model's own measure; 0 if one has no vector."""
 
 
 class CosineModel:
-    """Base of embedders whose vectors are compared by their cosine."""
+    """Base of embedders whose vectors are compared by cosine."""
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
         """Return vectors of texts."""
         raise NotImplementedError
 
     def similarity(self, first: Any, second: Any, /) -> npt.NDArray[np.float32]:
-        """Cosine of each text of `first` with the one at the same place of `second`; 0 where one has no
-        vector."""
+        """Return the cosine of each text of `first` with the one at the same index of `second`; 0 if one has
+        no vector."""
         return np.nan_to_num(cosine_of_rows(self.encode(first), self.encode(second)), nan=0.0)
 
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """Something to evaluate: `kind` is what it is, for people, `words` its one table of word vectors, if
-    any."""
+    """A model to evaluate: `kind` describes it, and `words` is its only table of word vectors, if any."""
 
     name: str
     kind: str
@@ -98,11 +98,11 @@ class OpenedModel:
 
 
 def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """Return how similar the model finds both sentences of each pair, (pairs,) float64: the cosine, 0 with a
-    zero vector, or what it compares by itself. One that adapts sees all sentences of `pairs` first."""
+    """Return the model's similarity of both sentences of each pair, (pairs,) float64: the cosine, 0 for a
+    zero vector, or its own measure. A model that adapts sees all sentences of `pairs` first."""
     if isinstance(model, Adaptive):
         return similarities(model.adapted_to(pairs.sentences), pairs)
-    # Those that embed may have a method `similarity` of their own, for vectors or otherwise.
+    # Embedders can have their own method `similarity`.
     if isinstance(model, SentenceEmbedder):
         return embedded_similarities(model, pairs)
     return np.asarray(model.similarity(pairs.first, pairs.second), dtype=np.float64)
@@ -118,21 +118,21 @@ def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.
 
 
 def pearson(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
-    """Pearson's r x 100, -100 to 100; None for fewer than two pairs, or where either side does not differ."""
+    """Return Pearson's r x 100, -100 to 100; None for fewer than two pairs or a constant side."""
     from scipy.stats import pearsonr
 
     return None if _is_constant(gold, values) else 100 * float(pearsonr(gold, values).statistic)
 
 
 def spearman(gold: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float | None:
-    """Spearman's rho x 100, equal values having their mean rank; None as for :func:`pearson`."""
+    """Return Spearman's rho x 100, with mean ranks for equal values; None as for :func:`pearson`."""
     from scipy.stats import spearmanr
 
     return None if _is_constant(gold, values) else 100 * float(spearmanr(gold, values).statistic)
 
 
 def mean(values: list[float | None]) -> float | None:
-    """Unweighted mean; None where one of the values is, or there is none."""
+    """Return the unweighted mean; None without values or if one is None."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known and len(known) == len(values) else None
 

@@ -1,4 +1,5 @@
-"""Read what of a corpus may be learned from: the training split of a published corpus, or shards."""
+"""Reads the pairs of a corpus that can be used for training: the training split of a published corpus, or
+shards."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ _SCORE = "paraphrase_score"
 
 
 def is_published(directory: Path) -> bool:
-    """Tell whether this is a published corpus."""
+    """Return whether this is a published corpus."""
     return (directory / MANIFEST_NAME).is_file()
 
 
 def corpus_blocks(directory: Path) -> Iterator[PairBlock]:
-    """Read the pairs that a corpus gives to training, block by block: no held-out split, and nothing rejected
-    or failed. Raises InputError if it is missing or damaged."""
+    """Yield a corpus' training pairs, block by block, without held-out splits and rejected or failed pairs.
+    Raises InputError if it is missing or damaged."""
     if not is_published(directory):
         yield from read_corpus_pairs(directory)
         return

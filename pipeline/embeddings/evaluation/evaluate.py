@@ -1,4 +1,4 @@
-"""Evaluates a model on everything that is asked for; all that was found, as tables for people and as JSON."""
+"""Evaluates a model, with results as tables and as JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -34,11 +34,11 @@ OpenModel = Callable[[str, Sequence[str]], OpenedModel]
 
 @dataclass
 class Evaluation:
-    """Results of a model; what was not asked for is empty or None.
+    """The results of a model; parts that were not requested are empty or None.
 
-    model, kind: its name as given, and what it is. sts: Pearson and Spearman on sets of sentence pairs.
-    beside: the same of other models, by name. differences: how far each of those differs.
-    lengths: by the length of the longer sentence. words: by the name of the list.
+    model, kind: its name as given, and its description. sts: Pearson and Spearman on sets of sentence pairs.
+    beside: the same for other models, by name. differences: how much each of those differs.
+    lengths: results by the length of the longer sentence. words: results by word list.
     """
 
     model: str
@@ -50,7 +50,7 @@ class Evaluation:
     words: dict[str, Correlation] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all figures x 100, four digits behind the point; null where one is not defined."""
+        """Return all figures x 100, with four decimals; null if undefined."""
         content: dict[str, Any] = {
             "paraforge": __version__,
             "tokenizer": TOKENIZER_NAME,
@@ -106,7 +106,7 @@ class Evaluation:
         return text_table(["set", "pairs", "unscored", "Pearson", "Spearman"], rows)
 
     def _year_table(self) -> list[str]:
-        """One row a year: the model's means, and behind them Pearson of the others."""
+        """Return one row per year: the model's means, then Pearson of the others."""
         assert self.sts is not None
         others = [{group.name: group.pearson for group in scores.groups} for scores in self.beside.values()]
         rows = [
@@ -123,7 +123,7 @@ class Evaluation:
 
 
 def figure(value: float | None) -> str:
-    """Show a figure with one digit, `-` where it is not defined."""
+    """Format a figure with one decimal, `-` if undefined."""
     return "-" if value is None else f"{value:.1f}"
 
 
@@ -153,17 +153,17 @@ def evaluate(
     beside: Sequence[str] = (),
     against: Sequence[str] = (),
 ) -> Evaluation:
-    """Evaluate a model, and others for comparison. All files are read and all models opened before anything
-    is computed.
+    """Evaluate a model, and others for comparison. Reads all files and opens all models before computing
+    anything.
 
-    name, open_model: the model's name, and what opens it: given the name and all sentences of `sts`, e.g.
-        :func:`paraforge.products.loading.open_model`.
-    sts: files and directories of scored sentence pairs. lengths: whether they are reported by length, too.
-    word_lists: word similarity, for models that give a word a vector.
-    beside: other models whose STS scores are reported, too. against: the same, and how far they differ.
+    name, open_model: the model's name, and the function that opens it, given the name and all sentences of
+        `sts`, e.g. :func:`paraforge.products.loading.open_model`.
+    sts: files and directories of scored sentence pairs. lengths: whether to also report by length.
+    word_lists: word similarity lists, for models with word vectors.
+    beside: other models to report STS scores of. against: the same, with differences.
 
     Raises:
-        ConfigurationError: nothing is asked for, or something that needs `sts` without it.
+        ConfigurationError: nothing is requested, or something that needs `sts` without it.
         InputError: a file or model that cannot be read, with file and line.
     """
     problems = []

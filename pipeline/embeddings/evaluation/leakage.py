@@ -1,5 +1,5 @@
-"""Find training pairs with a sentence of a development set, a test set or a held-out split: report them, and
-drop them if wanted, while the pairs are read."""
+"""Finds training pairs with a sentence of a development set, a test set or a held-out split, and reports or
+drops them while the pairs are read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.embeddings.evaluation.sets import read_sets
 
 EXAMPLES = 5
-"""Pairs that the report shows of each set."""
+"""Pairs per set that the report shows."""
 OF_WHAT = "of a development set, a test set or a held-out split"
 
 
 @dataclass(frozen=True)
 class LeakedPair:
-    """A training pair with a held-out sentence on one side, whatever its case and punctuation.
+    """A training pair with a held-out sentence on one side, ignoring case and punctuation.
 
     in_test: that sentence, normalised.
     """
@@ -35,11 +35,11 @@ class LeakedPair:
 
 @dataclass
 class LeakageReport:
-    """What was found so far.
+    """What has been found so far.
 
-    pairs: training pairs looked at. leaked: those with a sentence of any set or held-out split. dropped: how
-    many of these were left out. by_set: leaked pairs of each set or split. examples: the first few of each
-    set; of held-out splits none.
+    pairs: checked training pairs. leaked: those with a sentence of any set or held-out split.
+    dropped: how many of these were left out. by_set: leaked pairs by set or split.
+    examples: the first few of each set; none of held-out splits.
     """
 
     pairs: int = 0
@@ -49,11 +49,11 @@ class LeakageReport:
     examples: dict[str, list[LeakedPair]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For a file of metrics."""
+        """Return the report for a metrics file."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the report as text."""
         what = f"a sentence {OF_WHAT}"
         if not self.leaked:
             return [f"none of {self.pairs:,} training pairs has {what}"]
@@ -69,19 +69,19 @@ class LeakageReport:
 
 class LeakageFilter:
     """Looks for training pairs in test sets. Either sentence counts; both sides are compared as
-    `paraforge.corpus.selection.filters.decontamination` does: letters and digits alone, lower-cased.
+    `paraforge.corpus.selection.filters.decontamination` does: only lower-cased letters and digits.
 
         leakage = LeakageFilter.of_files([Path("sts")])
         blocks = leakage(blocks)            # lazily; leakage.report is complete when they are used up
 
-    Memory grows with the test sets alone.
+    Memory grows only with the test sets.
     """
 
     def __init__(
         self, test_sets: Mapping[str, Iterable[str]], drop: bool = True, hidden: Collection[str] = ()
     ) -> None:
-        """test_sets: name -> test sentences, unchanged. drop: whether leaked pairs are left out, or only
-        reported. hidden: names of sets whose sentences the report does not show."""
+        """test_sets: unchanged test sentences by name. drop: whether to leave out leaked pairs, or only
+        report them. hidden: names of sets whose sentences the report does not show."""
         self.drop = drop
         self.hidden = frozenset(hidden)
         self.report = LeakageReport()
@@ -89,12 +89,11 @@ class LeakageFilter:
 
     @classmethod
     def of_files(cls, paths: Sequence[str | Path]) -> LeakageFilter:
-        """From files and directories as `read_sets` takes them, and raises; rows without a score count
-        too."""
+        """Build it from files and directories, as in `read_sets`; rows without a score are included."""
         return cls({pairs.name: pairs.sentences for pairs in read_sets(paths)})
 
     def __call__(self, blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-        """Yield the blocks as they come, without leaked pairs where `drop` is set; no block is empty."""
+        """Yield the blocks, without leaked pairs if `drop` is set, and without empty blocks."""
         for block in blocks:
             leaked = self.look_at(block)
             if not self.drop or not leaked.any():
@@ -107,11 +106,11 @@ class LeakageFilter:
 
     @property
     def looks(self) -> bool:
-        """Whether there is any set or split to look for."""
+        """Return whether there are any sets or splits."""
         return bool(self.sentences.names)
 
     def look_at(self, block: PairBlock) -> npt.NDArray[np.bool_]:
-        """Find leaked pairs, and bring the report up to date."""
+        """Find leaked pairs, and update the report."""
         found = [self.sentences.find(side) for side in (block.left, block.right)]
         leaked = (found[0] >= 0) | (found[1] >= 0)
         self.report.pairs += len(block)

@@ -55,8 +55,8 @@ def model_card(
 ) -> str:
     """Return the card as Markdown with Hugging Face's header.
 
-    about: what was kept with the model; all of it may be missing. usage: how to load this export, by
-        `library`.
+    about: what was kept with the model; all of it may be missing.
+    usage: how to load this export, by `library`.
     """
     header = ["---", "language: en", "pipeline_tag: sentence-similarity"]
     header += [f"library_name: {library}"] if library else []

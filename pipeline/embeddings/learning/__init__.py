@@ -1,1 +1,1 @@
-"""What every training here needs: checkpoints, model choice, optimisers, batches, devices."""
+"""Shared by all trainings: the loop, checkpoints, model choice, optimizers, batches."""

@@ -1,4 +1,4 @@
-"""Adam's steps over rows of a table, in one pass where they are; on a CPU, see `optimisers`.
+"""Adam's steps over rows of a table, in place and in one pass, on a CPU; see `optimisers`.
 
 np.divide, since "/" has to look for a zero at each element and keeps a loop from being vectorised.
 """
@@ -25,7 +25,7 @@ def move_rows(
     correction: Any,
     epsilon: Any,
 ) -> None:
-    """Make a step of Adam for distinct rows."""
+    """Apply a step of Adam to distinct rows."""
     for place in range(len(rows)):
         row = rows[place]
         for column in range(gradient.shape[1]):
@@ -49,7 +49,7 @@ def catch_rows_up(
     rate: Any,
     epsilon: Any,
 ) -> None:
-    """Make the steps that distinct rows missed; factor, first and second are those of each row."""
+    """Apply the steps that distinct rows missed; factor, first and second are those of each row."""
     for place in range(len(rows)):
         row = rows[place]
         pace = rate * factor[place]

@@ -1,4 +1,4 @@
-"""Tensors and training states on disk: safetensors and JSON, never a pickle; whole or not at all."""
+"""Stores tensors and training states atomically as safetensors and JSON, never as pickles."""
 
 import hashlib
 import json
@@ -26,8 +26,8 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") -> None:
-    """Write named tensors; the bytes depend on names, values and `about` alone. Raises OSError where the disk
-    is full.
+    """Write named tensors; the bytes depend only on names, values and `about`. Raises OSError if the disk is
+    full.
 
     about: a text for the file's header; empty: none.
     """
@@ -36,7 +36,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") ->
 
     plain = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     with atomic_path(path) as temporary:
-        # safetensors makes its file for its owner alone: it gets the mode that any other new file has.
+        # safetensors makes files readable only by their owner; this restores the usual mode of new files.
         temporary.touch()
         mode = temporary.stat().st_mode
         try:
@@ -52,7 +52,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") ->
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Read tensors of the names, shapes and types of `expected`, all finite.
 
-    Raises InputError where the file is missing, no safetensors (a pickle is never opened), or of another
+    Raises InputError if the file is missing, not safetensors (pickles are never opened), of another
     architecture or vocabulary, or has NaN or infinity.
     """
     from safetensors import SafetensorError
@@ -86,7 +86,7 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def load_parameters(module: nn.Module, path: Path) -> None:
-    """Give a module the parameters in a file, all of them and nothing else; raises as `read_tensors`."""
+    """Load exactly a module's parameters from a file; raises as `read_tensors`."""
     expected = dict(module.named_parameters())
     loaded = read_tensors(path, expected)
     with torch.no_grad():
@@ -101,7 +101,7 @@ def _kind(tensor: Tensor) -> str:
 class Checkpoints:
     """The newest state of a training run, one file of a directory: tensors, and a JSON text as metadata.
 
-    key: hash of all that the run depends on. A state with another key is another run's.
+    key: hash of everything that the run depends on. A state with another key belongs to another run.
     """
 
     def __init__(self, directory: Path, key: str) -> None:
@@ -112,12 +112,12 @@ class Checkpoints:
         """Replace the state by this one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"format": FORMAT, "key": self.key, **state}, allow_nan=False)
-        # In one text: safetensors writes several in any order.
+        # As one text, because safetensors does not fix the order of several.
         write_tensors(self.path, tensors, _digest(text, tensors) + text)
 
     def newest(self, expected: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return tensors and state, or None without a state or with a damaged one; raise InputError where
-        it is another run's."""
+        """Return tensors and state, or None if there is none or it is damaged; raise InputError if it belongs
+        to another run."""
         from safetensors import SafetensorError, safe_open
 
         if not self.path.is_file():

@@ -1,5 +1,4 @@
-"""Sentences as ids of units on disk, memory-mapped: 5 million pairs of sentences are a few hundred megabytes
-of file."""
+"""Stores sentences as ids of units on disk, memory-mapped; 5 million pairs take a few hundred megabytes."""
 
 import hashlib
 import mmap
@@ -26,11 +25,11 @@ class IdSequences:
     """
 
     def __init__(self, directory: Path, unit: str, sequences: int, described: Mapping[str, Any]) -> None:
-        """Open what an `IdSequencesWriter` wrote.
+        """Open the files of an `IdSequencesWriter`.
 
-        sequences: how many there are. described: what its `finish` returned.
+        sequences: number of sequences. described: result of its `finish`.
 
-        Raises InputError where it is missing, damaged, or has ids beyond the vocabulary.
+        Raises InputError if it is missing, damaged, or has ids beyond the vocabulary.
         """
         path = directory / f"{unit}.vocabulary.json"
         self.vocabulary = Vocabulary.load(path)
@@ -57,7 +56,7 @@ class IdSequences:
     def counts(self) -> npt.NDArray[np.int64]:
         """Return how often each unit occurs, int64 (vocabulary,)."""
         total = np.zeros(len(self.vocabulary), dtype=np.int64)
-        with self._path.open("rb") as file:  # not mapped: what was read need not stay
+        with self._path.open("rb") as file:  # not mapped, so that it does not stay in memory
             while len(part := np.fromfile(file, self._ids.dtype, _CHUNK_IDS)):
                 total += np.bincount(part, minlength=len(total))
         return total
@@ -69,11 +68,11 @@ class IdSequences:
 
 
 class IdSequencesWriter:
-    """Writes sequences whose vocabulary is settled at the end: until then a unit's number is that of its
-    first appearance, and `counts` says how often each has occurred."""
+    """Writes sequences whose vocabulary is decided at the end. Until then, units are numbered by first
+    appearance, and `counts` has their occurrences."""
 
     def __init__(self, directory: Path, unit: str, known: Iterable[str] = ()) -> None:
-        """known: units that have the first numbers."""
+        """known: units with the first numbers."""
         self._stem = directory / unit
         self._numbers = {text: number for number, text in enumerate(known)}
         self.counts = np.zeros(len(self._numbers), dtype=np.int64)
@@ -91,12 +90,12 @@ class IdSequencesWriter:
         return list(self._numbers)
 
     def numbers(self, units: list[str]) -> npt.NDArray[np.int32]:
-        """Return the numbers of units, which are new ones where they have none yet."""
+        """Return the numbers of units, assigning new ones if needed."""
         numbers = self._numbers
         return np.fromiter((numbers.setdefault(unit, len(numbers)) for unit in units), np.int32, len(units))
 
     def append(self, ids: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
-        """Sequences one after the other: their numbers, and where each ends among these."""
+        """Append sequences: their numbers one after the other, and where each ends."""
         self.counts = np.pad(self.counts, (0, len(self._numbers) - len(self.counts)))
         self.counts += np.bincount(ids, minlength=len(self.counts))
         self._provisional.write(ids.tobytes())
@@ -104,14 +103,14 @@ class IdSequencesWriter:
         self._tokens += len(ids)
 
     def close(self) -> None:
-        """Close the files; more than once does no harm."""
+        """Close the files; it can be called repeatedly."""
         self._provisional.close()
         self._starts.close()
 
     def finish(self, vocabulary: Vocabulary, ids: npt.NDArray[Any]) -> dict[str, Any]:
         """Write the final ids and the vocabulary, and describe them, fit for JSON.
 
-        ids: in the vocabulary of each unit's number.
+        ids: the vocabulary id for each unit's number.
         """
         self.close()
         dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
@@ -136,7 +135,7 @@ class IdSequencesWriter:
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArray[Any]:
-    """Numbers in a file, memory-mapped; InputError where the file is missing, or of another size."""
+    """Map the numbers in a file; InputError if it is missing or has another size."""
     size = np.dtype(dtype).itemsize * shape[0]
     found = path.stat().st_size if path.is_file() else 0
     if found != size:
@@ -145,7 +144,7 @@ def map_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int]) -> npt.NDArra
 
 
 def release(mapped: npt.NDArray[Any] | None) -> None:
-    """Give back the memory of what was read of a mapped array; it is read again where it is needed."""
+    """Release the memory of a mapped array; it is read again when needed."""
     pages: Any = mapped
     while isinstance(pages, np.ndarray):
         pages = pages.base

@@ -1,4 +1,5 @@
-"""The training loop: resume, update, evaluate, choose, keep checkpoints, end. What is trained is a `Task`."""
+"""The training loop: resume, update, evaluate, choose, save checkpoints, end. A `Task` defines what is
+trained."""
 
 import logging
 import math
@@ -40,10 +41,10 @@ Evaluate = Callable[[Any], float]
 
 @dataclass
 class Record(ChoiceState):
-    """Where a run is and what it did; with the tensors, all that resuming needs.
+    """The progress and history of a run; with the tensors, everything needed to resume.
 
-    position: examples of the epoch that were seen; seen: in all epochs. loss_sum: of `loss_terms` terms since
-    the last entry of the history. averaged: parameters that entered the mean. counts: what the task counts.
+    position: examples seen in this epoch; seen: in all epochs. loss_sum: of `loss_terms` terms since the last
+    entry of the history. averaged: number of parameters in the mean. counts: the task's own counts.
     history: one entry an evaluation or epoch: epoch, examples seen, updates, loss (mean since the entry
     before, None where nothing was trained on), score or None.
     """
@@ -60,7 +61,8 @@ class Record(ChoiceState):
 
     @property
     def loss(self) -> float | None:
-        """Mean since the last entry of the history, or of the last entry that has one; None before any."""
+        """The mean since the last entry of the history, otherwise that of the last entry with one; None
+        before any."""
         if self.loss_terms:
             return self.loss_sum / self.loss_terms
         return next((entry["loss"] for entry in reversed(self.history) if entry["loss"] is not None), None)
@@ -68,10 +70,10 @@ class Record(ChoiceState):
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """What training on a batch did.
+    """The result of training on a batch.
 
-    examples: of the epoch, trained on or not. updates: of the parameters. loss: sum of `terms` terms.
-    counts: what else is counted.
+    examples: examples of the epoch, trained on or not. updates: parameter updates.
+    loss: sum of `terms` terms. counts: other counts.
     """
 
     examples: int
@@ -82,15 +84,14 @@ class TrainingStep:
 
 
 class Task(Generic[Batch, Module]):
-    """What the loop trains.
+    """A task for the loop.
 
-    module: whose parameters are trained, on the device.
-    counted: what an example is called in a history, e.g. `pairs`.
-    size: examples of an epoch. total: of the whole run, where no patience ends it.
-    evaluate_every: examples or updates, as `clock` counts, between evaluations; 0: at each epoch's end.
-    patience: evaluations without gain that end the run; None: never.
-    average_after: share of the run after which parameters enter a mean, which is kept; None: never.
-    prefetch: batches that are made before they are asked for.
+    module: the module to train, on the device. counted: name of examples in a history, e.g. `pairs`.
+    size: examples per epoch. total: examples of the whole run, unless patience ends it.
+    evaluate_every: examples or updates (see `clock`) between evaluations; 0 for the end of each epoch.
+    patience: evaluations without improvement that end the run; None for never.
+    average_after: share of the run after which parameters are averaged, and the mean is kept; None for never.
+    prefetch: number of batches made in advance.
     """
 
     module: Module
@@ -104,17 +105,17 @@ class Task(Generic[Batch, Module]):
     optimiser: Optimiser
 
     def identity(self) -> dict[str, Any]:
-        """Return all that the result depends on, fit for JSON: a checkpoint of another identity is
-        refused."""
+        """Return everything that the result depends on, as JSON values; checkpoints with another identity are
+        rejected."""
         raise NotImplementedError
 
     def running(self) -> AbstractContextManager[object]:
-        """Return what must be open during the training: one thread inside torch's operations, where another
-        is not worth its cost."""
+        """Return a context for the training, e.g. one thread inside torch's operations if more do not pay
+        off."""
         return torch_threads(1)
 
     def batches(self, record: Record) -> Iterator[Batch]:
-        """Return what is left to do, in order; computed in another thread, so the record is read at the
+        """Yield the remaining batches in order. This runs in another thread, so it reads the record at the
         start."""
         raise NotImplementedError
 
@@ -123,18 +124,18 @@ class Task(Generic[Batch, Module]):
         raise NotImplementedError
 
     def clock(self, record: Record) -> int:
-        """Return how far the run is, in what `evaluate_every` counts: updates."""
+        """Return the progress in the units of `evaluate_every`: updates."""
         return record.updates
 
     def finish(self, record: Record) -> None:
-        """Look back at the whole run, where something is to be said about it."""
+        """Report on the whole run, if there is something to report."""
 
 
 class Trainer(Generic[Batch, Module]):
-    """One training run. Its result depends on the task and the evaluation alone, not on checkpoints or
+    """One training run. Its result depends only on the task and the evaluation, not on checkpoints or
     interruptions.
 
-    record: what was done.
+    record: progress and history.
     rate: examples a second of this process, without evaluations and checkpoints; set by `run`.
     """
 
@@ -149,7 +150,7 @@ class Trainer(Generic[Batch, Module]):
     ) -> None:
         """Prepare a run.
 
-        evaluate: gives the development score; the module ends as it was where that was highest.
+        evaluate: returns the development score; the module gets the parameters with the highest one.
         checkpoints: directory to resume from and to save to.
         """
         self.task = task
@@ -167,11 +168,11 @@ class Trainer(Generic[Batch, Module]):
         )
 
     def run(self) -> Record:
-        """Train to the end, from the newest checkpoint where there is one.
+        """Train to the end, from the newest checkpoint, if any.
 
         Raises:
             Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-            InputError: loss or parameters are not finite: no checkpoint is written then.
+            InputError: loss or parameters are not finite; no checkpoint is written then.
         """
         self._resume()
         task, record = self.task, self.record
@@ -180,13 +181,13 @@ class Trainer(Generic[Batch, Module]):
         outside = 0.0
         with ExitStack() as stack:
             stack.enter_context(task.running())
-            # No module behaves otherwise in training, but cuDNN refuses a gradient outside of it.
+            # No module behaves differently in training mode, but cuDNN requires it for gradients.
             self.module.train()
             stack.callback(self.module.eval)
             shown = stack.enter_context(
                 progress(total=task.total, unit=task.counted, description=self._description, done=record.seen)
             )
-            # Packing is many small operations: threads of its own would only be in the way.
+            # Packing consists of many small operations, which do not benefit from threads.
             one_thread = partial(torch.set_num_threads, 1)
             batches = prefetched(task.batches(record), task.prefetch, one_thread)
             for batch in stack.enter_context(batches):
@@ -239,7 +240,7 @@ class Trainer(Generic[Batch, Module]):
         return step
 
     def _end_of_step(self, before: int) -> None:
-        """Evaluate where it is due since the clock `before` the step, and begin the next epoch at the end of
+        """Evaluate if it is due since the clock `before` the step, and start the next epoch at the end of
         one."""
         task, record = self.task, self.record
         end_of_epoch = record.position >= task.size
@@ -264,7 +265,7 @@ class Trainer(Generic[Batch, Module]):
                 "score": score,
             }
         )
-        # A run without checkpoints is a small one of many.
+        # A run without checkpoints is one of many small ones.
         logger.log(
             logging.DEBUG if self._checkpoints is None else logging.INFO,
             "epoch %d, %s %s: loss %s%s",

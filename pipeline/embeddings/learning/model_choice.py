@@ -1,4 +1,4 @@
-"""Which parameters a training keeps: those of the best evaluation, or the mean over later updates; none where
+"""Chooses the parameters of a training: those of the best evaluation, or the mean over later updates; none if
 it diverged."""
 
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def diverged(what: str, updates: int) -> InputError:
-    """Return the error that ends such a training; `what` is not finite, e.g. `the loss is nan`."""
+    """Return the error that ends a diverged training; `what` is the reason, e.g. `the loss is nan`."""
     return InputError(
         f"the training diverged: {what} after {updates:,} updates",
         remedy="Lower training.learning_rate, or set training.clip.",
@@ -25,20 +25,21 @@ def diverged(what: str, updates: int) -> InputError:
 
 
 def check_parameters(module: nn.Module, updates: int) -> None:
-    """Raise InputError where a parameter holds NaN, infinity, or numbers whose squares overflow."""
+    """Raise InputError if a parameter has NaN, infinity, or numbers whose squares overflow."""
     for name, value in module.named_parameters():
         if not bool(torch.linalg.vector_norm(value.detach()).isfinite()):
             raise diverged(f"{name} is not finite", updates)
 
 
 def finite_norms(embeddings: Tensor) -> Tensor:
-    """(rows, 1); NaN where a norm overflows, so that the loss does not pass for that of a zero vector."""
+    """Return norms, (rows, 1); NaN if a norm overflows, so that the loss does not look like that of a zero
+    vector."""
     norms = embeddings.norm(dim=1, keepdim=True)
     return torch.where(norms.isfinite(), norms, torch.full_like(norms, torch.nan))
 
 
 def unit_vectors(embeddings: Tensor) -> Tensor:
-    """Return the rows with length 1; a zero vector stays one, NaN where a norm overflows."""
+    """Scale the rows to length 1; a zero vector stays zero, and an overflowing norm gives NaN."""
     norms = finite_norms(embeddings)
     absent = norms == 0
     return torch.where(absent, 0, embeddings / torch.where(absent, torch.ones_like(norms), norms))
@@ -49,9 +50,9 @@ _PREFIX = "best."
 
 @dataclass
 class ChoiceState:
-    """What is remembered of the evaluations.
+    """The state of the evaluations.
 
-    best_updates: after how many updates the best score was. without_gain: evaluations since then.
+    best_updates: number of updates at the best score. without_gain: evaluations since then.
     finished: whether the training is over.
     """
 
@@ -62,17 +63,17 @@ class ChoiceState:
 
 
 class BestParameters:
-    """A copy of a module's parameters on the CPU, taken where the development score was highest."""
+    """A copy of a module's parameters on the CPU, from the highest development score."""
 
     def __init__(self, module: nn.Module, patience: int | None) -> None:
-        """patience: evaluations without gain after which training ends; None: never early."""
+        """patience: evaluations without improvement after which training ends; None for never."""
         self._module = module
         self._patience = patience
         self._best: dict[str, Tensor] | None = None
 
     def judge(self, score: float, updates: int, state: ChoiceState) -> float | None:
-        """Take the parameters as they are now where no score was as high before; returns the score. A score
-        that is not a number is None: an evaluation without gain, never the best one."""
+        """Copy the current parameters if the score is the highest so far. Returns the score. NaN becomes
+        None, an evaluation without improvement."""
         found = score if math.isfinite(score) else None
         if found is None:
             logger.warning("the development score is %s: this evaluation is ignored", score)
@@ -85,7 +86,7 @@ class BestParameters:
         return found
 
     def settle(self) -> bool:
-        """Put the best parameters into the module; whether there are any."""
+        """Load the best parameters into the module. Returns whether there are any."""
         if self._best is None:
             return False
         with torch.no_grad():
@@ -98,12 +99,12 @@ class BestParameters:
         return {f"{_PREFIX}{name}": value.detach() for name, value in self._module.named_parameters()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint keeps; before the first evaluation the parameters as they are."""
+        """Return the tensors for a checkpoint; before the first evaluation, the current parameters."""
         best = self._best or self._copy()
         return {f"{_PREFIX}{name}": value for name, value in best.items()}
 
     def resume(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take what `tensors` gave; only where there has been an evaluation."""
+        """Load the result of `tensors`, if there has been an evaluation."""
         self._best = {name: tensors[f"{_PREFIX}{name}"] for name, _ in self._module.named_parameters()}
 
     def _copy(self) -> dict[str, Tensor]:
@@ -111,30 +112,30 @@ class BestParameters:
 
 
 AVERAGE_EVERY: Final = 100
-"""Updates between two parameters that enter the mean: those of neighbouring updates hardly differ."""
+"""Updates between parameters that are averaged, because those of consecutive updates hardly differ."""
 
 
 class ParameterAverage:
-    """Running mean of parameters (Polyak and Juditsky 1992): it lacks the noise of the last updates.
+    """The running mean of parameters (Polyak and Juditsky 1992), which has less noise than the last update.
 
-    count: how many have entered. means: by parameter name; zeros until the first one enters.
+    count: number of averaged parameters. means: means by parameter name; zeros before the first.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor]) -> None:
-        """Of parameters of these shapes."""
+        """Prepare means of parameters with these shapes."""
         self.count = 0
         self.means = {name: torch.zeros_like(value) for name, value in parameters.items()}
         self._parameters = dict(parameters)
 
     def add(self) -> None:
-        """Let the parameters enter as they are now."""
+        """Add the current parameters."""
         self.count += 1
         for name, mean in self.means.items():
             mean.lerp_(self._parameters[name], 1.0 / self.count)
 
     @contextmanager
     def in_place_of_the_last(self) -> Iterator[None]:
-        """Provide the parameters are the mean inside, where any have entered, and as they were afterwards."""
+        """Use the mean as parameters inside the block, if there is one, and restore them afterward."""
         if not self.count:
             yield
             return
@@ -147,7 +148,7 @@ class ParameterAverage:
                 self._parameters[name].copy_(value)
 
     def settle(self) -> None:
-        """Make the parameters the mean, where any have entered."""
+        """Set the parameters to the mean, if there is one."""
         if self.count:
             for name, mean in self.means.items():
                 self._parameters[name].copy_(mean)

@@ -1,11 +1,11 @@
-"""Adam and AdaGrad over vector tables, of which a mini-batch touches few rows, and over the other parameters.
+"""Adam and AdaGrad for vector tables, of which a mini-batch uses few rows, and for other parameters.
 
-A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad leaves a row without gradient as it
-is, so updating the touched rows alone is exact. Adam does not: a row keeps moving by its momentum and
-its moments fade. Adam's result over whole tables costs little here: when a row is needed again, the steps
-that it missed are made up for in one go. Without gradient the k missed steps move a weight by
-`-lr m / (sqrt(v) + eps) * sum_j (b1 / sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, s the
-last step that was done: one factor a row. The only approximation is that eps does not fade with sqrt(v).
+A mini-batch of 100 pairs touches about 2,000 of 50,000 words. AdaGrad does not change rows without gradient,
+so updating only the touched rows is exact. With Adam, a row keeps moving by its momentum and its moments
+decay. Adam over whole tables costs little here: when a row is needed again, the steps that it missed are
+applied at once. Without gradient the k missed steps move a weight by `-lr m / (sqrt(v) + eps) * sum_j (b1 /
+sqrt(b2))^j * sqrt(1 - b2^(s+j)) / (1 - b1^(s+j))`, j = 1..k, where s is the last applied step: one factor per
+row. The only approximation is that eps does not decay with sqrt(v).
 """
 
 import math
@@ -23,7 +23,7 @@ _ADAGRAD_EPSILON = 1e-10
 
 
 class Optimiser(Protocol):
-    """What the trainer needs of an optimiser. Names are those of `Module.named_parameters`."""
+    """What the trainer needs from an optimizer. Names are those of `Module.named_parameters`."""
 
     steps: int
     state: dict[str, Tensor]
@@ -43,11 +43,11 @@ class Optimiser(Protocol):
         """Update a whole parameter."""
 
     def refresh(self, name: str, rows: Tensor) -> None:
-        """Between steps: make distinct rows of a table hold their current values, where that was deferred."""
+        """Between steps: apply deferred updates to distinct rows of a table."""
         return
 
     def synchronise(self) -> None:
-        """Between steps: make every row of every table hold its current value, where that was deferred."""
+        """Between steps: apply all deferred updates."""
         return
 
 
@@ -63,7 +63,7 @@ def put(table: Tensor, rows: Tensor, values: Tensor) -> None:
     """Write distinct rows."""
     table, values = table.detach(), values.detach()
     if table.device.type == "cpu":
-        # numpy copies whole rows, torch element by element: 0.05 against 0.2 ms for 1,400 rows of 300.
+        # numpy copies whole rows, torch single elements: 0.05 and 0.2 ms for 1,400 rows of 300.
         table.numpy()[rows.numpy()] = values.numpy()
     else:
         table.index_copy_(0, rows, values)
@@ -83,7 +83,7 @@ class AdaGrad(Optimiser):
         return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Exact: a row without gradient would not change."""
+        """Exact, because a row without gradient does not change."""
         table = self.state[f"{name}.sum"]
         total = take(table, rows).addcmul_(gradient, gradient)
         put(table, rows, total)
@@ -153,20 +153,20 @@ class Adam(Optimiser):
         )
 
     def refresh(self, name: str, rows: Tensor) -> None:
-        """Make up for the steps that these rows missed."""
+        """Apply the steps that these rows missed."""
         self._catch_up(name, rows, self.steps)
 
     def synchronise(self) -> None:
-        """Make up for all missed steps."""
+        """Apply all missed steps."""
         for name in sorted(self._tables):
             behind = (self.state[f"{name}.last"] < self.steps).nonzero().squeeze(1)
-            for part in behind.split(16_384):  # the whole table at once would need its memory twice
+            for part in behind.split(16_384):  # the whole table at once would need twice its memory
                 self._catch_up(name, part, self.steps)
 
     def _move(self, values: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> None:
         adam(
             [values],
-            [gradient.contiguous()],  # of another layout its numbers would be taken in the wrong order
+            [gradient.contiguous()],  # with another layout, its numbers would be read in the wrong order
             [mean],
             [square],
             [],
@@ -188,7 +188,7 @@ class Adam(Optimiser):
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
         last_table = self.state[f"{name}.last"]
         last = last_table.index_select(0, rows)
-        if _is_looked_at(last):  # rows that missed no step do not move
+        if _is_looked_at(last):  # rows that missed no step do not change
             late = last < until
             if not bool(late.any()):
                 return
@@ -215,13 +215,12 @@ class Adam(Optimiser):
 
 
 def _is_looked_at(tensor: Tensor) -> bool:
-    """Return whether what is to be done may depend on values: a GPU would have to be waited for."""
+    """Return whether the work can depend on values, which would require waiting for a GPU."""
     return tensor.device.type == "cpu"
 
 
 def _is_compiled(tensor: Tensor) -> bool:
-    """Return whether rows are changed in one pass where they are, which takes half of the time of copies of
-    them."""
+    """Return whether rows are changed in place in one pass, which takes half the time of copying them."""
     return tensor.device.type == "cpu"
 
 
@@ -230,7 +229,7 @@ def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:
 
 
 def _scalars(like: Tensor, *numbers: float) -> list[Any]:
-    """Return the numbers in the precision of a tensor: a wider one would widen the whole sum."""
+    """Return the numbers in a tensor's precision; a wider one would widen the whole sum."""
     return list(torch.tensor(numbers, dtype=like.dtype).numpy())
 
 
@@ -252,7 +251,7 @@ class _MomentumTails:
 
     def _grow(self, size: int) -> None:
         first, second = _BETAS
-        tail = self._ratio / (1 - self._ratio)  # c is 1 in the limit, and the error fades going back
+        tail = self._ratio / (1 - self._ratio)  # c is 1 in the limit, and the error decreases going back
         values = [0.0] * size
         spare = 60 * int(1 / (1 - self._ratio) + 1)
         for step in range(size + spare, -1, -1):
@@ -273,8 +272,8 @@ def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
 
 
 def separate(gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Return the same gradients, each in memory of its own, to be changed in place: autograd gives one tensor
-    for several parameters where their gradients are equal, as both biases of an LSTM."""
+    """Return the gradients in separate memory, so that they can be changed in place. Autograd returns one
+    tensor for several parameters with equal gradients, such as both biases of an LSTM."""
     taken: set[int] = set()
     result = []
     for gradient in gradients:

@@ -1,4 +1,4 @@
-"""Runs in the work directory: one that was killed is resumed, one that is finished is not done again."""
+"""Runs in the work directory: a killed one resumes, and a finished one is reused."""
 
 import logging
 import tempfile
@@ -21,7 +21,7 @@ Store = TypeVar("Store")
 logger = logging.getLogger(__name__)
 
 MODEL = "model"
-"""The model's directory, in that of its training."""
+"""The model's directory inside its training's."""
 _REPORT = "report.json"
 _KEY_DIGITS = 40
 
@@ -36,16 +36,16 @@ def run_once(
     open_model: Callable[[Path], object],
     scratch: Sequence[str],
 ) -> dict[str, Any]:
-    """Train in `root`/KIND/KEY, where a killed run is resumed, and put the model at `output`, which is
-    replaced as a whole; returns the report. A run that is finished there is reused.
+    """Train in `root`/KIND/KEY, resuming a killed run or reusing a finished one, and replace `output` with
+    the model. Returns the report.
 
-    key: hash of all that the result depends on.
-    train: trains in a directory, leaves the model in its `MODEL`, and returns the report, fit for JSON.
-    open_model: raises InputError where there is no whole model.
-    scratch: what is removed when the model is finished.
+    key: hash of everything that the result depends on.
+    train: trains in a directory, leaves the model in its `MODEL`, and returns the report as JSON values.
+    open_model: raises InputError if there is no complete model.
+    scratch: files to remove when the model is finished.
 
     Raises:
-        InputError: `output` cannot be written, which is found out before hours of training.
+        InputError: `output` cannot be written, checked before training.
         WorkLockedError: another process runs the same training. And what `train` raises.
     """
     _check_place(output)
@@ -68,12 +68,12 @@ def run_once(
 
 
 def open_or_build(directory: Path, open_: Callable[[], Store], build: Callable[[], Store]) -> Store:
-    """Return what an earlier, killed run left in a directory where it is whole, otherwise what `build` makes
-    there of the data."""
+    """Return the result of an earlier run in a directory if it is complete, otherwise build it from the
+    data."""
     try:
         if not check_digests(directory):
             return open_()
-    except InputError:  # missing, or not whole
+    except InputError:  # missing or incomplete
         pass
     store = build()
     write_digests(directory)
@@ -90,7 +90,7 @@ def _check_place(output: Path) -> None:
 
 
 def _is_whole(place: Path, open_model: Callable[[Path], object]) -> bool:
-    """Return whether report and model are as they were written."""
+    """Return whether report and model are unchanged."""
     try:
         problems = [problem for one in (place, place / MODEL) for problem in check_digests(one)]
         if not problems:

@@ -13,8 +13,8 @@ def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float = 20.0) 
     """Mean over the sentences s of `KL(p(s), q(s))`, p and q the softmax over all other places t of the
     mini-batch of `c cos_teacher(s, t)` and of `c cos(s, t)`.
 
-    embeddings: (sentences, dimension); a zero vector has cosine 0 to everything. teacher: (sentences, its
-        dimension). At least two sentences. scale: c, above 0.
+    embeddings: (sentences, dimension); a zero vector has cosine 0 to everything.
+    teacher: (sentences, its dimension). At least two sentences. scale: c, above 0.
 
     Returns a scalar. Memory and time grow with the square of the sentences.
     """

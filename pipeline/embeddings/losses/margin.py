@@ -54,7 +54,8 @@ def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
     cos(s',t'))`.
 
     embeddings: (3 * pairs, dimension) or, two-sided, (4 * pairs, dimension): all s, all s', all negatives t
-        of s, all t' of s'. Any scale; a zero vector has cosine 0 to everything. margin: d, at least 0.
+        of s, all t' of s'. Any scale; a zero vector has cosine 0 to everything.
+    margin: d, at least 0.
 
     Returns a scalar. Differentiable once; where a hinge is exactly 0 its gradient is 0.
     """

@@ -19,8 +19,8 @@ def softmax_loss(
     pairs; two-sided the mean of this and the same the other way round. Known as InfoNCE (van den Oord et al.
     2018) and as multiple negatives ranking (Henderson et al. 2017).
 
-    embeddings: (2 * pairs, dimension): all s, all s'. A zero vector has cosine 0 to everything. scale: c,
-        above 0.
+    embeddings: (2 * pairs, dimension): all s, all s'. A zero vector has cosine 0 to everything.
+    scale: c, above 0.
     forbidden: (pair of s, pair of s') of the cosines that are left out, int64 (n,) each.
 
     counted: of which pairs the mean is, bool (pairs,); the sides of the others are negatives alone.

@@ -40,9 +40,9 @@ _SAMPLE = 2_000
 class ParagramReport:
     """What the stage gave.
 
-    words: units of a model's tables. unknown: the word for words without a vector. model: kind of the
-        sentence model that is given, or the name of the built-in scorer. trained: whether the vectors were
-        trained here; the rest is of the training.
+    words: units of a model's tables. unknown: the word for words without a vector.
+    model: kind of the sentence model that is given, or the name of the built-in scorer.
+    trained: whether the vectors were trained here; the rest is of the training.
     """
 
     words: int

@@ -54,11 +54,11 @@ class EmbeddingsReport:
     """What a training gave; the metrics of stage `embeddings`.
 
     signature: one line on the data and the version.
-    pairs: trained on in each epoch. skipped: left out because a side has no unit. passed_over: how often, in
-        all epochs, a pair had no negative. leakage: see `LeakageReport`; None where there are neither sets
-        nor held-out splits.
-    pairs_per_second: of the last process that trained. best_score: development score of the model that was
-        kept.
+    pairs: trained on in each epoch. skipped: left out because a side has no unit.
+    passed_over: how often, in all epochs, a pair had no negative.
+    leakage: see `LeakageReport`; None where there are neither sets nor held-out splits.
+    pairs_per_second: of the last process that trained.
+    best_score: development score of the model that was kept.
     history: one entry an evaluation or epoch.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
     alike: mean cosine of different training sentences; near 1, every sentence gets nearly the same vector.
