@@ -1,4 +1,4 @@
-"""Finds classes by the modules that they are in, so that adding one is adding a file."""
+"""Finds classes in the modules of a package, so that adding a class only needs a new file."""
 
 import importlib
 import pkgutil
@@ -22,21 +22,21 @@ def found_classes(package: str, base: type[Any]) -> list[type[Any]]:
 
 
 def found_modules(package: str) -> Mapping[str, str]:
-    """Return the same modules, not imported: own name, or name of the entry point -> whole name."""
+    """Return the full names of these modules, without importing them, by their own or entry point names."""
     path = importlib.import_module(package).__path__
     return _modules(package, tuple(path), tuple(sys.path))
 
 
 @cache
 def _modules(package: str, path: tuple[str, ...], installed: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the same, looked for once in the directories of a package and of what is installed."""
+    """Return the same, cached for a package's directories and the installed packages."""
     modules = {module.name: f"{package}.{module.name}" for module in pkgutil.iter_modules(path)}
     group = f"paraforge.{package.rpartition('.')[2]}"
     return modules | {entry.name: entry.value for entry in entry_points(group=group)}
 
 
 def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
-    """Return subclasses of ``base`` that a module defines. Raises InputError: it is another package's, and
+    """Return the subclasses of ``base`` that a module defines. Raises InputError: another package's module
     cannot be imported."""
     try:
         imported = importlib.import_module(module)

@@ -1,4 +1,5 @@
-"""The one progress display: rows, rate and time left, on a terminal a bar, elsewhere a line now and then."""
+"""The progress display: rows, rate and time left, as a bar on a terminal and as occasional lines
+elsewhere."""
 
 import sys
 import threading
@@ -17,22 +18,22 @@ _COUNTED = (
 
 
 class Progress:
-    """What a step may report about its progress."""
+    """How a step reports its progress."""
 
     def __init__(self, bar: tqdm, description: str) -> None:  # type: ignore[type-arg]  # generic in the stubs only
         self._bar = bar
         self._description = description
 
     def update(self, amount: int) -> None:
-        """Say that ``amount`` more units are done."""
+        """Report ``amount`` more finished units."""
         self._bar.update(amount)
 
     def status(self, text: str) -> None:
-        """Show a short text (a loss, a score) behind the bar."""
+        """Show a short text (a loss, a score) after the bar."""
         self._bar.set_postfix_str(text, refresh=False)
 
     def begin(self, phase: str) -> None:
-        """Begin to count anew: another pass over the same units."""
+        """Restart the count for another pass over the same units."""
         self._bar.n = self._bar.last_print_n = 0
         self._bar.start_t = self._bar.last_print_t = time.time()
         self._bar.set_description_str(f"{self._description}: {phase}", refresh=False)
@@ -41,12 +42,12 @@ class Progress:
 class _Bar(tqdm):  # type: ignore[misc, type-arg]  # generic in the stubs only
     @staticmethod
     def format_meter(*arguments: Any, **named: Any) -> str:
-        """As tqdm has it, with seconds as rates are written: ``5.1 s/updates``, not ``5.1s/ updates``."""
+        """Format a rate like tqdm, but as ``5.1 s/updates`` instead of ``5.1s/ updates``."""
         return str(tqdm.format_meter(*arguments, **named)).replace("s/ ", " s/")
 
 
 class _Lines:
-    """Takes a terminal's place: a line for each state, where a terminal has one that is written over."""
+    """Replaces a terminal: writes one line per state instead of overwriting one line."""
 
     def write(self, text: str) -> None:
         """Write the text of the bar without its carriage return and padding."""
@@ -54,7 +55,7 @@ class _Lines:
             sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
-        """Show what has been written."""
+        """Flush the output."""
         sys.stderr.flush()
 
 
@@ -62,9 +63,9 @@ class _Lines:
 def progress(*, total: int | None, unit: str, description: str, done: int = 0) -> Iterator[Progress]:
     """Show progress on standard error while the block runs.
 
-    total: units to do in all, or None where it is not known. unit: what is counted, e.g. ``pairs``.
+    total: total units, or None if unknown. unit: what is counted, e.g. ``pairs``.
     description: what is being done, e.g. ``score``.
-    done: units that an earlier run did; they count as progress but not in the rate.
+    done: units finished by an earlier run, which count as progress but not in the rate.
     """
     interactive = sys.stderr.isatty()
     bar = _Bar(
@@ -79,7 +80,7 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
         maxinterval=1.0 if interactive else SECONDS_BETWEEN_LINES,
         smoothing=0.1,
         ascii=not interactive,
-        # What is over at once needs no bar; one that is over makes room for the next, or for the result.
+        # Short work needs no bar; a finished bar makes room for the next one or for the result.
         delay=_SECONDS_BEFORE_A_BAR if interactive else SECONDS_BETWEEN_LINES,
         leave=not interactive,
         bar_format=_COUNTED if total else None,
@@ -89,22 +90,22 @@ def progress(*, total: int | None, unit: str, description: str, done: int = 0) -
 
 
 class JobCounter:
-    """What the display shows: each job's amount, no more and no less, also of jobs that were run twice."""
+    """Counts each job's amount exactly once, even if the job runs twice."""
 
     def __init__(self, amounts: list[int], bar: Progress) -> None:
-        """amounts: of work, a job. bar: what is shown."""
+        """amounts: amount of work per job. bar: the progress display."""
         self._amounts = amounts
         self._bar = bar
         self._seen = [0] * len(amounts)
         self._lock = threading.Lock()
 
     def tell(self, index: int, rows: int) -> None:
-        """Job ``index`` has done this many rows since it began."""
+        """Report that job ``index`` has done this many rows since it started."""
         with self._lock:
             if rows > self._seen[index]:
                 self._bar.update(rows - self._seen[index])
                 self._seen[index] = rows
 
     def finish(self, index: int, rows: int) -> None:
-        """Job ``index`` is done, and has reported so many rows."""
+        """Report that job ``index`` is done after reporting this many rows."""
         self.tell(index, max(rows, self._amounts[index]))

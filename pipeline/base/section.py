@@ -1,4 +1,4 @@
-"""What every section of params.yaml, and every other set of checked values, has in common."""
+"""The base class of sections of params.yaml and other checked values."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Section(BaseModel):
-    """Values that are checked, all known by name, finite, and never changed."""
+    """Checked values: only known names, finite numbers, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

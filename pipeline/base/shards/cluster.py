@@ -1,4 +1,4 @@
-"""Connecting to a Dask cluster, or starting a local one; which of its workers this process is."""
+"""Connects to a Dask cluster or starts a local one, and finds this process' number among its workers."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A shard that kills its worker this often is given up; the others continue.
+# A shard that kills its worker this often fails; the others continue.
 ATTEMPTS = 3
-# Tasks that the scheduler holds, in all and a worker.
+# Most tasks at the scheduler, in total and per worker.
 _LEAST_OUT = 64
 _OUT_A_WORKER = 4
 _SECONDS_BETWEEN_COUNTS = 10.0
-# How long a run waits for its first worker, or for another when all have gone.
+# Seconds that a run waits for its first worker, or for another if all are gone.
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 1.0
 _CONNECTING = "30s"
-# Schedulers without TLS that a warning has named.
+# Schedulers without TLS that have been warned about.
 _warned: set[str] = set()
 
 
 def worker_number() -> int:
-    """Return number of this process among the workers of a local cluster; 0 in process. Workers of other
-    clusters are 0 too unless their names are numbers: each of them sees its own devices."""
+    """Return this process' number among the workers of a local cluster; 0 outside of one. Workers of other
+    clusters are also 0 unless their names are numbers, because each sees its own devices."""
     name = _worker_name()
     return int(name) if name.isdecimal() else 0
 
 
 def worker_threads() -> int:
-    """Threads that this process was started with as a worker of a cluster; all cores where it is none."""
+    """Return the threads that this process got as a cluster worker; all cores if it is not one."""
     if "distributed" not in sys.modules:
         return available_cores()
     from distributed import get_worker
@@ -54,8 +54,8 @@ def worker_threads() -> int:
 
 
 def has_gpu_workers(resources: Resources) -> bool:
-    """Return whether a worker of the cluster that ``resources`` names declares a ``GPU``; waits a while for a
-    first worker. Raises IncompleteError: nobody answers there, or no worker comes."""
+    """Return whether a worker of the cluster in ``resources`` declares a ``GPU``; waits a while for a first
+    worker. Raises IncompleteError: the scheduler does not answer, or no worker appears."""
     with connect(resources, 0) as client, watched_connection():
         known = list(wait_for_worker(client).values())
     found = sum(bool(worker["resources"].get("GPU")) for worker in known)
@@ -69,8 +69,8 @@ def has_gpu_workers(resources: Resources) -> bool:
 
 
 def wait_for_worker(client: Client) -> dict[str, Any]:
-    """Return what a scheduler knows of its workers, by address, when there is one. Raises IncompleteError:
-    none comes."""
+    """Return a scheduler's information on its workers, by address, once there is one. Raises IncompleteError:
+    none appears."""
     workers = Workers(client)
     while not (known := client.sync(client.scheduler.identity)["workers"]):
         workers.tasks_out()
@@ -80,7 +80,8 @@ def wait_for_worker(client: Client) -> dict[str, Any]:
 
 
 def is_numbered() -> bool:
-    """Return whether :func:`worker_number` tells this process from others beside it, or there are none."""
+    """Return whether :func:`worker_number` distinguishes this process from others on this host, or there are
+    none."""
     return _worker_name().isdecimal()
 
 
@@ -97,8 +98,8 @@ def _worker_name() -> str:
 
 @contextlib.contextmanager
 def watched_connection() -> Iterator[None]:
-    """While the block runs, a scheduler that goes away is an error that a user can read. Raises
-    IncompleteError: it has gone."""
+    """Turn the loss of the scheduler into a readable error while the block runs. Raises IncompleteError: it
+    is gone."""
     from distributed import CancelledError
     from distributed.comm import CommClosedError
 
@@ -112,11 +113,11 @@ def watched_connection() -> Iterator[None]:
 
 
 def outcome(future: Future) -> tuple[Any, Exception | None]:
-    """Return what a finished job gave, or the error that it raised. Raises IncompleteError: the scheduler has
+    """Return a finished job's result, or the error that it raised. Raises IncompleteError: the scheduler is
     gone.
 
-    Both are asked for at once: where the worker goes before its result is here, the job runs again elsewhere,
-    and may raise then.
+    Both are requested together, because if the worker is lost before its result arrives, the job runs again
+    elsewhere and can raise then.
     """
     from distributed import CancelledError
     from distributed.comm import CommClosedError
@@ -132,7 +133,7 @@ def outcome(future: Future) -> tuple[Any, Exception | None]:
 
 @contextlib.contextmanager
 def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int = 1) -> Iterator[Client]:
-    """Provide a Dask client: of the scheduler that ``resources`` names, or of a local cluster made for the
+    """Provide a Dask client for the scheduler in ``resources``, or for a local cluster started for the
     block."""
     import dask
     from distributed import Client, Security
@@ -160,13 +161,13 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
         return
     options: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
-        # A limit on the time between two heartbeats, not on how long a task takes: it has another thread.
+        # Limits the time between heartbeats, not the time of a task, which has another thread.
         "distributed.scheduler.worker-ttl": f"{resources.worker_limit} s",
         "distributed.worker.daemon": True,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         "distributed.logging.distributed": "error",
-        # Dask has glibc give memory back at once, so that arrays of a few megabytes are mapped and zeroed
-        # page by page each time: scoring then takes half as much processor time again.
+        # Dask makes glibc release memory at once, so arrays of a few megabytes are mapped and zeroed page by
+        # page each time, and scoring takes 1.5 times the processor time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 256 << 20,
         "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
     }
@@ -177,15 +178,15 @@ def connect(resources: Resources, workers: int, gpu: bool = False, at_once: int 
             threads_per_worker=at_once,
             processes=True,
             memory_limit=resources.memory_limit,
-            # Dask runs whatever a client sends: other users of this host must not connect, and cannot without
-            # a certificate that only these processes know.
+            # Dask runs any code that a client sends. Other users of this host cannot connect without a
+            # certificate that only these processes have.
             protocol="tls://",
             host="127.0.0.1",
             security=Security.temporary(),
             dashboard_address=None,
             resources={"GPU": at_once} if gpu else None,
             silence_logs=logging.ERROR,
-            # No dashboard, but an HTTP port with the scheduler's metrics, at any number.
+            # No dashboard, only the scheduler's metrics, at any free HTTP port.
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -204,22 +205,21 @@ def _local_cluster(**options: Any) -> Iterator[Any]:
         try:
             cluster.close()
         except AssertionError:
-            # Dask cannot end a worker that died a moment ago and is just being started again. It has given
-            # that one up now, and ends the others and the scheduler when asked once more.
+            # Dask cannot close a worker that has just died and is being restarted. By now it has given up on
+            # that one, so a second call closes the others and the scheduler.
             cluster.status = Status.running
             cluster.close()
 
 
 def _started(options: Mapping[str, Any]) -> Any:
-    """Return a local cluster; where a worker dies while it starts, as by want of memory, another try is
-    made."""
+    """Return a local cluster. If a worker dies while starting, e.g. for lack of memory, try again."""
     from distributed import LocalCluster
 
     reason = ""
     for _ in range(ATTEMPTS):
         try:
             return LocalCluster(**options)
-        except RuntimeError as error:  # Dask ends the whole cluster for one worker
+        except RuntimeError as error:  # Dask closes the whole cluster for one worker
             reason = first_line(error.__cause__ or error)
             logger.warning("a worker died while it started: %s", reason)
     raise IncompleteError(
@@ -229,10 +229,10 @@ def _started(options: Mapping[str, Any]) -> Any:
 
 
 class Workers:
-    """Counts the workers now and then, and waits for a first one."""
+    """Counts the workers from time to time, and waits for a first one."""
 
     def __init__(self, client: Client, gpu: bool = False) -> None:
-        """``gpu``: whether only workers that declare a ``GPU`` resource are of use."""
+        """``gpu``: whether only workers that declare a ``GPU`` resource count."""
         self._client = client
         self._gpu = gpu
         self._asked = -math.inf
@@ -240,8 +240,8 @@ class Workers:
         self._last_seen = time.monotonic()
 
     def tasks_out(self) -> int:
-        """Return how many tasks the scheduler is to hold: enough for all workers, also for those that join.
-        Raises IncompleteError if no usable worker has come for a quarter of an hour."""
+        """Return how many tasks to submit: enough for all workers, including new ones. Raises IncompleteError
+        if there was no usable worker for a quarter of an hour."""
         now = time.monotonic()
         if now - self._asked > _SECONDS_BETWEEN_COUNTS:
             before = self._number

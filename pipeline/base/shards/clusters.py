@@ -29,8 +29,8 @@ def find_clusters(
     Memory does not grow with the corpus; on disk it takes about 25 bytes per key while it runs.
 
     keys: 128-bit keys of blocks of rows, in order: (rows, links, 2), 0, 0 where a row has none.
-    rows: of all blocks. links: keys of a row. ranking: directory for temporary files.
-    output: file of int64, a number per row. description: what is shown while keys are read.
+    rows: rows of all blocks. links: keys per row. ranking: directory for temporary files.
+    output: file of int64, a number per row. description: text of the progress display.
 
     Returns the number of clusters and the rows of the largest one.
     """
