@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import mixed
+from paraforge.base.word_vectors.cells import find_centroids, nearest_cells
 from paraforge.corpus.selection.filters.near_duplicates import blank
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import (
@@ -38,9 +39,6 @@ from paraforge.products.triplets.pieces import (
     unit_vectors,
 )
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 REASONS = ("blank", "same", "no_vector", "cluster", "margin")
 """Reasons why a pair gives no triplet: a side is blank; both sides are the same except for case, punctuation
 and spaces; a side has no vector; the candidates are from its own cluster, or from too few others; the others
@@ -54,9 +52,8 @@ ANCHORS_PER_JOB = 16_384
 _NEAREST = 64
 _MOST_CELLS = 4096  # to keep finding the nearest cell cheap
 _SAMPLED_PER_CELL = 32
-_ROUNDS = 8
-# Anchors per block of cosines, and vectors per block for nearest cells.
-_ANCHORS, _VECTORS = 256, 4096
+# Anchors per block of cosines.
+_ANCHORS = 256
 
 
 @dataclass(frozen=True)
@@ -108,50 +105,6 @@ def write_centroids(search: Search) -> None:
         texts += [chunk.cast(pa.string()) for chunk in pc.fill_null(column, "").chunks]
     sample = search.embed(pa.chunked_array(texts))
     save(path, find_centroids(sample[has_vector(sample)], cells, seed))
-
-
-def find_centroids(sample: Vectors, cells: int, seed: int) -> NDArray[np.float32]:
-    """Return centroids, (cells, dimension) float32 of length 1; fewer if the sample is smaller.
-
-    Computed with one thread, so that they do not depend on the number of threads.
-
-    sample: (n, dimension), of length 1. seed: seed for the first centroids.
-    """
-    import torch
-
-    if cells <= 1 or len(sample) == 0:
-        return np.zeros((1, sample.shape[1]), np.float32)
-    vectors = torch.from_numpy(sample.astype(np.float32))
-    generator = np.random.default_rng(seed)
-    cells = min(cells, len(vectors))
-    chosen = np.sort(generator.permutation(len(vectors))[:cells])
-    centroids = vectors[torch.from_numpy(chosen)].clone()
-    with torch_threads(1):
-        for _ in range(_ROUNDS):
-            nearest = _nearest(vectors, centroids)
-            sums = torch.zeros_like(centroids).index_add_(0, nearest, vectors)
-            # An empty cell restarts elsewhere.
-            empty = torch.bincount(nearest, minlength=cells) == 0
-            sums[empty] = vectors[torch.from_numpy(generator.integers(0, len(vectors), int(empty.sum())))]
-            centroids = torch.nn.functional.normalize(sums, dim=1)
-    return np.asarray(centroids.numpy(), np.float32)
-
-
-def nearest_cells(vectors: Vectors, centroids: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Return the cell of each vector, (n,)."""
-    if len(centroids) <= 1 or not len(vectors):
-        return np.zeros(len(vectors), np.int16)
-    import torch
-
-    found = _nearest(torch.from_numpy(np.ascontiguousarray(vectors)), torch.from_numpy(centroids))
-    return np.asarray(found.numpy(), np.int16)
-
-
-def _nearest(vectors: Tensor, centroids: Tensor) -> Tensor:
-    import torch
-
-    columns = centroids.T.contiguous()
-    return torch.cat([(block.float() @ columns).argmax(1) for block in vectors.split(_VECTORS)])
 
 
 def prepare_piece(piece: Piece, search: Search) -> None:
