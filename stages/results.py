@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from paraforge.corpus.publication.verdict_words import area_text
+from paraforge.translation.stage.chosen import NOT_CHOSEN
 
 Content = Mapping[str, Any]
 
@@ -46,7 +47,9 @@ def _paraphraser(content: Content) -> Iterator[str]:
 
 def _translate(content: Content) -> Iterator[str]:
     yield f"{content['translated']:,} of {content['rows']:,} rows translated"
-    yield from _share(sum(content["failed"].values()), content["rows"], "failed")
+    left = sum(number for reason, number in content["failed"].items() if reason.endswith(NOT_CHOSEN))
+    yield from _share(left, content["rows"], "left for later")
+    yield from _share(sum(content["failed"].values()) - left, content["rows"], "failed")
     if content.get("sentences_from_memory"):
         yield f"{content['sentences_from_memory']:,} of {content['sentences']:,} sentences from memory"
     if content["sentences_per_second"]:

@@ -1,6 +1,7 @@
 """Nothing is lost: rows in = kept + rejected + failed, from the bitext to the corpus, which verifies. What
 has been translated once is never translated again."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from paraforge.base.files import read_json
 from paraforge.translation.engines.fake import FakeTranslator
+from paraforge.translation.stage.chosen import NOT_CHOSEN
 from tests.damage import apply, flip, truncate
 from tests.guarantees.stages import FAILING, SOURCES, change, copy, make, result
 from tests.here import inside, run_command, run_stage
@@ -192,6 +194,38 @@ def test_a_known_sentence_is_never_translated_again(
     assert translated() == Counter([*distinct, "Tohle nikdo neřekl."])
     change(project, {"translate.fake.seed": 1})
     assert not translated()
+
+
+@pytest.mark.parametrize("spread", ["uniform", "clusters"])
+def test_what_is_left_for_later_is_counted_and_later_translated(
+    published: Path, tmp_path: Path, asked: Counter[str], spread: str
+) -> None:
+    project = copy(published, tmp_path / "project", work=False)
+    total = len(lines_of(project))
+    wanted = rows(project / "data/translated")
+    known: set[str] = set()
+    for limit in (90, 200, None):
+        change(project, {"translate.maximum_sentences": limit, "translate.spread": spread})
+        asked.clear()
+        with inside(project):
+            plan = json.loads(run_command("plan", "--rate", 9, "--json").output)["cs"]
+            for stage in CHAIN:
+                assert run_stage(stage)
+            run_command("verify", project / "data/corpus", project / "data/rejected")
+        assert set(asked.values()) == {1} and not known & set(asked)
+        known |= set(asked)
+        report = read_json(project / "metrics/translate.json")
+        left = report["failed"].get(NOT_CHOSEN, 0)
+        assert report["sentences"] == plan["sentences"] and (left == 0) == (limit is None)
+        assert limit is None or report["sentences"] == limit
+        assert total == report["translated"] + report["rejected"] + sum(report["failed"].values())
+        manifest = read_json(project / "data/corpus/_manifest.json")
+        assert manifest["counts"]["failed"].get(NOT_CHOSEN, 0) == left
+        about = manifest["steps"]["translate"].get("chosen")
+        assert (about or {}).get("maximum_sentences") == limit
+        assert (f"|first:{limit}:{spread}|" in manifest["signature"]) == (limit is not None)
+        assert not (project / "work/chosen/corpus").exists()
+    assert rows(project / "data/translated") == wanted
 
 
 def test_what_was_translated_before_the_process_died_is_kept(

@@ -92,6 +92,24 @@ def test_the_corpus_says_that_its_foreign_side_is_made(project: Path) -> None:
     run_command("verify", project / "data/corpus", project / "data/rejected")
 
 
+def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
+    with inside(copied):
+        shutil.rmtree("work")
+        run_command("configure", "translate.maximum_sentences=50")
+        plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
+        assert plans["cs forward"]["sentences"] == plans["cs back"]["sentences"] == 50
+        for stage in STAGES[2:]:
+            assert run_stage(stage), stage
+        report = read_json(Path("metrics/translate.json"))
+        there = report["forward"]
+        assert there["sentences"] == 50 >= report["sentences"]
+        assert there["failed"]["not_chosen"] == report["failed"]["forward: not_chosen"] == 149
+        for one in (report, there):
+            assert one["translated"] + one["rejected"] + sum(one["failed"].values()) == 202
+        assert "|first:50:uniform|" in read_json(Path("data/corpus/_manifest.json"))["signature"]
+
+
 def test_a_second_run_translates_nothing_and_both_ways_are_planned(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     before = digests(copied / "data/translated")
@@ -213,6 +231,7 @@ def fake(**forward: Any) -> dict[str, Any]:
         (fake(baem=4), "params.yaml: translate.forward.baem: there is no such parameter"),
         (fake(nbest=2), "nbest must be 1"),
         (fake(forward={"beam": 3}), "forward cannot be in it"),
+        (fake(maximum_sentences=9), "translate.forward.maximum_sentences: set translate.maximum_sentences"),
         ({"ingest": {"kind": "references", **SAMPLE}}, None),
         ({"ingest": SAMPLE, "nmt": READY}, "nmt.forward: it is for ingest.kind references"),
         ({"ingest": SAMPLE, **fake(beam=4)}, "translate.forward: it is for ingest.kind references"),

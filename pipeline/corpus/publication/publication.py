@@ -323,7 +323,7 @@ class _Publication:
     ) -> Manifest:
         directory = self.directories[content]
         described = ("version", "parameters", "fingerprints", "libraries")
-        where_known = ("sentences", "sentences_from_memory", "forward")
+        where_known = ("sentences", "sentences_from_memory", "forward", "chosen")
         steps = {
             str(one.description.get("step", one.path.name)): {
                 **{key: one.description.get(key) for key in described},

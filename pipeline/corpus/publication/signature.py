@@ -33,6 +33,8 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     fields = [("src", _sources(sources)), ("mt", _translator(translate))]
     if known := translate.get("sentences_from_memory"):
         fields.append(("mem", f"{known}/{translate.get('sentences')}"))
+    if first := translate.get("chosen") or (translate.get("forward") or {}).get("chosen"):
+        fields.append(("first", f"{first['maximum_sentences']}:{first['spread']}"))
     if "translation_line" in options:
         fields.append(("pairs", "all"))
     if forward := _forward(translate):

@@ -72,7 +72,13 @@ class Parameters(Section):
             if source.format == "tmx":
                 name = f"the language of the references of source {source.name!r}"
                 languages[name] = source.columns.get("reference")
+        clusters = self.translate.maximum_sentences is not None and self.translate.spread == "clusters"
         for name, language in languages.items():
+            if clusters and language and not is_english(language):
+                raise ValueError(
+                    f"translate.spread: clusters need the built-in scorer, which is English, {name} is "
+                    f"{language!r}: set translate.spread to uniform"
+                )
             if self.paragram.uses_built_in and language and not is_english(language):
                 raise ValueError(
                     f"paragram.built_in: the built-in scorer is English, {name} is {language!r}: choose "
@@ -91,6 +97,12 @@ class Parameters(Section):
         twice = [name for name, count in names.items() if count > 1]
         if twice:
             raise ValueError(f"source name {twice[0]!r} is used twice; ingest and pivots share their names")
+        sections = [self.translate, *(pivot.translate for pivot in self.pivots.values())]
+        if any(one is not None and one.maximum_sentences is not None for one in sections):
+            raise ValueError(
+                "translate.maximum_sentences: with pivots there is no such limit, as each would translate "
+                "other references"
+            )
         kind, nmt = self.ingest.kind, self.nmt
         if kind == "paraphrases":
             raise ValueError("ingest.kind: with pivots it must be bitext or references")
@@ -126,6 +138,9 @@ class Parameters(Section):
                 raise ValueError(f"{above}{key}: {message}") from error
             if forward.nbest != 1 or forward.forward:
                 raise ValueError(f"{above}translate.forward: nbest must be 1, and forward cannot be in it")
+            for key in ("maximum_sentences", "spread"):
+                if key in translate.forward:
+                    raise ValueError(f"{above}translate.forward.{key}: set translate.{key}, which limits it")
             if nmt.forward is None and not is_model_free(forward.engine):
                 raise ValueError(
                     f"{above}nmt.forward: missing: the engine {forward.engine} needs a model from "

@@ -17,6 +17,8 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.corpus.scoring import general
+from paraforge.corpus.scoring.word_scorer import VECTORS
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
@@ -26,6 +28,7 @@ from paraforge.translation.memory.distinct import find_distinct, written_distinc
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import MODEL_FILE
+from paraforge.translation.stage.chosen import chosen_corpus
 from paraforge.translation.stage.population import Population, blocks, survey
 from paraforge.translation.stage.quantisation import calibrated
 from paraforge.translation.stage.remembering import known_segments, remember
@@ -184,13 +187,16 @@ class Plan:
 
 
 def ingested_corpus(parameters: Parameters) -> ShardDirectory:
-    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it.
+    """Ingest the corpus that the parameters name now into the work directory; ``dvc repro`` reuses it. A row
+    that ``translate.maximum_sentences`` leaves out has failed.
 
     Raises ConfigurationError or InputError if a source is missing or cannot be read.
     """
-    output = parameters.resources.work / "plan" / "ingested"
-    ingest(parameters.ingest, output, parameters.resources, languages_of(parameters.nmt))
-    return ShardDirectory(output)
+    work = parameters.resources.work / "plan"
+    ingest(parameters.ingest, work / "ingested", parameters.resources, languages_of(parameters.nmt))
+    resources = parameters.resources.model_copy(update={"work": work})
+    vectors = general.DIRECTORY / VECTORS
+    return ShardDirectory(chosen_corpus(parameters.translate, work / "ingested", vectors, resources))
 
 
 def model_path(parameters: Parameters, built: Path) -> Path:

@@ -86,9 +86,14 @@ class DistinctSentences:
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
 
     def texts(
-        self, corpus: ShardDirectory, sentences: NDArray[np.int64], threads: int = 1
+        self,
+        corpus: ShardDirectory,
+        sentences: NDArray[np.int64],
+        threads: int = 1,
+        column: str = "source_text",
     ) -> Iterator[pa.Array]:
-        """Texts of the given sentences, whose numbers rise, shard by shard of the corpus."""
+        """Texts of the given sentences, whose numbers rise, shard by shard of the corpus; or another column
+        of their first rows."""
         first_rows = self.first_rows
         starts = np.cumsum([0, *corpus.rows])
         cuts = np.searchsorted(sentences, np.searchsorted(first_rows, starts))
@@ -99,8 +104,7 @@ class DistinctSentences:
             rows = np.asarray(first_rows[sentences[cuts[shard] : cuts[shard + 1]]]) - starts[shard]
             if ((rows < 0) | (rows >= corpus.rows[shard])).any():
                 raise InputError("damaged", self.path / "first_rows.bin", remedy=self.remedy)
-            column = corpus.read(shard, ["source_text"]).column("source_text")
-            return column.take(pa.array(rows)).combine_chunks()
+            return corpus.read(shard, [column])[column].take(pa.array(rows)).combine_chunks()
 
         return in_order(read, len(shards), threads)
 

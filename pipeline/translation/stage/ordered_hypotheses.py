@@ -182,7 +182,7 @@ def rows_step(
     hypotheses: Hypotheses | None,
     remembered: Remembered | None,
     lineage: Mapping[str, str | None],
-    forward: Mapping[str, Any] | None = None,
+    known: Mapping[str, Any],
 ) -> Step:
     """Return the step from ``ingested`` and ``places`` to rows with the columns of hypotheses.
 
@@ -190,9 +190,9 @@ def rows_step(
     hypotheses: hypotheses of all sentences; None if there are no sentences.
     remembered: how the sentences were translated and how many were known, for the index; None likewise.
     lineage: additional columns with a constant value.
-    forward: description of the forward translation, if any, for the index.
+    known: what the index of the corpus says of a forward translation and of a choice, if any, for this index.
     """
-    notes: dict[str, Any] = {} if forward is None else {"forward": forward}
+    notes: dict[str, Any] = {name: known[name] for name in ("forward", "chosen") if name in known}
     if remembered is not None:
         notes["sentences"] = len(remembered.recalled.places)
         notes["sentences_from_memory"] = remembered.known_before

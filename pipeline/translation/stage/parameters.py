@@ -61,7 +61,17 @@ class _Section(DecodingOptions):
         description="distinct sentences to translate and save together; a kill loses at most these. null: "
         "about a minute's worth, as measured",
     )
-
+    maximum_sentences: int | None = Field(
+        None,
+        ge=1,
+        description="most distinct sentences to translate; rows of the others fail as not_chosen. A higher "
+        "number keeps all that were chosen. null: all",
+    )
+    spread: Literal["uniform", "clusters"] = Field(
+        "uniform",
+        description="for maximum_sentences: uniform draws from all sentences alike; clusters draws the same "
+        "number from each of 256 clusters of references, by the built-in scorer's vectors",
+    )
     forward: dict[str, Any] = Field(
         default_factory=dict,
         description="for ingest.kind references: keys of this section that differ in the forward "

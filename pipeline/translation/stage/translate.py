@@ -18,6 +18,7 @@ from paraforge.base.shards.step import run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.work import WorkDirectory
 from paraforge.translation.memory.distinct import RowCounts, find_distinct
+from paraforge.translation.stage.chosen import NOT_CHOSEN
 from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import Calibration, calibrated
@@ -138,7 +139,7 @@ def translate(
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
-        step = rows_step(choice, hypotheses, found, lineage or {}, corpus.description.get("forward"))
+        step = rows_step(choice, hypotheses, found, lineage or {}, corpus.description)
         try:
             run_step(step, [ingested, distinct.places], output, resources)
         except InputError as error:
@@ -268,7 +269,8 @@ def _log(report: TranslationReport) -> None:
         report.sentences_from_memory,
     )
     for reason, rows in report.failed.items():
-        logger.warning("%d rows failed: %s", rows, reason)
+        level = logging.INFO if reason.endswith(NOT_CHOSEN) else logging.WARNING
+        logger.log(level, "%d rows failed: %s", rows, reason)
     for mark, rows in report.marks.items():
         if rows:
             logger.info("%d hypotheses are marked %s", rows, mark)

@@ -60,8 +60,17 @@ def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str])
     with pytest.raises(ConfigurationError, match=r"the built-in scorer is English.*paragram=corpus"):
         check()
     check("paragram=corpus")
+    check("paragram=corpus", "translate.maximum_sentences=9")
+    with pytest.raises(ConfigurationError, match=r"translate\.spread: clusters need the built-in scorer"):
+        check("paragram=corpus", "translate.maximum_sentences=9", "translate.spread=clusters")
     check("paragram.vectors=vectors.txt")
     check_parameters(yaml.safe_load(compose(CONFIGS, ["nmt.target_language=eng_Latn"])), "params.yaml")
+
+
+def test_a_limit_is_refused_with_pivots() -> None:
+    limited = ["pivots=sample", "translate.maximum_sentences=9"]
+    with pytest.raises(ConfigurationError, match=r"translate\.maximum_sentences: with pivots"):
+        check_parameters(yaml.safe_load(compose(CONFIGS, limited)), "params.yaml")
 
 
 def test_the_default_is_what_the_repository_holds() -> None:
