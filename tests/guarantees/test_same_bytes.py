@@ -40,8 +40,6 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         {"translate.nbest": 2},
         {"translate.maximum_target_tokens": 6},
         {"translate.maximum_source_tokens": 6},
-        {"translate.maximum_sentences": 50},
-        {"translate.maximum_sentences": 60, "translate.spread": "clusters"},
     ],
     "paragram": [{"paragram.training.margin": 0.1}, {"paragram.dimension": 8}, {"paragram.training.seed": 2}],
     "score": [{"score.identify_language": False}, {"score.languages": ["en", "de"]}],
