@@ -1,5 +1,5 @@
-"""A module of sentence-transformers that is a trained model of this project: what `paraforge export` names
-where the library's own modules cannot do the same."""
+"""A sentence-transformers module that wraps a trained model of this project. `paraforge export` uses it if
+the library's own modules cannot do the same."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ROWS = "rows of "
 
 
 class ParaforgeEncoder(nn.Module):
-    """Text to sentence vectors: the only module of a `SentenceTransformer`, of the trained model at
-    `directory`."""
+    """Converts text to sentence vectors with the trained model at `directory`; the only module of a
+    `SentenceTransformer`."""
 
     save_in_root = False
     modalities = ("text",)
@@ -42,7 +42,7 @@ class ParaforgeEncoder(nn.Module):
         return units | {f"{_ROWS}{name}": rows for name, rows in (tables or {}).items()}
 
     def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, Tensor]:
-        """As `tokenize`, each text behind the prompt where there is one."""
+        """Tokenize like `tokenize`, with the prompt, if any, before each text."""
         return self.tokenize([f"{prompt}{text}" for text in inputs] if prompt else list(inputs))
 
     def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
@@ -56,24 +56,24 @@ class ParaforgeEncoder(nn.Module):
 
     @property
     def max_seq_length(self) -> float:
-        """There is no limit."""
+        """Return None: there is no limit."""
         return torch.inf
 
     def get_embedding_dimension(self) -> int:
-        """Elements of a vector."""
+        """Return the dimension of a vector."""
         return self._model.dimension
 
     def get_sentence_embedding_dimension(self) -> int:
-        """Return the same, as older versions of the library ask for it."""
+        """Return the same under the name for older versions of the library."""
         return self._model.dimension
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's directory, with the parameters as they are now."""
+        """Write the model's directory with the current parameters."""
         for file in sorted(self._directory.iterdir()):
             shutil.copyfile(file, Path(output_path) / file.name)
         self._model.save_tensors(Path(output_path))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> ParaforgeEncoder:
-        """Open what `save` wrote; nothing is fetched from anywhere."""
+        """Open a directory written by `save`, without network access."""
         return cls(Path(model_name_or_path) / subfolder)

@@ -1,1 +1,1 @@
-"""Systems that reproduce published experiments and nothing else; run by `python -m experiments.programs`."""
+"""Systems that only reproduce published experiments; run by `python -m experiments.programs`."""

@@ -1,4 +1,4 @@
-"""Counter-fitting (Mrksic et al. 2016): word vectors moved so that synonyms are near and antonyms are not."""
+"""Counter-fitting (Mrksic et al. 2016): moves word vectors so that synonyms are near and antonyms are not."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ Pairs = npt.NDArray[np.int64]
 
 def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
     """Return pairs of lower-cased words, each in the order of the alphabet, of files with two words a line.
-    Raises InputError, with file and line, where there are not two."""
+    Raises InputError, with file and line, if a line does not have two words."""
     pairs = set()
     for path in paths:
         for number, text in numbered_lines(path):
@@ -36,14 +36,14 @@ def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
 def counter_fit(
     vectors: WordVectors, synonyms: Collection[Pair], antonyms: Collection[Pair]
 ) -> tuple[WordVectors, dict[str, int]]:
-    """Return the same words, of the same lengths, with other directions; how many pairs of each kind were
-    used.
+    """Return the same words with vectors of the same lengths in other directions, and the number of used
+    pairs of each kind.
 
     Every step moves each word by `RATE` times the mean gradient of its constraints: the cosine of antonyms to
-    0 at most, of synonyms to 1, and of words that were neighbours to what it was at least. Words of no pair
-    stay as they are.
+    0 at most, of synonyms to 1, and of words that were neighbours to what it was at least. Words in no pair
+    do not change.
 
-    Raises InputError where no pair has two words with vectors.
+    Raises InputError if no pair has two words with vectors.
     """
     near, apart = (_rows(vectors, pairs) for pairs in (synonyms, antonyms))
     used = np.unique(np.concatenate([near, apart]))

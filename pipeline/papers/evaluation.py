@@ -1,4 +1,4 @@
-"""Open the models of published experiments and evaluate them, on transfer tasks as well."""
+"""Opens the models of published experiments and evaluates them, also on transfer tasks."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
 
 @dataclass
 class PaperEvaluation:
-    """What `evaluate` found, and transfer tasks.
+    """The results of `evaluate` and of transfer tasks.
 
-    missing: names of the tasks whose files are not there.
+    missing: names of the tasks whose files are missing.
     """
 
     similarity: Evaluation
@@ -59,13 +59,13 @@ class PaperEvaluation:
         """Return all figures x 100, with four digits; null where one is not defined."""
         content = self.similarity.as_json()
         if self.transfer or self.missing:
-            # Settings such as a penalty of 0.00001 are no figures to round.
+            # Settings such as a penalty of 0.00001 must not be rounded.
             tasks = [{**rounded(asdict(task)), "chosen": task.chosen} for task in self.transfer]
             content["transfer"] = {"tasks": tasks, "missing": self.missing}
         return content
 
     def lines(self) -> list[str]:
-        """Tables for people."""
+        """Return the results as tables."""
         lines = self.similarity.lines()
         if self.transfer:
             lines += ["", *self._transfer_table()]
@@ -74,7 +74,7 @@ class PaperEvaluation:
         return lines
 
     def _transfer_table(self) -> list[str]:
-        """Return a row a task, a column for each way in which it was done."""
+        """Return one row per task, with a column for each training variant."""
         trainings = list(dict.fromkeys(score.training for score in self.transfer))
         tasks: dict[str, dict[str, TransferScore]] = {}
         for one in self.transfer:

@@ -1,4 +1,4 @@
-"""Yardsticks that need no training: TF-IDF cosines of words or character trigrams, Jaccard, chrF."""
+"""Baselines without training: TF-IDF cosines of words or character trigrams, Jaccard, chrF."""
 
 import re
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class TfIdf:
     """
 
     def __init__(self, texts: Sequence[str], terms: Literal["words", "trigrams"] = "words") -> None:
-        """Fit the inverse document frequencies; MissingPackageError where scikit-learn is not installed."""
+        """Fit the inverse document frequencies; MissingPackageError if scikit-learn is not installed."""
         package = require("sklearn.feature_extraction.text", "evaluation")
         cut: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
         if terms == "words":
@@ -47,16 +47,16 @@ class TfIdf:
             self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """0 to 1; 0 where a sentence has no term that was fitted."""
+        """Return scores from 0 to 1; 0 if a sentence has no fitted term."""
         left, right = self._vectorizer.transform(first), self._vectorizer.transform(second)
         return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
 
 
 class Jaccard:
-    """Size of the intersection over that of the union of both sentences' sets of words."""
+    """The size of the intersection divided by that of the union of both sentences' sets of words."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """0 to 1; 0 where neither has a word."""
+        """Return scores from 0 to 1; 0 if neither has a word."""
         sides = ([set(words_and_marks(text)) for text in texts] for texts in (first, second))
         shares = [len(one & other) / max(1, len(one | other)) for one, other in zip(*sides, strict=True)]
         return np.array(shares, dtype=np.float64)
@@ -67,7 +67,7 @@ class ChrF:
     the translation, the first one its reference."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """0 to 1."""
+        """Return scores from 0 to 1."""
         from sacrebleu.metrics.chrf import CHRF
 
         metric = CHRF()

@@ -1,4 +1,4 @@
-"""How good a lexicon is: correlation with human similarity judgements, agreement with PPDB (ParaNMT A.1)."""
+"""Evaluates a lexicon: correlation with human similarity judgments, agreement with PPDB (ParaNMT A.1)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ from paraforge.products.lexicon.lookup import Lexicon, Score
 class ReferenceLexicon:
     """A PPDB lexicon, or any list of word pairs.
 
-    name: of the file.
-    scores: for each ordered pair its score, the PPDB 2.0 score where the file has it; 1.0 in a list without.
+    name: name of the file.
+    scores: score of each ordered pair, the PPDB 2.0 score if the file has it; 1.0 in a list without scores.
     scored: whether the file has scores.
     """
 
@@ -142,7 +142,7 @@ def lexicon_scores(
 
 @dataclass(frozen=True)
 class Lists:
-    """What a lexicon is evaluated on, and compared with."""
+    """The similarity lists and reference lexicons for an evaluation."""
 
     judgements: list[SimilarityList]
     references: list[ReferenceLexicon]
@@ -159,7 +159,8 @@ def read_lists(word_lists: Sequence[Path], reference_lexicons: Sequence[Path] = 
 
 
 def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[str, Any]:
-    """ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every similarity list.
+    """Compute ParaNMT's Table 13: every score of the lexicon, and every reference lexicon, on every
+    similarity list.
 
     Returns for each list ``pairs``, ``found`` and Spearman's rho x 100 of each score, and for each reference
     lexicon, under its file name, ``found`` and ``spearman``.
@@ -182,7 +183,7 @@ def evaluate_lexicon(path: Path, lists: Lists, minimum_pairs: int = 1) -> dict[s
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a lexicon and a reference lexicon have the same pairs.
+    """The overlap of the pairs of a lexicon and a reference lexicon.
 
     reference_pairs: unordered pairs of the reference lexicon.
     known: those whose words are both in the lexicon's vocabulary.
@@ -241,7 +242,7 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
 
 
 def _rho(reference: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> float | None:
-    """Of the pairs that have both."""
+    """Only the pairs that have both."""
     both = np.isfinite(scores)
     rho = spearman(reference[both], scores[both])
     return None if rho is None else round(rho, 2)

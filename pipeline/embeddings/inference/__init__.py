@@ -1,1 +1,1 @@
-"""Trained embeddings in use: embedding files, export."""
+"""Uses of trained embeddings: embed files, export."""

@@ -27,7 +27,7 @@ from paraforge.embeddings.evaluation.comparing import Model
 
 logger = logging.getLogger(__name__)
 
-# With no more blocks than this, starting processes takes longer than embedding.
+# With at most this many blocks, starting processes takes longer than embedding.
 _BLOCKS_IN_PROCESS: Final = 6
 _NPY_HEADER_BYTES: Final = len(npy_header((0, 0)))
 _SUFFIXES: Final = (".npy", ".parquet")
@@ -37,7 +37,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 Load = Callable[..., Model]
-"""Opens a model: by its directory, and the device if it is not the CPU."""
+"""Opens a model from its directory, on a device if it is not the CPU."""
 
 
 def embed_file(
@@ -48,13 +48,13 @@ def embed_file(
     workers: int = 1,
     device: str = "cpu",
 ) -> int:
-    """Embed every line of a text file; returns the number of lines.
+    """Embed every line of a text file. Returns the number of lines.
 
-    load: opens the model; a function of a module's, so that other processes find it.
-    input_path: UTF-8 text, a sentence a line, plain or compressed; `-` is standard input. A line without a
-        token has the zero vector.
+    load: opens the model; a module-level function, so that other processes can import it.
+    input_path: UTF-8 text, one sentence per line, plain or compressed; `-` is standard input. A line without
+        a token has the zero vector.
     output: `.npy`, (lines, dimension) float32; or `.parquet` with the columns `text` and `embedding`.
-    workers: processes on the CPU; on a GPU this process does all. The result does not depend on it.
+    workers: processes on the CPU; on a GPU, this process does all the work. The result does not depend on it.
 
     Raises:
         InputError: no such file, not UTF-8 (with the line), no model, or an output of another kind.
@@ -75,7 +75,7 @@ def embed_file(
         writer = _npy_writer if output.suffix == ".npy" else _parquet_writer
         write = stack.enter_context(writer(temporary, model.dimension))
         if one:
-            # Look-ups are small: a second thread costs them more than it gains.
+            # Look-ups are small, so a second thread costs more than it gains.
             stack.enter_context(torch_threads(workers if model.uses_threads else 1))
             _start_worker(model_directory, load, model)
             done: Iterator[tuple[Any, Vectors]] = map(_embedded, chain(begun, blocks))
@@ -113,7 +113,7 @@ Write = Callable[[Any, Vectors], object]
 
 @contextmanager
 def _npy_writer(path: Path, dimension: int) -> Iterator[Write]:
-    """Write vectors one after the other; the header follows when the number of rows is known."""
+    """Write vectors one after the other, and the header once the number of rows is known."""
     with path.open("wb") as file:
         file.write(b"\0" * _NPY_HEADER_BYTES)
         yield lambda lines, vectors: file.write(vectors.astype("<f4", copy=False).data)
@@ -124,7 +124,7 @@ def _npy_writer(path: Path, dimension: int) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(path: Path, dimension: int) -> Iterator[Write]:
-    """Write texts and vectors, a row group a block."""
+    """Write texts and vectors, one row group per block."""
     schema = pa.schema([("text", pa.string()), ("embedding", pa.list_(pa.float32(), dimension))])
     with parquet_writer(path, schema) as writer:
 

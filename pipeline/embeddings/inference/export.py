@@ -1,5 +1,4 @@
-"""Writes a trained model in forms that other programs read, sentence-transformers, word2vec, safetensors, and
-its README.md."""
+"""Exports a trained model to sentence-transformers, word2vec or safetensors, with a README.md."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -55,7 +54,7 @@ def model_card(
 ) -> str:
     """Return the card as Markdown with Hugging Face's header.
 
-    about: what was kept with the model; all of it may be missing.
+    about: information stored with the model; any of it can be missing.
     usage: how to load this export, by `library`.
     """
     header = ["---", "language: en", "pipeline_tag: sentence-similarity"]
@@ -123,10 +122,10 @@ _LIBRARY = "sentence-transformers"
 
 
 def export_model(directory: Path, output: Path, format: Format) -> None:
-    """Export a trained model; InputError where there is none, or the format cannot hold it.
+    """Export a trained model; InputError if there is none or the format does not support it.
 
-    sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words take the library's
-    own modules alone, where unknown words share a vector; any other model needs this package and
+    sentence-transformers: a directory for `SentenceTransformer(output)`. Averages of words with a shared
+    unknown vector only use the library's own modules; other models need this package and
     `trust_remote_code=True`.
     word2vec: a text file of the words' vectors, of such an average or of an encoder with one table of words.
     safetensors: a directory of the tensors, vocabularies and architecture, which `load` opens.
@@ -169,13 +168,13 @@ def _code(line: str, name: str, options: str = "") -> str:
 
 
 def is_word_average(model: SentenceModel) -> bool:
-    """Return whether a sentence is the mean of its words' vectors and nothing else: of one table, or of
-    several side by side or added, whose means are the mean of the rows side by side or added."""
+    """Return whether a sentence's vector is exactly the mean of its words' vectors: of one table, or of
+    several that are concatenated or added."""
     return _averaged_words(model.parameters) is not None
 
 
 def _averaged_words(parameters: EncoderParameters) -> str | None:
-    """Return the kind of words whose vectors' mean a sentence is, None where it is anything else."""
+    """Return the kind of words whose vectors are averaged; None for other models."""
     if isinstance(parameters, CombinationParameters):
         units = {_averaged_words(part) for part in parameters.parts}
         return units.pop() if len(units) == 1 else None
@@ -192,8 +191,8 @@ def _word_table(encoder: Encoder) -> Tensor:
 
 
 def word_vectors(model: SentenceModel) -> WordVectors:
-    """Return the words and their vectors. Raises InputError where the model has no table of words, or several
-    and is not the mean of its words' vectors."""
+    """Return the words and their vectors. Raises InputError if the model has no table of words, or several
+    and is not a mean of word vectors."""
     encoder = model.encoder
     unit = _averaged_words(model.parameters)
     if unit is not None:
@@ -209,7 +208,7 @@ def word_vectors(model: SentenceModel) -> WordVectors:
 
 
 def _write_static(model: SentenceModel, target: Path) -> None:
-    """Write the library's mean of token vectors, with a tokenizer that gives our tokens."""
+    """Write the library's module for the mean of token vectors, with a tokenizer for our tokens."""
     (unit,) = model.vocabularies
     vocabulary = model.vocabularies[unit]
     place = target / "0_StaticEmbedding"

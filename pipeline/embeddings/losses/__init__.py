@@ -1,5 +1,5 @@
-"""Losses of sentence embeddings, one file each: `training.loss` names the file, which holds a `LOSS`. Another
-package names its own module in an entry point of the group `paraforge.losses`."""
+"""Losses of sentence embeddings, one per file. `training.loss` names the file, which defines a `LOSS`.
+Another package registers its module as an entry point of the group `paraforge.losses`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a loss sees of a mini-batch.
+    """A mini-batch for a loss.
 
     embeddings: (sides * pairs, dimension): all left sides, all right sides, and with `mega_batches` the
         negatives of the left and, two-sided, of the right sides.
-    forbidden: what may not be compared. parameters: the training's.
-    scores: of the pairs, float32 (pairs,), NaN where one has none; None where no training pair has one.
+    forbidden: sentences that must not be compared. parameters: the training's.
+    scores: scores of the pairs, float32 (pairs,), NaN for none; None if no training pair has one.
     sentences: of both sides, all left, then all right ones; empty unless the loss asks for them.
     teacher: the teacher's vectors of both sides, (2 * pairs, its dimension); None without a teacher.
     """
@@ -40,11 +40,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loss:
-    """What is minimised over a mini-batch of pairs.
+    """A loss over a mini-batch of pairs.
 
-    mega_batches: whether a pair comes with negatives that are chosen over a mega-batch.
-    compute: gives a scalar, the mean over the pairs.
-    scores, sentences, teacher: what it needs of `Batch`: a score of every pair, the texts, a teacher.
+    mega_batches: whether pairs have negatives that are chosen over a mega-batch.
+    compute: returns a scalar, the mean over the pairs.
+    scores, sentences, teacher: which parts of `Batch` it needs: a score of every pair, the texts, a teacher.
     """
 
     mega_batches: bool
@@ -55,16 +55,16 @@ class Loss:
 
 
 _USUAL = {"margin": True, "softmax": False}
-"""Whether these have mega-batches: parameters are checked without importing torch."""
+"""Whether these losses have mega-batches, so that parameters can be checked without importing torch."""
 
 
 def loss_names() -> list[str]:
-    """Return what `training.loss` may be."""
+    """Return the allowed values of `training.loss`."""
     return sorted(found_modules(__name__))
 
 
 def loss_named(name: str) -> Loss:
-    """One of `loss_names`."""
+    """Return a loss by its name, one of `loss_names`."""
     found: Loss = import_module(found_modules(__name__)[name]).LOSS
     return found
 

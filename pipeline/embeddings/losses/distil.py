@@ -1,5 +1,5 @@
-"""Distillation: of each sentence of a mini-batch, how near all others are to a teacher of any dimension (Fang
-et al. 2021)."""
+"""Distillation of the distances of each sentence to the others in a mini-batch, from a teacher of any
+dimension (Fang et al. 2021)."""
 
 import torch
 from torch import Tensor

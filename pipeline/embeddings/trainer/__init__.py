@@ -1,1 +1,1 @@
-"""Trains encoders on pairs: stores, mega-batches, negatives, the objective and the model."""
+"""Training of encoders on pairs: stores, mega-batches, negatives, the objective and the model."""

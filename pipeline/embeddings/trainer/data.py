@@ -1,4 +1,4 @@
-"""What a model is trained on and judged by: pairs of files and corpora, development and test sets."""
+"""The data of a training: pairs from files and corpora, development and test sets."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Where pairs and judgements come from.
+    """Sources of pairs and judgments.
 
     corpora: published corpora (`data/corpus`) or directories of shards (`data/translated`).
-    reserved: corpora of which nothing is trained on, not even from elsewhere what they hold out.
+    reserved: corpora that are not trained on, and whose held-out sentences are not trained on from elsewhere,
+        either.
     development: STS files or directories that choose the epoch.
-    test_sets: those that a trained model is evaluated on.
-    foreign: sets whose sentences may not be trained on either.
-    drop_leaked: whether pairs with a sentence of any of these, or of a corpus' held-out splits, are left out,
-        or only reported.
+    test_sets: sets for evaluating the trained model.
+    foreign: other sets whose sentences must not be trained on.
+    drop_leaked: whether pairs with a sentence of these sets, or of a corpus' held-out splits, are left out or
+        only reported.
     """
 
     pair_files: Sequence[PairFileParameters] = ()
@@ -55,7 +56,7 @@ class TrainingData:
 
     @cached_property
     def sets_by_role(self) -> dict[str, list[SentencePairs]]:
-        """The sets of each role: `development`, `test` and `foreign`."""
+        """Return the sets of each role: `development`, `test` and `foreign`."""
         roles = {"development": self.development, "test": self.test_sets, "foreign": self.foreign}
         return {role: read_sets([*map(expand, paths)]) if paths else [] for role, paths in roles.items()}
 
@@ -90,8 +91,8 @@ class TrainingData:
         return (lambda _: development_score(model, sets)) if sets else None
 
     def leakage_filter(self) -> LeakageFilter:
-        """Look for pairs with a sentence of any of the sets. Sets are distinguished by role and content,
-        not by their files' names; one that is given in several roles counts once."""
+        """Return the filter for pairs with a sentence of any set. Sets are distinguished by role and content,
+        not by file names; a set with several roles counts once."""
         roles: dict[str, list[str]] = {}
         sets: dict[str, SentencePairs] = {}
         for role, members in self.sets_by_role.items():
@@ -105,12 +106,13 @@ class TrainingData:
         }
         for split in self._held_out:
             named[split.name] = _sentences(split)
-        # The report goes into the model's directory, which is published: no held-out text in it.
+        # The report is part of the model's directory, which can be published, so it must not contain held-out
+        # text.
         return LeakageFilter(named, self.drop_leaked, hidden=[split.name for split in self._held_out])
 
     @cached_property
     def _held_out(self) -> list[Dataset]:
-        """What corpora hold out of training, named CORPUS (SPLIT)."""
+        """Return the corpora's held-out sentences by name, CORPUS (SPLIT)."""
         return [
             replace(split, name=f"{corpus} ({name})")
             for corpus in (*self.corpora, *self.reserved)
@@ -127,7 +129,7 @@ class TrainingData:
         for number, file in enumerate(self.pair_files):
             path = Path(expand(file.path))
             for block in read_pair_file(path, file.format, file.columns, file.limit, file.score_column):
-                # Two files of one name in different directories are two sources.
+                # Two files with one name in different directories are two sources.
                 block = replace(block, source=f"{number}: {block.source}")
                 if file.score is not None:
                     block = replace(block, scores=pa.array([file.score] * len(block), pa.float32()))
@@ -149,7 +151,7 @@ class TrainingData:
                 "training": {"files": files, "corpora": [_corpus_digests(corpus) for corpus in self.corpora]},
                 "drop_leaked": self.drop_leaked,
                 **({"held_out": [_digests(split) for split in self._held_out]} if self._held_out else {}),
-                # Their names are in the report of what was trained.
+                # Their names are in the training's report.
                 **{
                     role: [[pairs.name, pairs.group, _digest(pairs)] for pairs in sets]
                     for role, sets in self.sets_by_role.items()
@@ -159,13 +161,13 @@ class TrainingData:
 
 
 def _normalised(pairs: SentencePairs) -> list[tuple[str, ...]]:
-    """Return the two sentences of each pair, without case and punctuation, in the order of the alphabet."""
+    """Return the two sentences of each pair, without case and punctuation, in alphabetical order."""
     sides = [normalise(pa.array(list(side), pa.string())).to_pylist() for side in (pairs.first, pairs.second)]
     return [tuple(sorted(pair)) for pair in zip(*sides, strict=True)]
 
 
 def _digest(pairs: SentencePairs) -> str:
-    """Return what a set is, whatever it is called: its sentences and scores."""
+    """Return the identity of a set: its sentences and scores, without its name."""
     return hash_json([list(pairs.first), list(pairs.second), pairs.gold.tobytes().hex()])
 
 

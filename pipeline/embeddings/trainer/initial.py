@@ -21,7 +21,7 @@ from paraforge.embeddings.trainer.pair_store import PairStore
 logger = logging.getLogger(__name__)
 
 WINDOW = 5
-"""Units on either side that count as near."""
+"""Units on each side that count as near."""
 SMOOTHING = 0.75
 """Exponent of the frequencies of contexts (Levy et al. 2015)."""
 _BLOCK = 100_000
@@ -127,7 +127,7 @@ def frequency_weights(counts: npt.NDArray[np.int64], a: float) -> npt.NDArray[np
 
 
 def initial_table(part: VectorParameters, counts: npt.NDArray[np.int64], seed: int) -> Tensor:
-    """Return the random start that an encoder's parameters ask for, of units that occur so often."""
+    """Return the random start from an encoder's parameters, for units with these counts."""
     table = random_table(len(counts), part.dimension, part.initial_scale, seed)
     return _weighted_by_frequency(table, part, counts)
 
@@ -142,13 +142,13 @@ def starting_table(part: VectorParameters, store: PairStore, seed: int) -> Tenso
 
 
 def weighted_table(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
-    """Return a table, changed in place, with the scale and the weights by frequency of a random start."""
+    """Apply the scale and the frequency weights of a random start to a table, in place."""
     table *= part.initial_scale / table.std()
     return _weighted_by_frequency(table, part, counts)
 
 
 def _weighted_by_frequency(table: Tensor, part: VectorParameters, counts: npt.NDArray[np.int64]) -> Tensor:
-    """Return a table, changed in place, with the weights that an encoder's parameters ask for."""
+    """Apply the weights from an encoder's parameters to a table, in place."""
     if part.initial_frequency is not None:
         table *= torch.from_numpy(frequency_weights(counts, part.initial_frequency))[:, None]
     return table
@@ -158,7 +158,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
     """Return each unit's vector from a table, (vocabulary, dimension) float32; a unit without one starts with
     the unknown word's, or at random with the standard deviation of those found.
 
-    Raises InputError where not a single unit has a vector, or a vector is not finite.
+    Raises InputError if no unit has a vector, or a vector is not finite.
     """
     rows = vectors.known_rows(vocabulary.units)
     found = rows >= 0
@@ -179,7 +179,7 @@ def table_from_vectors(vocabulary: Vocabulary, vectors: WordVectors, seed: int) 
 
 
 def check_finite(module: nn.Module) -> None:
-    """Raise InputError where a parameter holds NaN or infinity before a training begins."""
+    """Raise InputError if a parameter is not finite before training."""
     for name, value in module.named_parameters():
         if not bool(torch.isfinite(value).all()):
             raise InputError(f"the initial values of {name} hold NaN or infinity")

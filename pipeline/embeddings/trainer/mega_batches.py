@@ -1,5 +1,4 @@
-"""Packing of mega-batches and mini-batches, and encoding a mega-batch: what can be done before training or
-in another thread."""
+"""Packs mega-batches and mini-batches, and encodes mega-batches, before training or in another thread."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.embeddings.trainer.schedule import SCRAMBLE, MegaBatch, Schedule, generator_for
 
 ENCODED_TOKENS = 1 << 14
-"""Tokens that are encoded at once without gradient on a CPU; bounds memory."""
+"""Tokens to encode at once without gradient on a CPU, which limits memory."""
 ENCODED_TOKENS_GPU = 1 << 16
 """The same on a GPU."""
 
 
 @dataclass(frozen=True)
 class PackedMegaBatch:
-    """A mega-batch ready for training.
+    """A packed mega-batch.
 
     bags: unit -> both sides, first all left sides, then all right sides.
     rows: unit -> the distinct ids in it, ascending. numbers: the pairs' in the store, int64 (pairs,).
@@ -44,7 +43,7 @@ class MiniBatch:
     """All left sides, all right sides, and the negatives of the left and, two-sided, of the right sides.
 
     bags: unit -> sentences, their ids counted in `rows`. rows: unit -> distinct ids of table rows, ascending.
-    places: the pairs' in the mega-batch, int64 (pairs,) on the CPU.
+    places: the pairs' indices in the mega-batch, int64 (pairs,) on the CPU.
     """
 
     places: Tensor
@@ -66,7 +65,7 @@ def mega_batches(
     position: int,
     updates: int,
 ) -> Iterator[PackedMegaBatch]:
-    """Mega-batches from a place of an epoch to the end of the last one."""
+    """Yield mega-batches from a position in an epoch to the end of the last epoch."""
     scrambled = encoder.scrambled_units()
     while epoch < parameters.epochs:
         order = schedule.order(epoch)
@@ -94,8 +93,8 @@ def mini_batches(
     batch_size: int,
     device: torch.device,
 ) -> Iterator[MiniBatch]:
-    """Split a mega-batch, each pair with the negatives that were chosen for it; a pair without one is passed
-    over.
+    """Split a mega-batch into mini-batches of pairs with their chosen negatives; pairs without one are
+    skipped.
 
     negatives: (0 to 2, pairs), numbers of sentences on the CPU: none, of each left side, or of both sides.
     """
@@ -145,7 +144,7 @@ def encoded_parts(
 
 
 def _parts(lengths: Tensor, tokens: int) -> Iterator[tuple[int, int]]:
-    """Cut sentences into runs of about this many tokens."""
+    """Divide sentences into runs of about this many tokens."""
     totals = lengths.cumsum(0)
     wanted = torch.arange(tokens, int(totals[-1]) + tokens, tokens)
     cuts = torch.searchsorted(totals, wanted).tolist()
@@ -171,12 +170,12 @@ def sentence_identity(bags: Bags) -> npt.NDArray[np.uint64]:
 
 
 def scramble(bags: Bags, rate: float, generator: np.random.Generator) -> Bags:
-    """With this probability a sentence's tokens are shuffled (ParaNMT-50M 4, 5.2)."""
+    """Shuffle each sentence's tokens with this probability (ParaNMT-50M 4, 5.2)."""
     chosen = torch.from_numpy(generator.random(len(bags)) < rate)
     keys = torch.from_numpy(generator.random(len(bags.ids)))
     sentences = bags.sentences
     place = torch.arange(len(bags.ids), dtype=torch.float64)
-    # A token of an unshuffled sentence keeps its place among its sentence's tokens, others take random ones.
+    # Tokens of an unshuffled sentence keep their positions, others get random ones.
     keys = torch.where(chosen[sentences], keys, (place - bags.offsets[:-1][sentences]) / 1e9)
     order = np.lexsort([keys.numpy(), sentences.numpy()])
     return Bags(bags.ids[torch.from_numpy(order)], bags.offsets)

@@ -1,4 +1,4 @@
-"""A trained encoder with its vocabularies: text in, vectors out; one directory on disk."""
+"""A trained encoder with its vocabularies, which embeds texts; stored as one directory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNKNOWN_LENGTH = 1.2
 words'."""
 RARE = 1000
 BATCH_TEXTS = 1 << 14
-"""Texts that are cut at once: a distinct word among them is looked at once."""
+"""Texts to tokenize at once; a distinct word among them is processed once."""
 
 
 class SentenceModel(CosineModel):
@@ -64,10 +64,10 @@ class SentenceModel(CosineModel):
         about: Mapping[str, Any] | None = None,
         unknown_words: Literal["own", "shared"] = "shared",
     ) -> None:
-        """Make a model in memory; InputError where a table and its vocabulary differ in size, or
-        SentencePiece's model is missing.
+        """Make a model in memory; InputError if a table and its vocabulary differ in size, or SentencePiece's
+        model is missing.
 
-        about: what else is kept with it: training parameters, scores, data signature.
+        about: information to store with it: training parameters, scores, data signature.
         unknown_words: `own` gives each word outside of the vocabulary a fixed vector: hashed vectors of its
             trigrams and of itself, together of `UNKNOWN_LENGTH`, and those of the words between its hyphens
             that are known. `shared` gives all of them the unknown word's.
@@ -94,18 +94,18 @@ class SentenceModel(CosineModel):
 
     @property
     def words(self) -> list[str]:
-        """Those of its vocabulary, the most frequent first; none of a model that reads no words."""
+        """The words of its vocabulary, the most frequent first; none if it reads no words."""
         known = [self.vocabularies[unit] for unit in WORD_UNITS if unit in self.vocabularies]
         return [word for one in known[:1] for word in one.units if word != one.unknown]
 
     @property
     def uses_threads(self) -> bool:
-        """Whether a second thread is worth its cost inside torch's operations; not for look-ups."""
+        """Whether a second thread inside torch's operations pays off, unlike for look-ups."""
         return bool(self.encoder.composition())
 
     @property
     def device(self) -> torch.device:
-        """Where the encoder is."""
+        """The encoder's device."""
         return next(self.encoder.parameters()).device
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
@@ -130,8 +130,8 @@ class SentenceModel(CosineModel):
         return self._cut(column, "shared")[0]
 
     def inputs(self, column: Any) -> tuple[dict[str, Bags], dict[str, Tensor] | None]:
-        """Return a pyarrow string column as the encoder reads it, and the rows of its tables that the ids
-        count in; None: the tables as they are."""
+        """Return a pyarrow string column in the encoder's form, and the rows of its tables that the ids refer
+        to; None for the whole tables."""
         return self._cut(column, self.unknown_words)
 
     def _cut(
@@ -156,7 +156,7 @@ class SentenceModel(CosineModel):
         return batch, {**self.encoder.tables(), **tables} if tables else None
 
     def _rows(self, name: str, rows: Tensor, missing: npt.NDArray[np.int64], words: list[str]) -> Tensor:
-        """Return rows of a table, those of missing words made."""
+        """Return rows of a table, with computed rows for missing words."""
         table = self.encoder.get_parameter(name).detach()
         found = table[rows.to(table.device)]
         if table.shape[1] > 1:  # a single number is the weight of a word
@@ -172,7 +172,7 @@ class SentenceModel(CosineModel):
         return found
 
     def save(self, directory: Path, about: Mapping[str, Any] | None = None) -> None:
-        """Write the model with `about`, or `self.about`; what was at `directory` is replaced as a whole."""
+        """Write the model with `about`, or `self.about`, replacing `directory` as a whole."""
         with replaced_directory(directory) as temporary:
             self.write(temporary, about)
 
@@ -196,16 +196,16 @@ class SentenceModel(CosineModel):
         self.save_tensors(directory)
 
     def save_tensors(self, directory: Path) -> None:
-        """Write the parameters alone into a model's directory."""
+        """Write only the parameters to a model's directory."""
         write_tensors(directory / _TENSORS, dict(self.encoder.named_parameters()))
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:
-        """Open what `save` wrote, on a device.
+        """Open a directory written by `save`, on a device.
 
         Raises:
             ConfigurationError: no such device.
-            InputError: not a model's directory (a pickle is never opened), or damaged.
+            InputError: not a model's directory (pickles are never opened), or damaged.
         """
         check_device(device)
         directory = Path(directory)
@@ -256,7 +256,7 @@ def _letter_vectors(words: Sequence[str], dimension: int, length: float) -> Tens
 
 
 def _finite(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the same with zeros for vectors that overflowed: identity-RNNs grow with the length."""
+    """Replace overflowed vectors by zeros; identity-RNNs grow with the length."""
     if np.isfinite(vectors.sum()):
         return vectors
     finite = np.isfinite(vectors).all(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Choosing negatives over a mega-batch: MAX and MIX (W16 3.1.1, ParaNMT-50M Eq. 2), in blocks, on any
+"""Chooses negatives over a mega-batch: MAX and MIX (W16 3.1.1, ParaNMT-50M Eq. 2), in blocks, on any
 device."""
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,19 +17,19 @@ from paraforge.base.text.ragged import ranges
 Strategy = Literal["max", "mix"]
 Precision = Literal["float32", "bfloat16"]
 MAX_PROBABILITY = 0.5
-"""MIX takes the most similar candidate with this probability, otherwise a uniform one."""
+"""MIX chooses the most similar candidate with this probability, otherwise a uniform one."""
 STRIP = 128
-"""Sentences whose cosines with all others are computed at once on a CPU."""
+"""Sentences per block of cosines on a CPU."""
 GPU_ROWS = 1024
 """The same on a GPU."""
 
 
 class ForbiddenCandidates:
-    """For every sentence of a mega-batch the sentences that may not be its negative.
+    """For every sentence of a mega-batch, the sentences that must not be its negative.
 
-    Sentences 0 .. n - 1 are the left sides and n .. 2n - 1 the right sides of n pairs. Sentence k may not
-    take itself or the other side of its pair; with `identity`, no text identical to either, and none whose
-    own other side is identical to k. Who is forbidden to whom is symmetric.
+    Sentences 0 .. n - 1 are the left sides and n .. 2n - 1 the right sides of n pairs. For sentence k these
+    are itself and the other side of its pair; with `identity`, also texts identical to either, and texts
+    whose own other side is identical to k. The relation is symmetric.
 
     identity: int64 or uint64 (2n,), equal for identical sentences, or None.
     """
@@ -38,7 +38,7 @@ class ForbiddenCandidates:
         self.pairs = pairs
         own = np.arange(2 * pairs, dtype=np.int64)
         self._partner = np.concatenate([own[pairs:], own[:pairs]])
-        # Sentences with the same text are a group: its members are next to each other in `_order`.
+        # Sentences with the same text form a group, whose members are adjacent in `_order`.
         texts = own if identity is None else identity
         _, self._group, self._sizes = np.unique(texts, return_inverse=True, return_counts=True)
         self._order = np.argsort(self._group, kind="stable")
@@ -57,7 +57,7 @@ class ForbiddenCandidates:
             columns = self._order[ranges(self._starts[groups], sizes)]
             columns = columns if sides is None else sides[columns]
             keys.append(np.repeat(np.arange(last - first), sizes) * (2 * self.pairs) + columns)
-        # np.unique would put them in a hash table, which is a hundred times as slow where many are alike.
+        # np.unique would use a hash table, which is a hundred times slower if many are equal.
         found = np.sort(np.concatenate(keys))
         row, column = np.divmod(found[np.diff(found, prepend=-1) != 0], 2 * self.pairs)
         return torch.from_numpy(row), torch.from_numpy(column)
@@ -79,7 +79,7 @@ class ForbiddenCandidates:
             sizes = np.bincount(row, minlength=last - first)
             free = sentences - sizes
             place = (numbers[first:last] * free).astype(np.int64)
-            # The n-th allowed column is n further by each forbidden one that is before it.
+            # The n-th allowed column is shifted by the number of forbidden ones before it.
             allowed_before = column - (np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes))
             passed = np.bincount(row[allowed_before <= place[row]], minlength=last - first)
             chosen[first:last] = np.where(free > 0, place + passed, -1)
@@ -101,13 +101,13 @@ def choose_negatives(
     other pairs.
 
     embeddings: (2 * pairs, dimension), all left sides, then all right sides, under the current parameters.
-    forbidden: which candidates are not allowed; by default the sentence itself and its partner alone.
-    generator: of MIX's random numbers, which do not depend on the embeddings; ValueError where MIX has none.
-    precision: of the products. With bfloat16 a cosine is right to about 0.004.
+    forbidden: candidates that are not allowed; by default only the sentence itself and its partner.
+    generator: for MIX's random numbers, which do not depend on the embeddings; ValueError if MIX has none.
+    precision: precision of the products. With bfloat16, a cosine is correct to about 0.004.
     pool: threads that share the blocks; the choice does not depend on it.
 
-    Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`; -1 where a
-    sentence has no candidate (a single pair, or nothing but texts identical to it).
+    Returns int64 (pairs,) or (2 * pairs,): numbers of sentences, as counted in `embeddings`; -1 if a sentence
+    has no candidate (a single pair, or only texts identical to it).
     """
     if len(embeddings) != 2 * pairs:
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {pairs} pairs")
@@ -163,7 +163,7 @@ def _search_by_strips(
         row, column = forbidden.of_rows(first, last)
         later = column >= first
         cosines[row[later], column[later] - first] = -torch.inf
-        # Another strip never writes to the same places.
+        # Other strips never write to the same positions.
         highest[first : first + STRIP, strip:] = cosines.view(STRIP, strips - strip, STRIP).amax(2).float()
         highest[first + STRIP :, strip] = cosines[:, STRIP:].amax(0).float()
 
@@ -179,7 +179,7 @@ def _search_by_strips(
             return
         first, last = strip * STRIP, min((strip + 1) * STRIP, sentences)
         cosines = unit[anchors] @ unit[first:last].T
-        # Forbidden is symmetric: the strip's own list says which anchors may not take whom.
+        # The relation is symmetric, so the strip's own list also applies to the anchors.
         candidate, anchor = forbidden.of_rows(first, last)
         place = torch.searchsorted(anchors, anchor).clamp_(max=len(anchors) - 1)
         here = anchors[place] == anchor

@@ -1,4 +1,4 @@
-"""Training an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates."""
+"""Trains an encoder on paraphrase pairs: mega-batches, negatives, mini-batch updates."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -36,10 +36,10 @@ class Regularisation:
     """The two penalties of Wieting 2016 Eq. 11 as gradients: on compositional parameters, and on vectors that
     leave their start; `lambda_composition * ||W_c - anchor||^2 + lambda_words * ||W_initial - W_w||^2`.
 
-    composition_anchors: what a compositional parameter is pulled to; zero where it is not named here.
+    composition_anchors: values to which compositional parameters are pulled; zero for those not named.
     initial_tables: the tables' initial vectors, read only; needed where lambda_words > 0.
 
-    A row feels its penalty when it is touched.
+    The penalty of a row is applied when a mini-batch uses it.
     """
 
     lambda_words: float = 0.0
@@ -64,7 +64,7 @@ class Regularisation:
 logger = logging.getLogger(__name__)
 
 PRODUCTS: Precision = "bfloat16"
-"""Of the products that negatives are chosen by; three times as fast on processors that have the type."""
+"""Precision of the products for choosing negatives; three times as fast on processors that support it."""
 
 
 def encoder_trainer(
@@ -81,7 +81,7 @@ def encoder_trainer(
     result is the same to the bit on any number of threads, otherwise for one number of threads and one
     machine.
 
-    Raises InputError where the encoder's tables do not fit the pairs' vocabularies, or hold NaN.
+    Raises InputError if the encoder's tables do not fit the pairs' vocabularies, or are not finite.
     """
     return Trainer(PairObjective(encoder, store, parameters, threads, device, shuffle), **options)
 
@@ -90,8 +90,8 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
     """The task of the training loop. A batch is a mega-batch, which takes as many updates as it has
     mini-batches.
 
-    It counts `passed_over`, pairs seen without a candidate for a negative, and `empty_batches`, mini-batches
-    of nothing but such pairs.
+    It counts `passed_over`, pairs without a candidate for a negative, and `empty_batches`, mini-batches of
+    only such pairs.
     """
 
     counted = "pairs"
@@ -162,14 +162,14 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Threads: those that search for negatives, and those inside torch's operations."""
-        # Operations of an averaging encoder are small: a second thread costs them more than it gains, and
-        # without it their results do not depend on the number of threads.
+        # Operations of an averaging encoder are small, so a second thread costs more than it gains. Without
+        # it, results do not depend on the number of threads.
         inside = self._threads if self._composition else 1
         with torch_threads(inside), negative_pool(self._threads, self._device) as self._pool:
             yield
 
     def batches(self, record: Record) -> Iterator[PackedMegaBatch]:
-        """Mega-batches from where the record is."""
+        """Yield mega-batches from the record's position."""
         return mega_batches(
             self._store,
             self._schedule,
@@ -185,7 +185,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         return record.seen
 
     def finish(self, record: Record) -> None:
-        """Warn of pairs that had no negative; InputError where none had one."""
+        """Warn of pairs that had no negative; InputError if none had one."""
         if not record.updates:
             raise InputError(
                 f"nothing to learn: none of {record.seen:,} pairs has a negative, since all other texts in "
@@ -207,7 +207,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         negatives = self._negatives(mega_batch, updates)
         losses = []
         sizes = []
-        # Packed in this thread: waiting for another takes longer than packing.
+        # Packed in this thread, because waiting for another takes longer than packing.
         for batch in mini_batches(mega_batch, negatives, batch_size, self._device):
             losses.append(self._update(batch, mega_batch))
             sizes.append(batch.pairs)
@@ -230,7 +230,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         for name, unit in self.module.table_units().items():
             self.optimiser.refresh(name, mega_batch.rows[unit].to(self._device))
         embeddings = encode(self.module, mega_batch.bags, self._device)
-        # Of vectors that are not finite none would be a negative, and every pair would be passed over.
+        # With vectors that are not finite, nothing could be a negative, and every pair would be skipped.
         if not bool(embeddings.norm(dim=1).isfinite().all()):
             raise diverged("the sentences' vectors are not finite", updates)
         chosen = choose_negatives(
@@ -262,7 +262,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         )
 
     def _update(self, batch: MiniBatch, mega_batch: PackedMegaBatch) -> Tensor:
-        """One mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
+        """Train on one mini-batch: forward, loss, gradient, update. Returns the loss without penalties."""
         rows, parameters = batch.rows, self._parameters
         optimiser, units = self.optimiser, self.module.table_units()
         optimiser.begin_step()

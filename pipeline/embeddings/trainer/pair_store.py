@@ -1,5 +1,5 @@
-"""Training pairs as compact arrays of unit ids on disk, memory-mapped: 5 million pairs are a few hundred
-megabytes of file."""
+"""Stores training pairs as compact arrays of unit ids on disk, memory-mapped; 5 million pairs take a few
+hundred megabytes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _BLOCK_ROWS = 50_000
 
 
 class PairStore:
-    """Pairs of sentences as ids, in one directory. Pair k's left and right sides are read by number.
+    """Pairs of sentences as ids, in one directory. The sides of pair k are read by number.
 
     pairs: number of pairs. skipped: pairs left out because a side has no unit.
     fingerprint: hash of the pairs' ids, scores and teacher and of the vocabularies' sizes.
-    teacher: vectors that another model has of the sides, (2 * pairs, dimension) float32: left, right, ...
-    vocabularies: unit name -> vocabulary. source_names: where pairs come from.
+    teacher: another model's vectors of the sides, (2 * pairs, dimension) float32: left, right, ...
+    vocabularies: unit name -> vocabulary. source_names: names of the pairs' sources.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open what `build_pair_store` wrote; InputError where it is missing, damaged, or has ids beyond the
+        """Open a directory of `build_pair_store`; InputError if it is missing, damaged, or has ids beyond the
         vocabulary."""
         index = read_json(directory / _INDEX)
         with describing(directory / _INDEX):
@@ -74,7 +74,7 @@ class PairStore:
         return self.pairs
 
     def subset(self, pairs: npt.NDArray[np.int64]) -> PairStore:
-        """Return a view of some of the pairs, in this order; it reads the same files."""
+        """Return a view of some pairs, in this order, on the same files."""
         view = copy.copy(self)
         view.pairs = len(pairs)
         view._chosen = pairs if self._chosen is None else self._chosen[pairs]
@@ -84,7 +84,7 @@ class PairStore:
         return view
 
     def of_units(self, names: Collection[str]) -> PairStore:
-        """Return a view with some of the units alone; it reads the same files."""
+        """Return a view with only some units, on the same files."""
         view = copy.copy(self)
         view.unit_names = [name for name in self.unit_names if name in names]
         view.vocabularies = {name: self.vocabularies[name] for name in view.unit_names}
@@ -137,7 +137,7 @@ class PairStore:
         return np.concatenate([2 * pairs, 2 * pairs + 1])
 
     def release(self) -> None:
-        """Give back the memory of what was read of the files; it is read again where it is needed."""
+        """Release the memory of the files; it is read again when needed."""
         for array in (self._sources, self._scores, self._texts, self._text_ends, self.teacher):
             release(array)
         for sequences in self._sequences.values():
@@ -157,13 +157,13 @@ def build_pair_store(
     with_sentences: bool = False,
     vocabularies: Mapping[str, Vocabulary] | None = None,
 ) -> PairStore:
-    """Cut pairs into units once, count, settle the vocabularies, and write the ids to disk.
+    """Split pairs into units, count them, decide the vocabularies, and write the ids to disk.
 
-    Memory holds one block of pairs and the distinct units. A pair with a side that has no unit is left out
-    and counted; InputError where no pair is left.
+    Memory holds one block of pairs and the distinct units. A pair with a side without units is left out and
+    counted; InputError if no pair is left.
 
-    limits: of each unit's vocabulary, unless the unit has a fixed one. with_sentences: keep the texts, too.
-    vocabularies: those of a trained model, in place of new ones.
+    limits: limits of each unit's vocabulary, unless it is fixed. with_sentences: also store the texts.
+    vocabularies: those of a trained model, instead of new ones.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -236,7 +236,7 @@ def _write_texts(
 
 
 def _limited(blocks: Iterable[PairBlock]) -> Iterator[PairBlock]:
-    """Yield the same pairs in blocks of bounded size: a shard may have any number of rows."""
+    """Yield the same pairs in blocks of bounded size, because a shard can have any number of rows."""
     for block in blocks:
         for first in range(0, len(block), _BLOCK_ROWS):
             yield block.slice(first, _BLOCK_ROWS)
@@ -257,7 +257,7 @@ class _UnitBuilder:
     def append(self, left: Any, right: Any, keep: npt.NDArray[np.int64]) -> None:
         """Write the sides of the kept pairs: left, right, left, right, ..."""
         lookup = self._writer.numbers(left.vocabulary)
-        # Both columns one after the other, then their rows picked alternately.
+        # Both columns one after the other, whose rows are then taken alternately.
         ids = np.concatenate([left.ids, right.ids])
         starts = np.concatenate([left.offsets[:-1], right.offsets[:-1] + left.offsets[-1]])
         lengths = np.concatenate([left.lengths, right.lengths])

@@ -1,7 +1,7 @@
-"""Stage paragram: what the paraphrase score is computed with.
+"""Stage paragram: makes the model that computes the paraphrase score.
 
-The built-in scorer, a sentence model that is given, or word vectors, read from a file or trained on
-paraphrase pairs (W16, Eq. 1 and 11).
+It is the built-in scorer, a given sentence model, or word vectors, read from a file or trained on paraphrase
+pairs (W16, Eq. 1 and 11).
 """
 
 import logging
@@ -32,17 +32,18 @@ from paraforge.versions import PARAGRAM
 logger = logging.getLogger(__name__)
 
 _RAREST_SHARE = 0.1
-# Of the first references, and the share of their words that the scorer knows at least if they are English.
+# Number of first references to check, and the least share of their words that the scorer knows if they are
+# English.
 _SAMPLE = 2_000
 
 
 @dataclass(frozen=True)
 class ParagramReport:
-    """What the stage gave.
+    """The result of the stage.
 
     words: units of a model's tables. unknown: the word for words without a vector.
-    model: kind of the sentence model that is given, or the name of the built-in scorer.
-    trained: whether the vectors were trained here; the rest is of the training.
+    model: kind of the given sentence model, or the name of the built-in scorer.
+    trained: whether the vectors were trained here; the other fields describe the training.
     """
 
     words: int
@@ -62,16 +63,16 @@ class ParagramReport:
 def build_paragram(
     parameters: ParagramParameters, translated: Path, output: Path, resources: Resources
 ) -> ParagramReport:
-    """Make the scorer, model or table of word vectors that the paraphrase score is computed with.
+    """Make the scorer, model or table of word vectors that computes the paraphrase score.
 
-    translated: the corpus' shards, read where parameters.corpus_pairs is set.
+    translated: the corpus' shards, read if parameters.corpus_pairs is set.
     output: directory of the scorer (see `WordScorer`), table (`WordVectors`) or model (`SentenceModel`);
         replaced as a whole.
 
     Raises:
         InputError: the model, a vector or pair file is wrong, or there is no pair to train on.
         Interrupted: SIGTERM or Ctrl-C; training resumes from its checkpoint when the stage runs again.
-        WorkLockedError: another process trains the same.
+        WorkLockedError: another process is running the same training.
     """
     begin = time.perf_counter()
     if parameters.model is not None:
@@ -95,7 +96,7 @@ def build_paragram(
 
 
 def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramReport:
-    """Copy the built-in scorer; warn where the corpus does not look like text in its language."""
+    """Copy the built-in scorer; warn if the corpus does not look like English."""
     scorer = WordScorer.open(general.DIRECTORY)
     first = next(iter(ShardDirectory(translated).tables(["reference"])), None)
     if first is not None and (doubt := scorer.doubt_about(first["reference"].slice(0, _SAMPLE))):
@@ -103,7 +104,7 @@ def _use_built_in(translated: Path, output: Path, begin: float) -> ParagramRepor
         logger.warning("%s For another language %s.", doubt, other)
     with replaced_directory(output) as temporary:
         for name in (DESCRIPTION, VECTORS):
-            # No link: what somebody writes into it must not change the package.
+            # Not a link, because changes to it must not change the package.
             shutil.copyfile(general.DIRECTORY / name, temporary / name)
     return ParagramReport(
         words=len(scorer.vectors.parts),
@@ -165,7 +166,7 @@ def _train(
     directory: Path,
     resources: Resources,
 ) -> dict[str, Any]:
-    """Train the table in `directory / MODEL`; returns what the report says about it."""
+    """Train the table in `directory / MODEL`. Returns its part of the report."""
     from paraforge.embeddings.encoders.averages import Average
     from paraforge.embeddings.trainer.initial import random_table
     from paraforge.embeddings.trainer.objective import encoder_trainer
@@ -206,7 +207,7 @@ def _train(
 def settle_unknown(
     vocabulary: Vocabulary, vectors: npt.NDArray[np.float32], counts: npt.NDArray[np.int64]
 ) -> None:
-    """Give the unknown word a vector where training never saw it: the mean of the rarest tenth of the words.
+    """Give the unknown word a vector if training never saw it: the mean of the rarest tenth of the words.
 
     counts: occurrences of each unit, int64 (vocabulary,).
     """

@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class VocabularyParameters(Section):
-    """Which units have a vector of their own; the others share the unknown unit's."""
+    """Which units have their own vector; the others share the unknown unit's."""
 
     minimum_count: int = Field(2, ge=1, description="fewest occurrences; a rarer unit is unknown")
     maximum_size: int = Field(
@@ -29,8 +29,8 @@ class VocabularyParameters(Section):
 
 
 class TrainingParameters(Section):
-    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, but that
-    M grows to its 40."""
+    """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, except
+    that M grows to its 40."""
 
     removed: ClassVar[Mapping[str, str]] = {
         "precision": "an encoder is trained in float32",
@@ -115,7 +115,7 @@ class TrainingParameters(Section):
 
     @property
     def largest_mega_batch(self) -> int:
-        """M at most: 1 where the loss has its negatives in the mini-batch."""
+        """Return the largest M: 1 if the loss has its negatives in the mini-batch."""
         return self.mega_batch if has_mega_batches(self.loss) else 1
 
 
@@ -151,7 +151,7 @@ class PairFileParameters(Section):
 
 
 class ModelParameters(Section):
-    """One model: its architecture, what it starts from, and how it is trained."""
+    """One model: its architecture, initial vectors and training."""
 
     encoder: EncoderParameters = Field(default_factory=AverageParameters, description="the architecture")
     vocabulary: VocabularyParameters = Field(
@@ -211,7 +211,7 @@ class ModelParameters(Section):
 
 
 class EmbeddingsParameters(Section):
-    """Which models are trained on the corpus, and what they are judged by."""
+    """Which models to train on the corpus, and how to evaluate them."""
 
     names: list[str] = Field(
         default_factory=lambda: ["word"],
@@ -263,8 +263,8 @@ class ParagramTrainingParameters(TrainingParameters):
 
 
 class ParagramParameters(Section):
-    """A model or a vector file that is given is used as it is; otherwise the built-in scorer, or where there
-    is none vectors are trained on pairs."""
+    """A given model or vector file is used as it is; otherwise the built-in scorer or, without that, vectors
+    trained on pairs."""
 
     removed: ClassVar[Mapping[str, str]] = {
         "initial_vectors": "use 'vectors' of a model of embeddings.models"
@@ -313,5 +313,5 @@ class ParagramParameters(Section):
 
     @property
     def uses_built_in(self) -> bool:
-        """Whether the built-in scorer is what the paraphrase score is computed with."""
+        """Return whether the built-in scorer computes the paraphrase score."""
         return self.built_in is not None and self.model is None and self.vectors is None

@@ -1,4 +1,4 @@
-"""Which pairs form which mega-batch: a pure function of seed and epoch, so that a run can resume at any
+"""Assigns pairs to mega-batches as a pure function of seed and epoch, so that a run can resume at any
 mega-batch."""
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy.typing as npt
 from paraforge.base.text.ragged import ranges
 
 ORDER, MIX, SCRAMBLE = range(3)
-"""What random numbers are for; with seed, epoch and mega-batch it makes a generator of its own."""
+"""Purposes of random numbers; each combination with seed, epoch and mega-batch has its own generator."""
 
 
 def generator_for(seed: int, *place: int) -> np.random.Generator:
-    """Random numbers that depend on the seed and the place alone, not on what was drawn before."""
+    """Return a generator that depends only on the seed and the position, not on earlier draws."""
     return np.random.default_rng([seed, *place])
 
 
@@ -38,12 +38,12 @@ class MegaBatch:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """How far pairs are shuffled.
+    """How pairs are shuffled.
 
-    Up to `whole` pairs are shuffled as a whole: 8 bytes of memory each, and read from all over the files. Of
-    more, blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order among
-    themselves: memory for one window, which is read as runs of the files. A window holds at least
-    `mega_batches`, or paraphrases that are neighbours in the files meet in one, as each other's negatives.
+    Up to `whole` pairs are shuffled completely, with 8 bytes of memory each and random reads. With more,
+    blocks of `block` consecutive pairs are shuffled, and then each `window` pairs of that order; this needs
+    memory for one window, and reads it in runs. A window has at least `mega_batches`, because otherwise
+    paraphrases that are adjacent in the files would be each other's negatives.
     """
 
     whole: int = 1 << 23
@@ -60,8 +60,8 @@ class Schedule:
     `mega_batch`. The last mini-batch of an epoch may be smaller; a single left-over pair, for which there
     would be no negative, joins the mega-batch before it.
 
-    sources: number of each pair's source, int (pairs,), where a mini-batch is to hold pairs of one source
-        alone; what is left over of each makes the last, mixed mini-batches of an epoch.
+    sources: number of each pair's source, int (pairs,), if a mini-batch should have pairs of only one source;
+        the remaining pairs form the last, mixed mini-batches of an epoch.
     """
 
     pairs: int
@@ -79,7 +79,7 @@ class Schedule:
     def by_source(
         self, shuffled: npt.NDArray[np.int64], generator: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Shuffled pairs in whole mini-batches of one source each, shuffled, and then the rest."""
+        """Return shuffled pairs in shuffled whole mini-batches of one source each, then the rest."""
         assert self.sources is not None
         source = self.sources[shuffled]
         grouped = np.argsort(source, kind="stable")
@@ -90,14 +90,14 @@ class Schedule:
         whole = np.bincount(source) // self.batch_size
         batch_of_pair = rank // self.batch_size
         fits = batch_of_pair < whole[source]
-        # Each whole mini-batch gets a random place among all of them.
+        # Each whole mini-batch gets a random position among all of them.
         starts = np.cumsum(whole) - whole
         places = generator.permutation(int(whole.sum()))
         place = places[starts[source[fits]] + batch_of_pair[fits]]
         return np.concatenate([shuffled[fits][np.argsort(place, kind="stable")], shuffled[~fits]])
 
     def mini_batches_of(self, updates: int) -> int:
-        """M after this many updates."""
+        """Return M after this many updates."""
         return self.mega_batch if not self.anneal else min(self.mega_batch, 1 + updates // self.anneal)
 
     def following(self, epoch: int, position: int, updates: int) -> MegaBatch | None:
@@ -114,11 +114,11 @@ class Schedule:
 class Order:
     """An epoch's permutation of the pairs; `order[first:last]` are the numbers of some of them, int64.
 
-    window: places that are shuffled among themselves, a multiple of the mini-batch unless it is all.
+    window: positions that are shuffled among themselves, a multiple of the mini-batch unless it is all.
     """
 
     def __init__(self, schedule: Schedule, epoch: int) -> None:
-        """Draw the order of the blocks, 16 bytes each; a window is drawn when it is asked for."""
+        """Draw the order of the blocks, 16 bytes each; a window is drawn on demand."""
         self._schedule = schedule
         self._epoch = epoch
         self._drawn: tuple[int, npt.NDArray[np.int64]] | None = None
@@ -159,7 +159,7 @@ class Order:
             firsts = self._firsts[low : high + 1]
             sizes = np.minimum(schedule.shuffle.block, schedule.pairs - firsts)
             begin = first - int(ends[0] - sizes[0])
-            # Not from 0, which the order of the blocks is drawn from.
+            # Not from 0, which is used for the order of the blocks.
             generator = generator_for(schedule.seed, ORDER, self._epoch, 1 + number)
             shuffled = generator.permutation(ranges(firsts, sizes)[begin : begin + last - first])
         return shuffled if schedule.sources is None else schedule.by_source(shuffled, generator)

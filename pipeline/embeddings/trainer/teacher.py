@@ -1,4 +1,4 @@
-"""Vectors that a teacher has of the sentences of training pairs, computed once and kept on disk."""
+"""Computes a teacher's vectors of training sentences once, and stores them on disk."""
 
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from paraforge.embeddings.learning.runs import open_or_build
 from paraforge.embeddings.trainer.pair_store import PairStore
 
 BLOCK = 1 << 12
-"""Pairs that are embedded and written at once."""
+"""Pairs to embed and write at once."""
 
 
 def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> npt.NDArray[np.float32]:
     """Return the vectors that a sentence-transformers model has of both sides of a store with sentences, (2 *
-    pairs, dimension), memory-mapped: left, right, left, ... Killed, the same call continues behind the last
+    pairs, dimension), memory-mapped: left, right, left, ... If killed, the same call resumes after the last
     whole block in the directory `place`.
 
     Raises InputError as `load_model`.
@@ -50,7 +50,8 @@ def teacher_vectors(store: PairStore, model: Path, place: Path, device: str) -> 
 
 
 def _of_both_sides(teacher: Any, sentences: list[str]) -> bytes:
-    # A sentence of several pairs stands near itself: versions of one text are paired with one another.
+    # The occurrences of a sentence in several pairs are close together, because versions of one text are
+    # paired with each other.
     places = {text: place for place, text in enumerate(dict.fromkeys(sentences))}
     vectors = teacher.encode(list(places), convert_to_numpy=True, show_progress_bar=False)
     each = np.asarray(vectors, dtype=np.float32)[[places[text] for text in sentences]]

@@ -45,21 +45,20 @@ _DIGITS = 8
 _CURVE = ("pairs_seen", "epoch", "loss", "development_pearson")
 # Trained models have 0 to 0.4.
 _TOO_ALIKE = 0.95
-# Below, pairs are a try, and their sentences may well be alike.
+# With fewer pairs, it is probably a trial, and the sentences can be similar.
 _FEW = 100
 
 
 @dataclass(frozen=True)
 class EmbeddingsReport:
-    """What a training gave; the metrics of stage `embeddings`.
+    """The result of a training, and the metrics of stage `embeddings`.
 
     signature: one line on the data and the version.
-    pairs: trained on in each epoch. skipped: left out because a side has no unit.
+    pairs: training pairs per epoch. skipped: pairs left out because a side has no unit.
     passed_over: how often, in all epochs, a pair had no negative.
-    leakage: see `LeakageReport`; None where there are neither sets nor held-out splits.
-    pairs_per_second: of the last process that trained.
-    best_score: development score of the model that was kept.
-    history: one entry an evaluation or epoch.
+    leakage: see `LeakageReport`; None if there are neither sets nor held-out splits.
+    pairs_per_second: rate of the last process that trained.
+    best_score: development score of the chosen model. history: one entry per evaluation or epoch.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
     alike: mean cosine of different training sentences; near 1, every sentence gets nearly the same vector.
         None if there are too few pairs.
@@ -92,7 +91,7 @@ def train_named_model(
     curve: Path,
 ) -> EmbeddingsReport:
     """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
-    Raises InputError where there is no model of that name, and what `train_model` raises."""
+    Raises InputError if there is no model of that name, and as `train_model`."""
     if name not in parameters.models:
         raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
     data = TrainingData(
@@ -130,14 +129,14 @@ def train_model(
 ) -> EmbeddingsReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY, the hash of all that the
-    result depends on: the same call resumes where a killed one stopped.
+    Pairs, checkpoints and finished models are in `resources.work`/embeddings/KEY, the hash of everything that
+    the result depends on, so the same call resumes a killed one.
 
     Raises:
         InputError: a file is missing or wrong, there is no pair to train on, the initial vectors do not fit.
         ConfigurationError: the parts of the encoder do not fit each other, or there is no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
-        WorkLockedError: another process runs the same training.
+        WorkLockedError: another process is running the same training.
     """
     check_device(device)
     begun = None if parameters.start is None else _begun(parameters)
@@ -201,7 +200,7 @@ def train_model(
 
 
 def _key(parameters: ModelParameters, data: TrainingData) -> str:
-    """Hash of all that a training's result depends on: of files their content, wherever they are."""
+    """Return the hash of everything that a training's result depends on; for files, their content."""
     files: dict[str, str] = {}
     if parameters.teacher is not None:
         teacher = Path(expand(parameters.teacher))
@@ -225,8 +224,8 @@ def _key(parameters: ModelParameters, data: TrainingData) -> str:
 
 
 def _begun(parameters: ModelParameters) -> SentenceModel:
-    """Return the model that is trained further; raises as `SentenceModel.open`, and InputError where the
-    parameters ask for another encoder than it has."""
+    """Open the model to train further; raises as `SentenceModel.open`, and InputError if the parameters have
+    another encoder."""
     assert parameters.start is not None
     model = SentenceModel.open(expand(parameters.start))
     if "encoder" in parameters.model_fields_set and parameters.encoder != model.parameters:
@@ -255,7 +254,8 @@ def _pieces(parameters: ModelParameters) -> Path | None:
 
 
 def _alike(encoder: Encoder, store: PairStore) -> float | None:
-    """Mean cosine of the left sides of up to 1,000 pairs from all over the store, each with the next."""
+    """Return the mean cosine of the left sides of up to 1,000 pairs spread over the store, each with the
+    next."""
     if len(store) < _FEW:
         return None
     some = np.unique(np.linspace(0, len(store) - 1, 1000).astype(np.int64))
@@ -265,7 +265,7 @@ def _alike(encoder: Encoder, store: PairStore) -> float | None:
 
 
 def found_by(trainer: Trainer[Any, Any], model: Model, data: TrainingData, begin: float) -> dict[str, Any]:
-    """Return what the report of every training has: size, development score, history, scores on the test
+    """Return the common part of training reports: size, development score, history, scores on the test
     sets."""
     scores = evaluate_sts(model, data.evaluated_sets)
     shared = data.development_pairs
@@ -291,7 +291,7 @@ def _figures(score: SetScore | GroupScore, development_pairs: int) -> dict[str, 
 
 
 def reproducible(report: Any) -> dict[str, Any]:
-    """Return a report without what the training took: the same training gives the same bytes."""
+    """Return a report without times, so that the same training gives the same bytes."""
     return {
         name: value
         for name, value in asdict(report).items()
@@ -302,8 +302,7 @@ def reproducible(report: Any) -> dict[str, Any]:
 def _pairs(
     directory: Path, parameters: ModelParameters, data: TrainingData, begun: SentenceModel | None
 ) -> tuple[PairStore, dict[str, Any] | None]:
-    """Return the pairs as ids, of the vocabularies of the model that is trained further, and what was found
-    of the sets in them."""
+    """Return the pairs as ids, in the vocabularies of a model to train further, and the leakage report."""
     found = directory / "leakage.json"
 
     def build() -> tuple[PairStore, dict[str, Any] | None]:
@@ -320,7 +319,7 @@ def _pairs(
             with_sentences=loss.sentences or loss.teacher,
             vocabularies=None if begun is None else begun.vocabularies,
         )
-        # Held-out splits of a corpus count as well: without any set they alone may drop pairs.
+        # A corpus' held-out splits count, too; even without sets they can drop pairs.
         if leakage.looks:
             for line in leakage.report.lines():
                 logger.info("%s", line)

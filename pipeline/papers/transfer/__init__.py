@@ -1,1 +1,1 @@
-"""Transfer tasks: what a simple classifier can tell from fixed sentence embeddings."""
+"""Transfer tasks: simple classifiers over sentence embeddings."""

@@ -1,5 +1,5 @@
-"""Evaluate sentence embeddings on transfer tasks by logistic regression, its penalty chosen on development
-examples."""
+"""Evaluates sentence embeddings on transfer tasks by logistic regression, with the penalty chosen on
+development examples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from paraforge.embeddings.evaluation.comparing import Adaptive, Comparable, Sent
 from paraforge.papers.transfer.tasks import FOLDS, Examples, Task
 
 PENALTIES: Final = (0.0001, 0.001, 0.01, 0.1, 1.0)
-"""Inverse strengths C of the L2 penalty that are tried, over standardised features."""
+"""Inverse strengths C of the L2 penalty to try, over standardized features."""
 FIXED: Final = "fixed"
 _DEVELOPMENT_SHARE: Final = 0.1
 _ITERATIONS: Final = 300
@@ -39,8 +39,9 @@ class TransferScore:
     tested_on: `test`, `trial`, or `10-fold cross-validation`.
     repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
         one. They make a score look better than it is.
-    training: `fixed`, or how the encoder was trained for the task. chosen: if so, for each fold the settings
-        that differ from the defaults, the best epoch and its development score, None if it is not defined.
+    training: `fixed`, or how the encoder was trained for the task.
+    chosen: if so, for each fold the settings that differ from the defaults, the best epoch and its
+        development score, None if it is not defined.
     """
 
     name: str
@@ -73,8 +74,9 @@ def evaluate_transfer(
 ) -> list[TransferScore]:
     """Do tasks one after the other, with fixed embeddings.
 
-    folds: of tasks without a split. seed: draws folds and development examples, and starts the relatedness
-        model; the same seed gives the same figures.
+    folds: of tasks without a split.
+    seed: draws folds and development examples, and starts the relatedness model; the same seed gives the same
+        figures.
 
     Raises:
         InputError: a model without vectors, or too few examples of a class for two folds.

@@ -1,4 +1,4 @@
-"""Do transfer tasks by training a copy of the model end to end, in one or several ways."""
+"""Does transfer tasks by training a copy of the model end to end, in one or several variants."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to train for a task: settings of which those that do best on the development examples are
-    taken."""
+    """A training variant for a task: candidate settings, of which those with the best development score are
+    used."""
 
     name: str
     candidates: tuple[FineTuningParameters, ...]
@@ -125,7 +125,8 @@ def fine_tune_transfer(
     """Do tasks one after the other, each in all variants. The model is not changed.
 
     seed: draws folds and development examples as :func:`evaluate_transfer` does, and starts the training; on
-        a CPU the same seed gives the same figures. folds: of tasks without a split.
+        a CPU the same seed gives the same figures.
+    folds: of tasks without a split.
 
     Raises InputError if a class has too few examples for two folds, or a loss is not finite.
     """
@@ -180,7 +181,7 @@ def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
 
 
 def _score(task: Task, variant: Variant, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
-    """Of folds the mean."""
+    """For folds, the mean."""
     figures = {name: mean([fit[name] for fit in fits]) for name in fits[0] if name != "chosen"}
     chosen = [fit["chosen"] for fit in fits]
     return transfer_score(task, len(fits), training=variant.name, chosen=chosen, **figures)

@@ -1,4 +1,4 @@
-"""Read the examples of the transfer tasks from their files, in this project's or in SentEval's layout."""
+"""Reads the examples of the transfer tasks from their files, in this project's or in SentEval's layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paraforge.base.text.lines import numbered_lines
 
 Kind = Literal["classification", "relatedness"]
 FOLDS: Final = 10
-"""Of tasks without a split."""
+"""For tasks without a split."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,8 @@ class Task:
 
     kind: `classification` of texts or pairs by logistic regression; `relatedness` of pairs by the KL
         objective.
-    train: all examples where there is no split. test: None means cross-validation on `train`. development:
-        None means that a part of `train` is taken.
+    train: all examples where there is no split. test: None means cross-validation on `train`.
+    development: None means that a part of `train` is taken.
     tested_on: `test`, `trial` where the test set is not there, or `10-fold cross-validation`.
     positive: the class whose F1 is reported next to the accuracy on the test set.
     """
@@ -288,7 +288,7 @@ _SICK: Final[dict[str, tuple[Kind, str]]] = {
     "SICK-R": ("relatedness", "relatedness_score"),
 }
 TASKS: Final = (*_LAYOUTS, *_SICK)
-"""Names, as the papers list them."""
+"""The names, in the papers' order."""
 _POSITIVE: Final = {"MRPC": "1"}
 
 

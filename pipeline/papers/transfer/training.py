@@ -1,4 +1,4 @@
-"""Train classifiers for transfer tasks over fixed sentence vectors or together with the encoder, in the
+"""Trains classifiers for transfer tasks over fixed sentence vectors or together with the encoder, in the
 training loop of `learning` (Wieting 2016, 4.4 and Eq. 12-14; Tai 2015)."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Start = Literal["trained", "random"]
 
 
 class FineTuningParameters(Section):
-    """Start, optimiser and penalties of one training."""
+    """The start, optimizer and penalties of one training."""
 
     start: Start = Field(
         "trained",

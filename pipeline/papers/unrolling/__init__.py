@@ -1,1 +1,1 @@
-"""Embeddings learned from neighbouring sentences, read by unrolling the decoders (Zhelezniak et al. 2018)."""
+"""Embeddings learned from neighboring sentences, read by unrolling the decoders (Zhelezniak et al. 2018)."""

@@ -1,6 +1,6 @@
-"""Define the network, an encoder for a sentence and decoders for the ones before and behind it, its loss (DD
-3 and 4; Eq. 4, 6, 9, 10), and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3,
-Figure 1, Appendix C)."""
+"""The network, an encoder for a sentence and decoders for the ones before and after it, its loss (DD 3 and 4;
+Eq. 4, 6, 9, 10), and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3, Figure 1,
+Appendix C)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,8 +28,9 @@ def negative_log_likelihood(
 ) -> Tensor:
     """Sum over all words w of all rows k of `logsumexp(U h_k + b) - u_w h_k - b_w`, a scalar.
 
-    states: h, (rows, dimension). weight: U, (vocabulary, dimension), the output vectors; bias: b,
-        (vocabulary,). words: those that row k predicts. products: type of matrix products, e.g. bfloat16.
+    states: h, (rows, dimension). weight: U, (vocabulary, dimension), the output vectors;
+    bias: b, (vocabulary,). words: those that row k predicts.
+    products: type of matrix products, e.g. bfloat16.
     """
     low = states.dtype if products is None else products
     logits = (states.to(low) @ weight.to(low).t()).to(states.dtype) + bias
@@ -62,7 +63,8 @@ class LayerNormGru(nn.Module):
         """States of every token, (tokens, state_dimension), in packed order.
 
         inputs: (tokens, input_dimension): all first tokens, then all second ones, ..., of sentences by
-            falling length. batch_sizes: sentences that have a t-th token.
+            falling length.
+        batch_sizes: sentences that have a t-th token.
         state: (sentences, state_dimension), what each begins with, in the same order.
         """
         states = []
@@ -119,8 +121,8 @@ class GruDecoder(nn.Module):
     def forward(self, context: Tensor, vectors: Tensor, packed: PackedSentences) -> Tensor:
         """Return the state that each word is predicted from, (tokens, state_dimension), in packed order.
 
-        context: (sentences, state_dimension). vectors: of the words, (tokens, word_dimension), in packed
-            order.
+        context: (sentences, state_dimension).
+        vectors: of the words, (tokens, word_dimension), in packed order.
         """
         sizes: list[int] = packed.batch_sizes.tolist()
         inputs = [self.start.expand(sizes[0], -1)]
@@ -131,8 +133,8 @@ class GruDecoder(nn.Module):
 class SentencePredictor(nn.Module):
     """An encoder and two decoders.
 
-    words: (vocabulary, word_dimension), the vectors that encoder and decoders read. predicted: how many of
-        them, the first ones, decoders predict.
+    words: (vocabulary, word_dimension), the vectors that encoder and decoders read.
+    predicted: how many of them, the first ones, decoders predict.
     decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
     output: the output vectors of both.
     """

@@ -1,4 +1,4 @@
-"""Train a network to predict the neighbours of sentences, as a task of the training loop: triples,
+"""Trains a network to predict the neighbors of sentences, as a task of the training loop: triples,
 vocabulary, scores, the model's directory."""
 
 import logging
@@ -143,8 +143,8 @@ class DecodersReport:
     signature: one line on the data and the version.
     triples: in the files. seen: in all epochs. sentences: with words; skipped: without; held_out: left out.
     sentences_per_second: triples a second of the last process that trained.
-    best_score: development score of the model that was kept. sets, years: Pearson and Spearman x 100 on the
-        test sets, by name.
+    best_score: development score of the model that was kept.
+    sets, years: Pearson and Spearman x 100 on the test sets, by name.
     history: one entry an evaluation or epoch, with the loss in nats a predicted word.
     """
 

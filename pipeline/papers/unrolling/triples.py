@@ -1,5 +1,5 @@
-"""Read sentences of documents in order, and store triples of neighbours as ids of words on disk,
-memory-mapped: memory does not grow with the corpus."""
+"""Reads sentences of documents in order, and stores triples of neighbors as word ids on disk, memory-mapped;
+memory does not grow with the corpus."""
 
 from __future__ import annotations
 
