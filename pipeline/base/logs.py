@@ -3,6 +3,7 @@
 import logging
 import sys
 from pathlib import Path
+from typing import TextIO
 
 LOG_DIRECTORY = Path("logs")
 # These libraries' messages and tracebacks are not shown, because our own error follows. Their warnings are.
@@ -42,7 +43,7 @@ def remove_handlers() -> bool:
     return bool(ours)
 
 
-class _Console(logging.StreamHandler):  # type: ignore[type-arg]  # no generic at run time before 3.11
+class _Console(logging.StreamHandler[TextIO]):
     """Writes above a progress bar on a terminal, which is redrawn below."""
 
     def emit(self, record: logging.LogRecord) -> None:

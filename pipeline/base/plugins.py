@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, get_origin
+from typing import Any
 
 from paraforge.base.errors import InputError
 
@@ -50,7 +50,6 @@ def classes_in(module: str, base: type[Any]) -> list[type[Any]]:
     return [
         value
         for value in vars(imported).values()
-        # On Python 3.10 a generic alias such as list[int] counts as a type.
-        if isinstance(value, type) and get_origin(value) is None
+        if isinstance(value, type)
         if issubclass(value, base) and value.__module__ == module
     ]

@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
         """The number of values in each composed node, with its aliases expanded."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types for it
         before = self._values
         self._values += 1
         node = super().compose_node(parent, index)
@@ -84,7 +84,7 @@ class _Dumper(yaml.SafeDumper):
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         # Characters that need these quotes are escaped; other Unicode is written plainly.
         self.allow_unicode = False
-        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]
+        super().write_double_quoted(text, split)  # type: ignore[no-untyped-call]  # PyYAML has no types
         self.allow_unicode = True
 
 

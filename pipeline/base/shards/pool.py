@@ -131,7 +131,7 @@ def threads_of(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
 def prefetched(
     items: Iterator[PieceT], depth: int = 1, start: Callable[[], object] | None = None
 ) -> Iterator[Iterator[PieceT]]:
-    """Yield the same items in the same order, while a second thread computes up to `depth` of them in
+    """Provide the same items in the same order, while a second thread computes up to `depth` of them in
     advance.
 
     An error in `items` is raised where its item would have come. Leaving the block early stops the thread, as

@@ -63,7 +63,7 @@ class Chunks:
         self.strings = strings.cast(pa.large_string())
         data, offsets = text_bytes(self.strings)
         length = np.diff(offsets)
-        # The empty string has no first and last byte; a space stands in for them.
+        # An empty string has no first or last byte, so a space is used instead.
         padded = np.append(data, np.uint8(0x20))
         first = np.where(length > 0, padded[offsets[:-1]], 0x20)
         last = np.where(length > 0, padded[offsets[1:] - 1], 0x20)

@@ -165,7 +165,7 @@ def _query(dataset: str, condition: str) -> str:
 
 
 def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Return the score bands of ``metrics/publish.json`` in order."""
+    """Yield the score bands of ``metrics/publish.json`` in order."""
     if isinstance(bands, dict):
         for band in BANDS:
             if isinstance(bands.get(band), dict):

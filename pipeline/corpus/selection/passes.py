@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,7 +111,7 @@ class Selection:
     def run(self, output: Path) -> SelectReport:
         for score in self.parameters.decile_scores():
             self.phase = f"deciles of {score}"
-            known = self._each(lambda index, score=score: self._ranked_values(index, score))  # type: ignore[misc]
+            known = self._each(partial(self._ranked_values, score=score))
             self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
         if required := tuple(self.parameters.required):
             self.filters.append(interval_filter("required", required))

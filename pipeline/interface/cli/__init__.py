@@ -195,7 +195,7 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Return a line that says where this version's documentation is."""
+        """Write the address of this version's documentation."""
         formatter.write_paragraph()
         formatter.write_text("Documentation:")
         formatter.write(f"  {page('index')}\n")

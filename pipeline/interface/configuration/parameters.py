@@ -157,7 +157,7 @@ class Parameters(Section):
         return [self.ingest, *(pivot.ingest for pivot in self.pivots.values())]
 
     def by_pivot(self) -> Iterator[tuple[str, Path, Parameters]]:
-        """Return name, place and parameters of each pivot; the first is section ``ingest``.
+        """Yield name, place and parameters of each pivot; the first is section ``ingest``.
 
         The place is the subdirectory of its data in a stage's output. Other pivots have their own sections
         and work directories, and share the translation memory.

@@ -256,7 +256,7 @@ def plan_blocks(row_increments: npt.NDArray[np.int64], memory: int) -> list[Bloc
 def _cut(
     cost: npt.NDArray[np.int64], increments: npt.NDArray[np.int64], memory: int, share: int
 ) -> Sequence[tuple[int, int]]:
-    """Yield ranges of rows with at most ``memory`` bytes and about ``share`` increments."""
+    """Return ranges of rows with at most ``memory`` bytes and about ``share`` increments."""
     bytes_before = np.concatenate([[0], np.cumsum(cost)])
     increments_before = np.concatenate([[0], np.cumsum(increments)])
     ranges = []

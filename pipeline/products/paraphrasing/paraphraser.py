@@ -186,7 +186,7 @@ def _engine_of(model: TranslationModel) -> str:
 
 
 def _with_parses(generator: Translator, texts: Iterable[str], prefix: str, template: str) -> Iterator[str]:
-    """Return texts with the template filled from the generator's parse for each. Without that, the generator
+    """Yield texts with the template filled from the generator's parse for each. Without that, the generator
     gives texts with a rare template the parse of a frequent one."""
     kept, read = itertools.tee(texts)
     asked = tree_tags(template)

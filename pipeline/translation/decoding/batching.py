@@ -146,7 +146,7 @@ class _Window:
                 self.results[place] = Hypotheses((Hypothesis("", float("nan"), 0),), source.truncated)
 
     def batches(self, batch_tokens: int) -> Iterator[list[int]]:
-        """Return batches of sentence indices, the longest first; with 0 tokens, one batch in order."""
+        """Yield batches of sentence indices, the longest first; with 0 tokens, one batch in order."""
         places = list(self.sources)
         if not batch_tokens:
             yield from [places] if places else []
