@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import write_whole
+from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.text.units import parts_of_words
 from paraforge.base.text.word_numbers import WordNumbers
 from paraforge.base.word_vectors.vectors import FloatArray
@@ -107,6 +108,11 @@ class SubwordVectors:
             places[numbers] = np.arange(len(words))
             self._last = numbered, places, vectors
         return vectors
+
+    def of_texts(self, texts: Any) -> FloatArray:
+        """Return the sums of the vectors of texts' words, (texts, dimension) float32; zeros for no word."""
+        tokens = tokenize_column(texts)
+        return np.asarray(tokens.sums(self.of_words(tokens.vocabulary)), np.float32)
 
     def knows(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return which words are themselves parts, (words,)."""

@@ -19,7 +19,6 @@ from paraforge.base.files import atomic_path, sha256_directory, sha256_file
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.store import row_groups
 from paraforge.base.text.paths import expand
-from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.publication.datasets import Dataset, open_file
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
@@ -138,8 +137,7 @@ class WordSums(CosineModel):
 
     def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
         """Return (texts, dimension) float32; zeros for a text without a token."""
-        tokens = tokenize_column(texts)
-        return np.asarray(tokens.sums(self._vectors.of_words(tokens.vocabulary)), np.float32)
+        return self._vectors.of_texts(texts)
 
 
 @lru_cache(maxsize=1)

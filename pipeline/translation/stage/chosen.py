@@ -21,7 +21,6 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import COLUMNS
 from paraforge.base.shards.store import ShardDirectory, shard_name, write_index, write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.cells import find_centroids, nearest_cells
 from paraforge.base.word_vectors.subword_vectors import SubwordVectors
 from paraforge.translation.memory.distinct import DistinctSentences, find_distinct, mapped_array
@@ -119,8 +118,7 @@ def draw(blocks: Iterable[tuple[Keys, NDArray[np.int16]]], wanted: int, director
 
 def sentence_vectors(texts: Any, vectors: SubwordVectors) -> NDArray[np.float32]:
     """Return the sums of the vectors of texts' words, of length 1, (texts, dimension); zeros for no word."""
-    tokens = tokenize_column(texts)
-    sums = tokens.sums(vectors.of_words(tokens.vocabulary))
+    sums = vectors.of_texts(texts)
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.float32(1e-12))
 
 
