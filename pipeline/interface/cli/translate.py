@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -27,7 +27,6 @@ from paraforge.translation.decoding.translator import DecodingOptions
 
 if TYPE_CHECKING:
     from paraforge.translation.decoding.translator import Translator
-    from paraforge.translation.stage.quantisation import Check
 
 _DEFAULTS = DecodingOptions()
 
@@ -55,8 +54,8 @@ def translate(
     log-probability per token, text. A sentence that cannot be translated has an empty score and text, and
     the command exits with 5.
 
-    --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, check (what to do
-    if int8 loses quality: fallback, error, skip), and the engine's settings.
+    --set takes length_penalty, maximum_source_tokens, maximum_target_tokens, batch_tokens, check_quantised
+    (false: use int8 without comparing it with float32), and the engine's settings.
 
     \b
     Examples:
@@ -71,15 +70,16 @@ def translate(
     from paraforge.translation.engines import is_model_free, open_translator
     from paraforge.translation.engines.ctranslate2 import NAME
     from paraforge.translation.models.importing import usable_model
+    from paraforge.translation.stage.parameters import TranslateParameters
     from paraforge.translation.stage.quantisation import checked
 
     if nbest > beam:
         raise ConfigurationError([f"--nbest is {nbest}: it must be at most --beam, {beam}"])
     values: dict[str, Any] = {"beam": beam, "nbest": nbest, "compute_type": compute_type}
-    chosen, batch_tokens, of_engine = "fallback", 0, {}
+    check, batch_tokens, of_engine = True, 0, {}
     for key, value in _settings(settings).items():
-        if key == "check":
-            chosen = value
+        if key == "check_quantised":
+            check = checked_values(TranslateParameters, {key: value}).check_quantised
         elif key == "batch_tokens":
             batch_tokens = checked_values(Resources, {key: value}).batch_tokens
         elif key in DecodingOptions.model_fields:
@@ -88,14 +88,13 @@ def translate(
             of_engine[key] = value
     options = checked_values(DecodingOptions, values)
     placement = Placement(device, threads or available_cores(), batch_tokens)
-    check = _check(chosen)
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
         path, decoding = model, options
         if path is not None and not is_model_free(engine):
             path = usable_model(path, engine)
-        if engine == NAME and path is not None:
-            decoding, sentences = checked(path, options, placement, sentences, check)
+        if engine == NAME and path is not None and check:
+            decoding, sentences = checked(path, options, placement, sentences)
         translator = open_translator(engine, path, decoding, placement, of_engine)
         return translator, sentences
 
@@ -119,15 +118,6 @@ def translate_file(
     with graceful_interrupts():
         translator, sentences = prepare(sentences)
         translate_lines(translator, sentences, output_path, doing)
-
-
-def _check(given: str) -> Check:
-
-    from paraforge.translation.stage.quantisation import Check
-
-    if given not in get_args(Check):
-        raise ConfigurationError([f"check={given}: use one of {', '.join(get_args(Check))}"])
-    return cast("Check", given)
 
 
 def _settings(given: Sequence[str]) -> dict[str, Any]:

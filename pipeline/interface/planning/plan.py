@@ -258,7 +258,8 @@ def make_plan(
         workplace = plan_workplace(section.engine, resources, population.sentences)
         workers = workplace.worker_count
         # The stage will ask the same and find the answer there.
-        choice, _ = calibrated(choice, corpus, left, section.quantisation, workplace, resources)
+        if section.check_quantised:
+            choice, _ = calibrated(choice, corpus, left, workplace, resources)
         if section.memory:
             left -= _known_sentences(corpus, choice, resources)
         if not left and sentences is None:

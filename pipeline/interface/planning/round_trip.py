@@ -86,8 +86,7 @@ def _translated_forward(forward: Parameters, corpus: Path, model: Path) -> Shard
     translated back."""
     work = forward.resources.work / "plan"
     resources = forward.resources.model_copy(update={"work": work})
-    unchecked = forward.translate.quantisation.model_copy(update={"check": "skip"})
-    section = forward.translate.model_copy(update={"quantisation": unchecked})
+    section = forward.translate.model_copy(update={"check_quantised": False})
     translate(section, corpus, model, work / "translated", resources)
     write_back_corpus(work / "translated", work / "turned")
     return ShardDirectory(work / "turned")

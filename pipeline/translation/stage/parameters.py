@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, create_model, model_validator
 
@@ -13,25 +14,6 @@ from paraforge.translation.decoding.batching import WINDOW
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings
 from paraforge.translation.engines import ENGINES, engine_settings, is_model_free
 from paraforge.translation.training.parameters import NmtParameters
-
-
-class QuantisationParameters(Section):
-    """Whether weights of 8 or 16 bits are good enough, found out on a sample; see docs/models.md."""
-
-    check: Literal["fallback", "error", "skip"] = Field(
-        "fallback",
-        description="compare int8 or int16 with float32 on a sample before translating. Unless the sample "
-        "shows that the loss is below maximum_loss, fallback translates in float32 and error "
-        "stops; skip uses no sample",
-    )
-    maximum_loss: float = Field(
-        0.02,
-        gt=0,
-        description="largest loss in nats per token: by how much the float32 model may prefer its own "
-        "translations. The upper end of the 95% interval must be below it",
-    )
-    sentences: int = Field(1000, ge=200, le=100_000, description="number of sentences in the sample")
-
 
 if TYPE_CHECKING:
     EngineName = str
@@ -47,8 +29,16 @@ _MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
 
 
 class _Section(DecodingOptions):
+    removed: ClassVar[Mapping[str, str]] = {
+        "quantisation": "the check has one limit and one size; check_quantised: false leaves it out"
+    }
+
     engine: EngineName = "ctranslate2"
-    quantisation: QuantisationParameters = Field(default_factory=QuantisationParameters)
+    check_quantised: bool = Field(
+        True,
+        description="compare int8 or int16 with float32 on 1,000 sentences before translating, and use "
+        "float32 unless they show that little is lost; see models.md",
+    )
     memory: bool = Field(
         True,
         description="take the translations of known sentences from the translation memory; false translates "

@@ -1,10 +1,7 @@
-"""The sentences that are to be translated, by length, and samples that have the lengths of the whole;
-samples for the check of quantised translation: of a corpus, of a bitext, of a file of sentences."""
+"""The sentences that are to be translated, by length, and samples that have the lengths of the whole."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +10,13 @@ from numpy.typing import NDArray
 
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.progress import progress
-from paraforge.base.shards.store import ShardDirectory, ShardWriter
-from paraforge.base.shards.work import replaced_directory
+from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory.distinct import waiting_columns, waiting_rows
 
 # Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
 _STRATA_A_DOUBLING = 4
 # Sentences kept of each stratum, from which samples are drawn.
 KEPT = 2000
-Item = TypeVar("Item")
-_SEED = 1
 
 SAMPLE = pa.schema(
     [
@@ -170,28 +164,3 @@ def _references(corpus: ShardDirectory, sentences: list[str]) -> dict[str, str]:
         if len(found) == len(sentences):
             break
     return found
-
-
-def write_sample(corpus: ShardDirectory, wanted: int, output: Path) -> int:
-    """Draw a sample and write it as one shard; ``output`` is replaced. Returns number of sentences."""
-    table = draw_sample(corpus, wanted)
-    with replaced_directory(output) as temporary:
-        writer = ShardWriter(temporary, SAMPLE, max(1, table.num_rows))
-        writer.write(table)
-        writer.close({"step": "calibration-sample"})
-    return table.num_rows
-
-
-def reservoir(items: Iterable[Item], wanted: int) -> tuple[list[Item], int]:
-    """Return a uniform sample without replacement of a stream, seeded, in bounded memory (Vitter's algorithm
-    R). Returns the sample, in no particular order, and the number of items."""
-    dice = np.random.default_rng(_SEED)
-    kept: list[Item] = []
-    count = 0
-    for item in items:
-        count += 1
-        if len(kept) < wanted:
-            kept.append(item)
-        elif (place := int(dice.integers(count))) < wanted:
-            kept[place] = item
-    return kept, count

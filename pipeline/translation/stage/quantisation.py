@@ -7,28 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.errors import IncompleteError
 from paraforge.base.files import cache_directory, hash_json, read_json_or_none, write_json
 from paraforge.base.shards.libraries import installed
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.store import ShardDirectory, ShardWriter
+from paraforge.base.shards.work import replaced_directory
 from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2, open_translator
 from paraforge.translation.models.model import TranslationModel, open_model
-from paraforge.translation.stage.parameters import QuantisationParameters
-from paraforge.translation.stage.population import write_sample
+from paraforge.translation.stage.population import SAMPLE, draw_sample
 from paraforge.translation.stage.sentences import EngineChoice, Workplace, device_of_worker
 from paraforge.versions import TRANSLATE
 
 logger = logging.getLogger(__name__)
-
-Check = Literal["fallback", "error", "skip"]
 
 FULL = "float32"
 QUANTISED = frozenset({"int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16"})
@@ -45,16 +42,14 @@ _HOPELESS = 1.0
 # 95% of a normal distribution is below this.
 _SIGMAS = 1.645
 
-
-# Columns: the best hypothesis of each sample sentence in both types, empty if there is none.
+# Columns: the comparison of the best hypothesis of each sample sentence in both types.
 BOTH_WAYS = pa.schema(
     [
-        pa.field("float32", pa.string()),
-        pa.field("quantised", pa.string()),
-        # Mean log-probability per token of the first minus that of the second, both from the model in float32
-        # (natural log); 0 if they are equal, null if one is empty.
+        pa.field("identical", pa.bool_()),
+        # Mean log-probability per token in float32 minus that of the quantized type, both from the model in
+        # float32 (natural log); 0 if they are equal, null if one is empty.
         pa.field("loss", pa.float64()),
-        # 1 if only the second is empty, a loop or ruined, -1 if only the first is, else 0.
+        # 1 if only the quantized type's is empty, a loop or ruined, -1 if only that of float32 is, else 0.
         pa.field("ruined", pa.int8()),
     ]
 )
@@ -72,7 +67,6 @@ class QuantisationLoss:
     ruined: share of sentences (0-1) that are ruined only in the quantized type, minus the share only in
         float32.
     ruined_bound: upper bound on it with 95% confidence.
-    chrf_float32, chrf: of both against the references, 0 to 100; None without references.
     """
 
     compute_type: str
@@ -82,8 +76,6 @@ class QuantisationLoss:
     bound: float | None
     ruined: float
     ruined_bound: float
-    chrf_float32: float | None = None
-    chrf: float | None = None
 
     def within(self, limit: float) -> bool:
         """Return whether the bounds are below ``limit`` and one ruined sentence in a hundred."""
@@ -91,14 +83,13 @@ class QuantisationLoss:
         return self.sentences >= MINIMUM and little and self.ruined_bound < _RUINED
 
     def __str__(self) -> str:
-        against = "" if self.chrf is None else f"; chrF {self.chrf:.2f}, in float32 {self.chrf_float32:.2f}"
         lost = "a loss that cannot be measured"
         if self.loss is not None:
             lost = f"a loss of {self.loss:.4f} nats a token, at most {self.bound:.4f}"
         return (
             f"{self.compute_type} compared with float32 on {self.sentences} sentences: {lost}; "
             f"{max(0.0, self.ruined):.1%} of the sentences ruined, at most {self.ruined_bound:.1%}; "
-            f"{self.identical:.1%} the same{against}"
+            f"{self.identical:.1%} the same"
         )
 
 
@@ -129,9 +120,9 @@ def translated_both_ways(
         _is_ruined(found, loss) - _is_ruined(best, -loss)
         for found, best, loss in zip(quantised, full, losses, strict=True)
     ]
-    texts = [[best.text for best in found] for found in (full, quantised)]
+    identical = [one.text == other.text for one, other in zip(full, quantised, strict=True)]
     numbers = pa.array(losses, pa.float64(), from_pandas=True)  # no number is null
-    return pa.table([*texts, numbers, ruined], schema=BOTH_WAYS)
+    return pa.table([identical, numbers, ruined], schema=BOTH_WAYS)
 
 
 def _best(translator: ctranslate2.CTranslate2Translator, sentences: Sequence[str]) -> list[Hypothesis]:
@@ -146,12 +137,9 @@ def _is_ruined(hypothesis: Hypothesis, loss: float) -> bool:
     return hypothesis.empty or hypothesis.runaway or loss > _HOPELESS
 
 
-def measure_loss(
-    found: pa.Table, compute_type: str, references: Sequence[str] | None = None
-) -> QuantisationLoss:
+def measure_loss(found: pa.Table, compute_type: str) -> QuantisationLoss:
     """Return the loss on a non-empty sample, translated :data:`BOTH_WAYS`, with upper bounds of one-sided 95%
     intervals."""
-    full, quantised, ruined = (found[name].to_pylist() for name in ("float32", "quantised", "ruined"))
     losses = found["loss"].to_numpy()
     losses = losses[np.isfinite(losses)]
     loss = bound = None
@@ -160,151 +148,85 @@ def measure_loss(
         loss = round(float(losses.mean()), 6)
         bound = round(float(losses.mean()) + _SIGMAS * error, 6)
     count = found.num_rows
-    worse, better = (sum(sign == one for one in ruined) for sign in (1, -1))
+    signs = found["ruined"].to_numpy()
+    worse, better = int((signs == 1).sum()), int((signs == -1).sum())
     # Paired shares with half an observation added to each cell (Agresti and Min 2005), so that zero
     # observations do not give a bound of zero.
     difference = (worse - better) / (count + 2)
     spread = math.sqrt(worse + better + 1 - (worse - better) ** 2 / (count + 2)) / (count + 2)
-    same = sum(map(str.__eq__, full, quantised))
     return QuantisationLoss(
         compute_type=compute_type,
         sentences=count,
-        identical=round(same / count, 4),
+        identical=round(float(found["identical"].to_numpy().mean()), 4),
         loss=loss,
         bound=bound,
         ruined=round((worse - better) / count, 4),
         ruined_bound=round(difference + _SIGMAS * spread, 6),
-        chrf_float32=None if references is None else round(_chrf(full, references), 4),
-        chrf=None if references is None else round(_chrf(quantised, references), 4),
     )
 
 
-def _chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    from sacrebleu.metrics.chrf import CHRF
-
-    return float(CHRF().corpus_score(list(hypotheses), [list(references)]).score)
-
-
-def decided(
-    loss: QuantisationLoss | None,
-    compute_type: str,
-    check: Check,
-    limit: float,
-    *,
-    model: Path | None,
-    remedy: str,
-) -> str:
-    """Return the compute type to use: the requested one only if it is shown to lose nothing.
+def decided(loss: QuantisationLoss | None, compute_type: str) -> str:
+    """Return the compute type to use: the requested one only if it is shown to lose little, else float32.
 
     loss: loss on a sample; None if there is too little text. compute_type: the requested one.
-    check: ``fallback`` uses float32, ``error`` stops. limit: allowed loss in nats per token.
-    model: for the error.
-
-    Raises InputError: the loss can be above the limit, and ``check`` is ``error``.
     """
-    if loss is not None and loss.within(limit):
-        logger.info("%s; it is used (limit %g nats a token)", loss, limit)
+    if loss is not None and loss.within(LIMIT):
+        logger.info("%s; it is used (limit %g nats a token)", loss, LIMIT)
         return compute_type
     if loss is None:
         reason = f"there is too little text to check {compute_type} ({_WORTHWHILE:,} sentences are enough)"
     else:
-        reason = f"{loss}; not shown to lose less than {limit:g} nats a token and 1% of the sentences"
-    if check == "error":
-        raise InputError(reason, model, remedy=remedy)
+        reason = f"{loss}; not shown to lose less than {LIMIT:g} nats a token and 1% of the sentences"
     logger.warning("%s: everything is translated in float32", reason)
     return FULL
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The result of the check on the sample, and the decision.
-
-    chosen: compute type of the run. limit: allowed loss in nats per token.
-    loss: loss of the requested compute type; None if there was too little text to measure it.
-    """
-
-    chosen: str
-    limit: float
-    loss: QuantisationLoss | None
-
-
-def is_quantised(choice: EngineChoice) -> bool:
-    """Return whether weights are rounded to integers, which can make a model worse."""
-    return choice.engine == ctranslate2.NAME and choice.options.compute_type in QUANTISED
 
 
 def calibrated(
     choice: EngineChoice,
     corpus: ShardDirectory,
     sentences: int,
-    parameters: QuantisationParameters,
     workplace: Workplace,
     resources: Resources,
-) -> tuple[EngineChoice, Calibration | None]:
+) -> tuple[EngineChoice, QuantisationLoss | None]:
     """Return the engine for the run: the chosen one, or float32 if that can lose too much.
 
     The result is cached in the work directory for this model, options and version of the engine, so the next
     run needs no new sample.
 
     choice: engine with its options; nothing happens if it is not quantized. corpus: ingested shards.
-    sentences: number of distinct sentences to translate. parameters: what to do, limit, size of the sample.
+    sentences: number of distinct sentences to translate.
     workplace: where to translate the sample, the same as for the run. resources: the work directory.
 
-    Returns the choice and the result of the check; None if there was nothing to check.
+    Returns the choice and the loss on the sample; None if there was nothing to check or too little text.
 
-    Raises:
-        InputError: the loss can be above the limit, and ``check`` is ``error``.
-        IncompleteError: the sample could not be translated.
+    Raises IncompleteError: the sample could not be translated.
     """
-    if not is_quantised(choice) or parameters.check == "skip":
+    if choice.engine != ctranslate2.NAME or choice.options.compute_type not in QUANTISED:
         return choice, None
-    loss = sampled_loss(choice, corpus, sentences, parameters.sentences, workplace, resources)
-    chosen = decided(
-        loss,
-        choice.options.compute_type,
-        parameters.check,
-        parameters.maximum_loss,
-        model=choice.model,
-        remedy="Set translate.compute_type: float32, or allow more in translate.quantisation.maximum_loss, "
-        "or translate.quantisation.check: fallback.",
-    )
-    options = choice.options.with_changes(compute_type=chosen)
+    loss = _sampled_loss(choice, corpus, sentences, workplace, resources)
+    options = choice.options.with_changes(compute_type=decided(loss, choice.options.compute_type))
     # Shards made in float32 without a check are the same.
-    return dataclasses.replace(choice, options=options), Calibration(chosen, parameters.maximum_loss, loss)
+    return dataclasses.replace(choice, options=options), loss
 
 
-def sampled_loss(
-    choice: EngineChoice,
-    corpus: ShardDirectory,
-    sentences: int,
-    wanted: int,
-    workplace: Workplace,
-    resources: Resources,
+def _sampled_loss(
+    choice: EngineChoice, corpus: ShardDirectory, sentences: int, workplace: Workplace, resources: Resources
 ) -> QuantisationLoss | None:
-    """Return the loss on a sample of a corpus, measured now or earlier; None if there is too little text.
-
-    sentences: distinct sentences of the corpus. wanted: size of the sample. Raises IncompleteError if the
-    sample could not be translated.
-    """
+    """Return the loss on a sample of a corpus, measured now or earlier; None if there is too little text."""
     directory = (
         resources.work.resolve() / "translation" / "calibration" / _key(choice.weights, choice.options)
     )
     record = directory / "loss.json"
-    known = _known(record)
-    if known is not None:
+    if (known := _known(record)) is not None or sentences < _WORTHWHILE:
         return known
-    if sentences < _WORTHWHILE or not write_sample(corpus, wanted, directory / "sample"):
-        return None
     logger.info("translating a sample in float32 and in %s, to compare", choice.options.compute_type)
-    run_step(
-        calibration_step(choice, workplace),
-        [directory / "sample"],
-        directory / "hypotheses",
-        resources,
-        workers=workplace.workers,
-    )
-    rows = ShardDirectory(directory / "hypotheses").read(0)
-    loss = measure_loss(rows, choice.options.compute_type, rows["reference"].to_pylist())
+    with replaced_directory(directory / "sample") as temporary:
+        writer = ShardWriter(temporary, SAMPLE, SENTENCES)
+        writer.write(draw_sample(corpus, SENTENCES))
+        writer.close({"step": "calibration-sample"})
+    step = calibration_step(choice, workplace)
+    run_step(step, [directory / "sample"], directory / "losses", resources, workers=workplace.workers)
+    loss = measure_loss(ShardDirectory(directory / "losses").read(0), choice.options.compute_type)
     write_json(record, asdict(loss))
     return loss
 
@@ -323,8 +245,7 @@ def _known(record: Path) -> QuantisationLoss | None:
 
 
 def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """Return the step from ``sentence, source_text, reference`` to the best hypotheses of both compute
-    types."""
+    """Return the step from ``source_text`` to the comparison of both compute types."""
     return Step(
         name="calibration",
         version=TRANSLATE,
@@ -333,6 +254,7 @@ def calibration_step(choice: EngineChoice, workplace: Workplace) -> Step:
         build=build_calibration,
         arguments={"choice": choice, "workplace": workplace},
         files=() if choice.model is None else (choice.model,),
+        columns=["source_text"],
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
     )
@@ -345,22 +267,14 @@ def build_calibration(choice: EngineChoice, workplace: Workplace) -> Callable[[p
     placement = workplace.placement(device_of_worker(workplace))
     model = open_model(choice.model, choice.engine, verify=False)
 
-    def translate_sample(table: pa.Table) -> pa.Table:
-        sentences = table.column("source_text").to_pylist()
-        given = table.select(["sentence", "reference"])
-        both = translated_both_ways(model, choice.options, placement, sentences)
-        schema = pa.schema([*given.schema, *both.schema])
-        return pa.table([*given.columns, *both.columns], schema=schema)
+    def compare(table: pa.Table) -> pa.Table:
+        return translated_both_ways(model, choice.options, placement, table.column("source_text").to_pylist())
 
-    return translate_sample
+    return compare
 
 
 def checked(
-    model: Path,
-    options: DecodingOptions,
-    placement: Placement,
-    sentences: Iterator[str],
-    check: Check = "fallback",
+    model: Path, options: DecodingOptions, placement: Placement, sentences: Iterator[str]
 ) -> tuple[DecodingOptions, Iterator[str]]:
     """Return options for translating a text (with the requested compute type or float32), and the text.
 
@@ -368,17 +282,11 @@ def checked(
 
     model: directory of the model. options: options of the engine ``ctranslate2``. placement: where it runs.
     sentences: the text.
-    check: if too much can be lost, ``fallback`` uses float32 and ``error`` stops; ``skip`` does not check.
 
-    Raises:
-        InputError: too much can be lost, and ``check`` is ``error``.
-        IncompleteError: the sample could not be translated.
+    Raises IncompleteError: the sample could not be translated.
     """
     options = ctranslate2.resolve(options, placement)
     if options.compute_type not in QUANTISED:
-        return options, sentences
-    if check == "skip":
-        logger.warning("%s is not compared with float32: the loss is unknown", options.compute_type)
         return options, sentences
     opened = open_model(model, ctranslate2.NAME)
     record = cache_directory("quantisation") / f"{_key(opened.fingerprint, options)}.json"
@@ -389,11 +297,8 @@ def checked(
         sample = list(filter(str.strip, first))[:SENTENCES] if len(first) == _WORTHWHILE else []
         if sample:
             logger.info("translating %d sentences in %s and in float32", len(sample), options.compute_type)
-            loss = measure_loss(
-                translated_both_ways(opened, options, placement, sample), options.compute_type
-            )
+            both = translated_both_ways(opened, options, placement, sample)
+            loss = measure_loss(both, options.compute_type)
             record.parent.mkdir(parents=True, exist_ok=True)
             write_json(record, asdict(loss))
-    remedy = "Use --compute-type float32, or --check fallback or skip."
-    chosen = decided(loss, options.compute_type, check, LIMIT, model=model, remedy=remedy)
-    return options.with_changes(compute_type=chosen), sentences
+    return options.with_changes(compute_type=decided(loss, options.compute_type)), sentences

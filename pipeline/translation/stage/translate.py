@@ -21,7 +21,7 @@ from paraforge.translation.memory.distinct import RowCounts, find_distinct
 from paraforge.translation.stage.chosen import NOT_CHOSEN
 from paraforge.translation.stage.ordered_hypotheses import Hypotheses, assemble, rows_step
 from paraforge.translation.stage.parameters import TranslateParameters
-from paraforge.translation.stage.quantisation import Calibration, calibrated
+from paraforge.translation.stage.quantisation import QuantisationLoss, calibrated
 from paraforge.translation.stage.remembering import Remembered, finish_tasks, translate_unknown
 from paraforge.translation.stage.sentences import EngineChoice, choose_engine, plan_workplace
 
@@ -63,8 +63,8 @@ class TranslationReport:
     mean_score: mean translation score of the best hypotheses.
     reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
     seconds: time of the stage. sentences_per_second: of the sentences translated in this run.
-    calibration: what a sample said of a quantised compute type; None where it was not asked. Then
-        ``compute_type`` is what followed from it.
+    calibration: loss of a quantised compute type on a sample; None where it was not measured. The
+        ``compute_type`` above follows from it.
     run: what was translated in this run, to compare a plan with; None where nothing was, or where the size of
         the cluster is not known.
     """
@@ -90,7 +90,7 @@ class TranslationReport:
     tasks: int = 0
     seconds: float = 0.0
     sentences_per_second: float | None = None
-    calibration: Calibration | None = None
+    calibration: QuantisationLoss | None = None
     run: SentenceRun | None = None
 
 
@@ -131,11 +131,11 @@ def translate(
         found: Remembered | None = None
         hypotheses: Hypotheses | None = None
         run: SentenceRun | None = None
-        calibration: Calibration | None = None
+        calibration: QuantisationLoss | None = None
         if sentences:
             workplace = plan_workplace(choice.engine, resources, sentences)
-            quantisation = parameters.quantisation
-            choice, calibration = calibrated(choice, corpus, sentences, quantisation, workplace, resources)
+            if parameters.check_quantised:
+                choice, calibration = calibrated(choice, corpus, sentences, workplace, resources)
             found = translate_unknown(choice, corpus, distinct, parameters, workplace, resources, work.path)
             run = _run(choice, corpus, resources, workplace.workers, found, found.task_size)
             hypotheses = assemble(found.recalled, choice.options.nbest, work.path / "hypotheses", threads)
