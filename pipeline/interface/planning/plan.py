@@ -331,7 +331,7 @@ def _estimated_tokens(server: Server, population: Population, nbest: int) -> tup
     means = [sum(map(estimated_tokens, one.kept)) / max(1, len(one.kept)) for one in strata]
     text = float(np.average(means, weights=[one.sentences for one in strata]))
     prompt = sum(estimated_tokens(one["content"]) + 4 for one in server.messages(""))
-    return text + prompt, server.samples_for(nbest) * (1 + text)
+    return text + prompt, nbest * (1 + text)
 
 
 def _known_sentences(corpus: ShardDirectory, choice: EngineChoice, resources: Resources) -> int:

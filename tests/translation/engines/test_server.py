@@ -65,16 +65,16 @@ def test_requests_at_a_time(server: FakeServer) -> None:
 
 
 def test_samples_are_ranked_and_asked_for_until_there_are_enough(server: FakeServer) -> None:
-    """Each request brings two of the four answers that are asked for, or fewer."""
-    answers = [choice("one", [-1.0]), choice("two", [-0.5]), choice("one", [-1.0]), choice("", [-0.1])]
+    """Each request brings two of the three answers that are asked for, or fewer."""
+    answers = [choice("one", [-1.0]), choice("", [-0.1]), choice("two", [-0.5])]
 
     def behave(sentence: str, body: Json, nth: int) -> Reply:
         return Reply(completion(answers[2 * (nth - 1) : 2 * nth]))
 
     server.behave = behave
-    (found,) = translate(["věta"], nbest=3, temperature=1.0, samples=4)
+    (found,) = translate(["věta"], nbest=3, temperature=1.0)
     assert [(one.text, one.score) for one in found.hypotheses] == [("two", -0.5), ("one", -1.0)]
-    assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(4, 1), (2, 3)]
+    assert [(body.get("n"), body["seed"]) for body in server.bodies] == [(3, 1), (None, 3)]
 
 
 def test_answers_that_are_no_translations_fail_with_the_reason(
@@ -111,12 +111,11 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
     monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://one/v1")
     first = fingerprint()
     monkeypatch.setenv("PARAFORGE_SERVER_URL", "http://two/v1")
-    monkeypatch.setenv("OTHER", "http://three/v1")
     same = [
-        fingerprint(url_variable="OTHER", key_variable="OTHER", concurrency=3),
+        fingerprint(concurrency=3),
         fingerprint(timeout_seconds=1, max_retries=1),
         fingerprint(DecodingOptions(beam=4, length_penalty=0.5)),
-        fingerprint(user="{sentence}", examples=[]),
+        fingerprint(user="{sentence}"),
     ]
     assert set(same) == {first}
     other = [
@@ -125,11 +124,8 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
         fingerprint(target_language="German"),
         fingerprint(system="Translate."),
         fingerprint(user="Czech: {sentence}"),
-        fingerprint(examples=[{"source": "a", "translation": "b"}]),
         fingerprint(temperature=0.5),
-        fingerprint(top_p=0.5),
         fingerprint(seed=2),
-        fingerprint(logprobs=False),
         fingerprint(body={"top_k": 1}),
         fingerprint(DecodingOptions(maximum_target_tokens=9)),
     ]

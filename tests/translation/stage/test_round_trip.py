@@ -314,7 +314,7 @@ def test_every_engine_makes_the_round_trip(
     for engine, folder in ((back, root), (there, root / "forward")):
         if engine in models:
             shutil.copytree(models[engine], folder, dirs_exist_ok=True)
-    settings = {"server": {"model": "m", "logprobs": False}}
+    settings = {"server": {"model": "m", "body": {"logprobs": None}}}
     chosen = TranslateParameters.model_validate(
         {
             "engine": back,

@@ -31,7 +31,7 @@ SENTENCES = [f"věta číslo {number} je tady" for number in range(90)]
 
 
 def run(root: Path) -> ShardDirectory:
-    server = {"model": "m", "logprobs": False, "max_retries": 0, "concurrency": 4}
+    server = {"model": "m", "body": {"logprobs": None}, "max_retries": 0, "concurrency": 4}
     chosen = TranslateParameters.model_validate(
         {"engine": "server", "sentences_per_task": 30, "server": server}
     )
