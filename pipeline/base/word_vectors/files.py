@@ -1,13 +1,12 @@
 """Reads text files of word vectors (word2vec, GloVe, paragram), checking every line."""
 
 import logging
-import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ _LARGEST_DIMENSION: Final = 20_000
 _BINARY: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LOOKED_AT: Final = 20  # lines after a header
 _LONGEST_LINE: Final = 1 << 21
-_FIX_LINE: Final = "Correct or remove the line; each has a word and then {} numbers, separated by spaces."
 _FIX_BINARY: Final = (
     "Write it as text with gensim: KeyedVectors.load_word2vec_format(PATH, binary=True)"
     ".save_word2vec_format(TEXT)."
@@ -39,7 +37,7 @@ class VectorBlock:
     vectors: FloatArray
 
 
-def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[VectorBlock]:
+def read_vector_file(path: Path) -> Iterator[VectorBlock]:
     """Read a file of word vectors block by block, in bounded memory except for the set of words seen.
 
     A first line of two whole numbers is word2vec's header (words, dimension); without one, the numbers at the
@@ -47,11 +45,10 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
     later parts looks like a number.
 
     Published files have words that are not UTF-8, which no text can contain, and repeated words. The former,
-    and all but the first of the latter, are left out with a warning that counts them; the warning is also
-    added to ``notes``.
+    and all but the first of the latter, are left out with a warning that counts them.
 
-    Raises InputError: word2vec's binary format; no vectors; a line with too few or too many numbers; NaN or
-    infinity; a header that does not match the file; damaged or truncated compressed data.
+    Raises InputError: word2vec's binary format; no vectors; a line that is not a word and as many finite
+    numbers; a header that does not match the file; damaged or truncated compressed data.
     """
     seen: set[str] = set()
     undecodable = _LeftOut("words that are not UTF-8")
@@ -68,14 +65,14 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
             raise InputError(
                 "this is word2vec's binary format; only its text format can be read", path, remedy=_FIX_BINARY
             )
-        lines = _Lines(path, block.first, block.lines.cast(pa.binary()).to_pylist())
-        if dimension is None and lines.texts:
-            dimension = _dimension_of(lines.texts[0])
+        texts = block.lines.cast(pa.binary()).to_pylist()
+        if dimension is None and texts:
+            dimension = _dimension_of(texts[0])
         if dimension is not None:
             _check_dimension(dimension, path)
-        if not lines.texts or dimension is None:
+        if not texts or dimension is None:
             continue
-        names, vectors = _parse_lines(lines, dimension)
+        names, vectors = _parse_lines(texts, dimension, path, block.first)
         words: list[str] = []
         places: list[int] = []
         for position, name in enumerate(names):
@@ -92,8 +89,6 @@ def read_vector_file(path: Path, notes: list[str] | None = None) -> Iterator[Vec
     for left_out in (undecodable, repeated):
         if left_out.count:
             logger.warning("%s: %s", path, left_out)
-            if notes is not None:
-                notes.append(str(left_out))
     if not seen:
         raise InputError(
             "no word vectors in the file", path, remedy="Use a file with a word and its vector on each line."
@@ -147,43 +142,47 @@ def _dimension_of(line: bytes) -> int:
     """Return how many numbers a line ends with, without its first field, the word."""
     dimension = 0
     for field in reversed(line.split()[1:]):
-        if not is_number(field):
+        if not _is_number(field):
             break
         dimension += 1
     return dimension
 
 
-class _Lines(NamedTuple):
-    """Unchanged lines of a file, and the number of the first."""
+def _parse_lines(
+    texts: Sequence[bytes], dimension: int, path: Path, first: int
+) -> tuple[list[bytes], FloatArray]:
+    """Return the words of unchanged lines, and their vectors, words x dimension, float32, all finite.
 
-    path: Path
-    first: int
-    texts: list[bytes]
-
-    def error(self, position: int, problem: str, remedy: str) -> InputError:
-        """Return the error with the file and the line."""
-        return InputError(problem, self.path, self.first + position, remedy)
-
-
-def _parse_lines(lines: _Lines, dimension: int) -> tuple[list[bytes], FloatArray]:
-    """Return the words, and their vectors, words x dimension, float32, all finite."""
+    first: number of the first line.
+    """
     words = []
     numbers = []
-    for position, line in enumerate(lines.texts):
+    for line in texts:
         line = line.rstrip(b" \r")
         if line.count(b" ") == dimension:
             word, _, rest = line.partition(b" ")
-        else:
-            word, rest = _split_unusual(line, dimension, lines, position)
-        if not word:
-            raise _ragged(line, dimension, lines, position)
+        else:  # several spaces between fields, or spaces in the word
+            fields = line.split()
+            begin = max(len(fields) - dimension, 1)
+            word, rest = b" ".join(fields[:begin]), b" ".join(fields[begin:])
+            if any(_is_number(field) for field in fields[1:begin]):
+                word = b""
         words.append(word)
         numbers.append(rest)
     values = _floats(b" ".join(numbers))
-    if values is None or values.size != len(words) * dimension or not np.isfinite(values).all():
-        _complain(numbers, dimension, lines)
-        raise AssertionError("a block is wrong, and none of its lines")
-    return words, values.reshape(len(words), dimension)
+    if values is not None and all(words) and _is_good(values, len(words) * dimension):
+        return words, values.reshape(len(words), dimension)
+    for number, (line, word, rest) in enumerate(zip(texts, words, numbers, strict=True), first):
+        values = _floats(rest)
+        if not word or values is None or not _is_good(values, dimension):
+            shown = line[:60].decode("utf-8", "replace")
+            problem = f"not a word and {dimension} finite numbers: {shown!r}"
+            raise InputError(problem, path, number, "Correct or remove the line.")
+    raise AssertionError("a block is wrong, and none of its lines")
+
+
+def _is_good(values: FloatArray, count: int) -> bool:
+    return values.size == count and bool(np.isfinite(values).all())
 
 
 def _floats(text: bytes) -> FloatArray | None:
@@ -198,40 +197,10 @@ def _floats(text: bytes) -> FloatArray | None:
             return None
 
 
-def _split_unusual(line: bytes, dimension: int, lines: _Lines, position: int) -> tuple[bytes, bytes]:
-    """Return the word and numbers of a line with several spaces between fields, or with spaces in the
-    word."""
-    fields = line.split()
-    extra = len(fields) - dimension - 1
-    if extra < 0 or any(is_number(field) for field in fields[1 : extra + 1]):
-        raise _ragged(line, dimension, lines, position)
-    return b" ".join(fields[: extra + 1]), b" ".join(fields[extra + 1 :])
-
-
-def is_number(field: bytes) -> bool:
+def _is_number(field: bytes) -> bool:
     """Return whether a field of a text file is a number, even if not finite."""
     try:
         float(field)
     except ValueError:
         return False
     return True
-
-
-def _ragged(line: bytes, dimension: int, lines: _Lines, position: int) -> InputError:
-    found = max(len(line.split()) - 1, 0)
-    problem = f"{found} numbers behind the word, not {dimension}" if line.strip() else "a blank line"
-    return lines.error(position, problem, _FIX_LINE.format(dimension))
-
-
-def _complain(numbers: list[bytes], dimension: int, lines: _Lines) -> None:
-    """Raise the InputError of the first wrong line."""
-    fix = _FIX_LINE.format(dimension)
-    for position, text in enumerate(numbers):
-        for field in text.split():
-            if not is_number(field) or (values := _floats(field)) is None or values.size != 1:
-                raise lines.error(position, f"{field[:40]!r} is not a number", fix)
-            if not math.isfinite(float(values[0])):
-                remedy = "Remove the line: a vector has finite numbers."
-                raise lines.error(position, f"{field[:40].decode()} in a vector", remedy)
-        if len(text.split()) != dimension:
-            raise _ragged(lines.texts[position], dimension, lines, position)

@@ -142,14 +142,13 @@ class WordVectors:
             behind.
         """
         words: list[str] = []
-        notes: list[str] = []
 
         def vectors() -> Iterator[FloatArray]:
-            for block in read_vector_file(Path(path), notes):
+            for block in read_vector_file(Path(path)):
                 words.extend(block.words)
                 yield block.vectors
 
-        _write_table(Path(directory), words, vectors(), notes)
+        _write_table(Path(directory), words, vectors())
         return cls.open(directory)
 
     def save(self, directory: str | Path, trained_on: str | None = None) -> None:
@@ -221,13 +220,9 @@ def _fingerprint(words: Any, vectors: hashlib._Hash, shape: tuple[int, ...]) -> 
 
 
 def _write_table(
-    directory: Path,
-    words: Any,
-    blocks: Iterator[FloatArray],
-    notes: Sequence[str] = (),
-    trained_on: str | None = None,
+    directory: Path, words: Any, blocks: Iterator[FloatArray], trained_on: str | None = None
 ) -> None:
-    """Write a table; `words` and `notes` may be lists that grow while `blocks` is consumed."""
+    """Write a table; `words` may be a list that grows while `blocks` is consumed."""
     directory.mkdir(parents=True, exist_ok=True)
     count = dimension = 0
     digest = hashlib.sha256()
@@ -256,7 +251,6 @@ def _write_table(
             "dimension": dimension,
             "unknown": UNKNOWN_WORD if pc.index(strings, UNKNOWN_WORD).as_py() >= 0 else None,
             "fingerprint": _fingerprint(strings, digest, (count, dimension)),
-            **({"notes": list(notes)} if notes else {}),
             **({"trained_on": trained_on} if trained_on else {}),
         },
     )
@@ -325,9 +319,6 @@ def table_directory(path: Path, cache: Path | None = None) -> Path:
     cache = cache_directory("vectors") if cache is None else cache
     directory = cache / sha256_file(path)
     if directory.is_dir():
-        # The warnings of the conversion apply to every use of the file.
-        for note in read_json(directory / TABLE_NAME).get("notes", ()):
-            logger.warning("%s: %s", path, note)
         return directory
     logger.info("converting %s once; its table is kept in %s", path, directory)
     with scratch_directory(directory) as temporary:
