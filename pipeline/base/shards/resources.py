@@ -28,6 +28,7 @@ class Resources(Section):
         "scaling.md)",
         "other_versions": "shards of other library versions are used, with a warning; to make them again, "
         "remove work/STEP",
+        "worker_cache_gib": "copies of models stay until you remove worker_cache",
         "keep_work": "a finished stage removes what is quick to make again, and the rest stays until you "
         "remove work/STAGE",
     }
@@ -80,11 +81,6 @@ class Resources(Section):
     worker_cache: Path | None = Field(
         None,
         description="directory for models on such workers; null: ~/.cache/paraforge/worker",
-    )
-    worker_cache_gib: float = Field(
-        20,
-        ge=0,
-        description="GiB that models may take there; those not used for the longest time are removed first",
     )
 
     def memory_directory(self) -> Path:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
 from paraforge.base.errors import InputError, RetryError
-from paraforge.base.files import cache_directory, files_below, remove, sha256_file
+from paraforge.base.files import cache_directory, files_below, hash_json, remove, sha256_file, write_whole
 from paraforge.base.shards.job_files import JobFiles
-from paraforge.base.shards.transfer.cache import Cache
 from paraforge.base.shards.transfer.disk import Disk
 from paraforge.base.shards.work import temporary_beside
 
@@ -36,6 +37,7 @@ _ASK_AGAIN_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 5.0
 _SECONDS_FOR_ROOM = 10.0
 _PIECE = 4 << 20
+_CONTENT = "content"
 # Errors of this worker's disk, which others need not have.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -79,7 +81,7 @@ class Copies:
 
     disk: the submitting host's disk. files: the job's files. job: its number.
     ask: sends a message to the submitting host. directory: for files that only this job uses.
-    cache: for the others.
+    cache: for the others, as ``KEY/content/NAME``; ``KEY/complete`` exists once all of them have arrived.
     """
 
     disk: Disk
@@ -88,14 +90,14 @@ class Copies:
     worker: str
     ask: Callable[[str, Any], None]
     directory: Path
-    cache: Cache
+    cache: Path
 
     def fetch(self) -> None:
         """Copy this job's own files, and the shared ones that are not here yet."""
         for path in self.files.kept:
             with _placing:
                 known = _places.get((self.disk.run, path))
-                if known is None or not self.cache.use(known, self.directory):
+                if known is None or not _completion(known).exists():
                     _places[self.disk.run, path] = self._keep(path)
         for path in self.files.read:
             self._receive(path, self.place(path))
@@ -107,27 +109,17 @@ class Copies:
         listing = self.directory / f"{uuid.uuid4().hex}.json"
         self._receive(root, listing, is_list=True)
         listed = json.loads(listing.read_text())
-        copy = self.cache.enter(root.name, listed, self.directory)
+        copy = self.cache / hash_json([root.name, listed]) / _CONTENT / root.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
         # If a host has several workers, the first requests the file and the others find it.
-        with self.cache.filling(copy):
-            if not self.cache.is_complete(copy):
+        with FileLock(copy.parents[1] / "lock"):
+            if not _completion(copy).exists():
                 for name, digest in listed:
                     target = copy / name if name else copy
                     if not target.is_file() or sha256_file(target) != digest:
-                        self._receive_with_room(root / name if name else root, target)
-                self.cache.complete(copy)
-        self.cache.prune()
+                        self._receive(root / name if name else root, target)
+                write_whole(_completion(copy), "")
         return copy
-
-    def _receive_with_room(self, path: Path, target: Path) -> None:
-        """Copy a file; if the disk is full, remove all unused copies and try once more."""
-        try:
-            self._receive(path, target)
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            self.cache.prune(all_unused=True)
-            self._receive(path, target)
 
     def _receive(self, path: Path, target: Path, is_list: bool = False) -> None:
         """Copy a file. Raises RetryError: it does not arrive, or is damaged; InputError: it cannot be read
@@ -188,6 +180,11 @@ class Copies:
         return [path.read_bytes() if path.is_file() else None for path in paths]
 
 
+def _completion(copy: Path) -> Path:
+    """Return the file that exists once a copy in the cache is complete."""
+    return copy.parents[1] / "complete"
+
+
 @contextmanager
 def copied(
     disk: Disk, files: JobFiles, job: int, worker: str, ask: Callable[[str, Any], None]
@@ -198,10 +195,10 @@ def copied(
         RetryError: a file does not arrive, or cannot be written here now.
         InputError: a file cannot be read on the submitting host. Errors of the block name that host's paths.
     """
-    cache = Cache((disk.cache or cache_directory("worker")).expanduser(), disk.cache_bytes)
+    cache = (disk.cache or cache_directory("worker")).expanduser()
     directory = None
     try:
-        directory = temporary_beside(cache.directory / "job")
+        directory = temporary_beside(cache / "job")
         copies = Copies(disk, files, job, worker, ask, directory, cache)
         copies.fetch()
         yield copies
@@ -211,10 +208,9 @@ def copied(
         if directory is not None and error.errno not in _FULL:
             raise
         time.sleep(_SECONDS_FOR_ROOM)  # others take the job in the meantime
-        raise RetryError(f"{worker} cannot write to {cache.directory}: {error.strerror}") from error
+        raise RetryError(f"{worker} cannot write to {cache}: {error.strerror}") from error
     finally:
         if directory is not None:
-            cache.leave(directory)
             remove(directory)
 
 

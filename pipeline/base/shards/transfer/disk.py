@@ -22,14 +22,12 @@ class Disk:
 
     project: directory there, for messages. token: a file there and its content; None if no worker sees it.
     cache: directory for copies on the worker; None for its user's cache. run: name of the run.
-    cache_bytes: limit for all cached copies; None for no limit.
     """
 
     project: str
     token: tuple[Path, str] | None
     cache: Path | None
     run: str
-    cache_bytes: int | None = None
 
     def is_seen(self) -> bool:
         """Return whether this process sees that disk."""
@@ -49,7 +47,7 @@ def announced(resources: Resources) -> Iterator[Disk | None]:
         return
     run = uuid.uuid4().hex
     project = f"{Path.cwd()} of {socket.gethostname()}"
-    disk = Disk(project, None, resources.worker_cache, run, int(resources.worker_cache_gib * 2**30))
+    disk = Disk(project, None, resources.worker_cache, run)
     if resources.shared_disk is False:
         yield disk
         return

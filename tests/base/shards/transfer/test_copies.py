@@ -1,8 +1,8 @@
 """Workers that do not see this disk: files travel to them and back, and the bytes are the same."""
 
 import asyncio
-import errno
 import hashlib
+import json
 import logging
 import shutil
 import time
@@ -21,7 +21,6 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import Step, run_step
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.base.shards.transfer import copies, disk
-from paraforge.base.shards.transfer.cache import Cache
 from paraforge.base.shards.transfer.copies import Copies, copied, receive
 from paraforge.base.shards.transfer.disk import Disk
 from tests.base.shards.steps import multiply_step, write_input
@@ -204,23 +203,35 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
     assert [piece for _, piece, digest in messages if digest] == [b"weights"] * 2
 
 
-def test_a_full_disk_is_pruned_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = Cache(tmp_path / "cache")
-    (tmp_path / "cache").mkdir()
-    job = tmp_path / "cache" / ".job.other.tmp"
-    job.mkdir()
-    old = cache.enter("old", [["", "digest"]], job)
-    shutil.rmtree(job)
-    here = Copies(Disk("", None, None, "run"), JobFiles(), 0, "", lambda *_: None, tmp_path, cache)
+def test_a_host_asks_once_for_a_model_and_again_when_its_copy_is_not_complete(tmp_path: Path) -> None:
+    """Also for what was removed, or begun by another process."""
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "weights").write_bytes(b"weights")
+    cache = tmp_path / "cache"
+    listing = json.dumps([("weights", hashlib.sha256(b"weights").hexdigest())]).encode()
+    asked: list[bool] = []
 
-    def receive_once(self: Copies, path: Path, target: Path, is_list: bool = False) -> None:
-        if old.parents[1].exists():
-            raise OSError(errno.ENOSPC, "No space left on device")
-        target.write_bytes(b"received")
+    def ask(_: str, request: tuple[Any, ...]) -> None:
+        content = listing if request[5] else b"weights"
+        asked.append(request[5])
+        receive(request[2], 0, content, hashlib.sha256(content).hexdigest(), "")
 
-    monkeypatch.setattr(Copies, "_receive", receive_once)
-    here._receive_with_room(tmp_path / "model", tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == b"received"
+    def use(run: str) -> Path:
+        with copied(Disk("", None, cache, run), JobFiles((model,)), 0, "worker", ask) as here:
+            place = here.place(model)
+            assert (place / "weights").read_bytes() == b"weights"
+        assert not list(cache.glob(".*"))
+        return place.parents[1]
+
+    entry = use("one")
+    assert use("one") == use("another") == entry and asked == [True, False, True]
+    shutil.rmtree(entry)
+    use("one")
+    (entry / "complete").unlink()
+    (entry / "content" / "model" / "weights").write_bytes(b"half")
+    use("another")
+    assert asked[3:] == [True, False, True, False]
 
 
 @dataclass(frozen=True)
@@ -234,7 +245,7 @@ class Choice:
 def test_paths_are_changed_wherever_they_are(tmp_path: Path) -> None:
     """Those of the job and what leads to them; also after a change all else is the same object."""
     files = JobFiles((), (Path("/project/in/a"),), (Path("/project/work/step/key"),))
-    here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, Cache(tmp_path))
+    here = Copies(Disk("", None, None, "run"), files, 0, "", lambda *_: None, tmp_path, tmp_path)
     other = Choice(Path("/elsewhere"), 0.5)
     given = {
         "root": Path("/project/work"),
