@@ -39,7 +39,6 @@ from paraforge.translation.decoding.batching import SourceTokens
 from paraforge.translation.decoding.torch_device import device_of
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis, Placement
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.importing import usable_model
 from paraforge.translation.models.model import files_fingerprint, open_model
 
 TASK = "gpu_proof"
@@ -91,7 +90,7 @@ class Setting:
         self, engine: str, compute_type: str, graphs: bool = False, batch_tokens: int = 0, **changes: Any
     ) -> Any:
         """An engine with the model, loaded."""
-        model = open_model(usable_model(self.model, engine), engine, verify=False)
+        model = open_model(Path(self.model), engine, verify=False)
         threads = (os.cpu_count() or 1) if self.on_cpu else 1
         placement = Placement(self.device, threads, batch_tokens, graphs)
         return open_translator(engine, model, self.options(engine, compute_type, **changes), placement)
@@ -161,7 +160,7 @@ def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figure
     _, sources = setting.bitext(12_000, 12)
     texts = [" ".join(sources[at : at + 12]) for at in range(len(sources))]
     size = Size(layers=2, width=32, feed_forward=64, heads=4) if setting.small else Size()
-    pattern = open_model(usable_model(setting.model, "ctranslate2"), "ctranslate2", verify=False)
+    pattern = open_model(Path(setting.model), "ctranslate2", verify=False)
     with tempfile.TemporaryDirectory() as temporary:
         model = write_random_model(pattern, Path(temporary) / "model", size)
         open_engine = partial(replace(setting, model=str(model)).open, beam=beam, **given)
@@ -323,7 +322,7 @@ def two_workers(setting: Setting) -> Figures:
     _, sources = setting.bitext(16_000, 48)
     options = setting.options("ctranslate2", "float16").model_dump()
     parameters = TranslateParameters(**options, sentences_per_task=setting.size(1_000, 6))
-    model = Path(usable_model(setting.model, "ctranslate2"))
+    model = Path(setting.model)
     devices = ["cpu"] if setting.on_cpu else [setting.device] * 2
     killed: list[int] = []
     figures: Figures = {"failed_sentences": 0}
@@ -383,7 +382,7 @@ def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
     size = min(size, len(sources) // 2)
     kind = "bfloat16" if engine == "torch" else "float16"
     options = setting.options(engine, kind, beam=4, maximum_target_tokens=64)
-    model = Path(usable_model(setting.model, engine))
+    model = Path(setting.model)
     choice = EngineChoice(engine, options, {}, open_model(model, engine).fingerprint, model)
     translate = build_translation(choice, Workplace(1, (setting.device,), 1, 0))
     tables = [pa.table({"source_text": sources[at : at + size]}) for at in range(0, len(sources), size)]

@@ -114,11 +114,9 @@ def check(
     from paraforge.translation.decoding.translator import DecodingOptions, Placement
     from paraforge.translation.engines import open_translator
     from paraforge.translation.models.importers.ctranslate2 import check_embeddings
-    from paraforge.translation.models.importing import usable_model
     from paraforge.translation.models.model import open_model
 
     options = checked(DecodingOptions, {"beam": beam, "compute_type": compute_type})
-    model = usable_model(model, engine)
     opened = open_model(model, engine)
     folder = opened.folders.get("ctranslate2")
     if folder is not None:

@@ -35,7 +35,7 @@ def translate(
     input_path: Path = SENTENCES,
     output_path: Path = TRANSLATIONS,
     model: Path = typer.Option(
-        None, "--model", metavar="DIR", help="models/nmt, or any translation model (it is converted once)"
+        None, "--model", metavar="DIR", help="models/nmt, or what 'paraforge model import' wrote"
     ),
     engine: str = typer.Option(
         "ctranslate2", help="ctranslate2, torch or fairseq; without a model: server or fake"
@@ -67,9 +67,8 @@ def translate(
       cut -f2 pairs.tsv | paraforge translate - - --model models/nmt | cut -f4
     """
     from paraforge.translation.decoding.translator import Placement
-    from paraforge.translation.engines import is_model_free, open_translator
+    from paraforge.translation.engines import open_translator
     from paraforge.translation.engines.ctranslate2 import NAME
-    from paraforge.translation.models.importing import usable_model
     from paraforge.translation.stage.parameters import TranslateParameters
     from paraforge.translation.stage.quantisation import checked
 
@@ -90,12 +89,10 @@ def translate(
     placement = Placement(device, threads or available_cores(), batch_tokens)
 
     def prepare(sentences: Iterator[str]) -> tuple[Translator, Iterator[str]]:
-        path, decoding = model, options
-        if path is not None and not is_model_free(engine):
-            path = usable_model(path, engine)
-        if engine == NAME and path is not None and check:
-            decoding, sentences = checked(path, options, placement, sentences)
-        translator = open_translator(engine, path, decoding, placement, of_engine)
+        decoding = options
+        if engine == NAME and model is not None and check:
+            decoding, sentences = checked(model, options, placement, sentences)
+        translator = open_translator(engine, model, decoding, placement, of_engine)
         return translator, sentences
 
     translate_file(input_path, output_path, force, prepare)

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from paraforge.base.errors import InputError, first_line, require
-from paraforge.base.files import cache_directory, hash_json, read_json, remove_directory
+from paraforge.base.files import read_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.translation.models.conversion import write_description
 from paraforge.translation.models.importers import importer_for
 from paraforge.translation.models.importers.ctranslate2 import FOLDER, vocabulary_of
-from paraforge.translation.models.model import MODEL_FILE, can_open, check_files, files_fingerprint
+from paraforge.translation.models.model import MODEL_FILE, check_files
 from paraforge.translation.models.subwords import language_tokens
 
 logger = logging.getLogger(__name__)
@@ -146,40 +144,6 @@ def import_model(
         return write_description(
             temporary, origin=importer.ORIGIN, languages=languages, entries=entries, imported_from=name
         )
-
-
-def usable_model(source: Path | str, engine: str) -> Path:
-    """Return a directory that an engine can open: the model itself, or a conversion in the user's cache.
-
-    A model is converted once; concurrent processes wait for the first.
-
-    source: see :func:`import_model`, except models on the Hub. engine: the engine that will read it.
-
-    Raises InputError: no such model, it cannot be converted, or it has several languages, which only
-        :func:`import_model` can choose.
-    """
-    path = Path(source).expanduser()
-    if not path.exists():
-        raise InputError("no such model", source)
-    if can_open(path, engine):
-        return path
-    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    key = hash_json([files_fingerprint(files), path.name])[:40]
-    target = cache_directory("models") / key
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.with_suffix(".lock")):
-        if not (target / MODEL_FILE).is_file():
-            logger.warning("converting %s once into %s", path, target)
-            description = import_model(path, target)
-            tags = [tag for name in AFFIXES for tag in description[name] if tag != "</s>"]
-            if tags:
-                remove_directory(target)
-                raise InputError(
-                    f"it translates between several languages ({', '.join(tags)}), and none is given",
-                    path,
-                    remedy="Run 'paraforge model import MODEL DEST --from LANGUAGE --to LANGUAGE'.",
-                )
-    return target
 
 
 def _located(source: Path | str) -> tuple[Path, str]:

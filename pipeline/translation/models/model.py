@@ -75,8 +75,8 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
     """Open a directory with a model.
 
     The stage ``nmt`` writes directories with ``model.json``. Otherwise it can be a CTranslate2 model, or a
-    fairseq checkpoint with its dictionaries, each with its SentencePiece model. Nothing is converted;
-    :func:`~paraforge.translation.models.importing.usable_model` does that for other kinds.
+    fairseq checkpoint with its dictionaries, each with its SentencePiece model. Other kinds have to be
+    imported with :func:`~paraforge.translation.models.importing.import_model` first.
 
     engine: the engine that will read it; None only to inspect it.
     verify: whether to compare the files with the SHA-256 in ``model.json``.
@@ -97,15 +97,6 @@ def open_model(path: Path, engine: str | None = None, *, verify: bool = True) ->
             remedy="Convert it with 'paraforge model import'.",
         )
     return bare
-
-
-def can_open(path: Path, engine: str) -> bool:
-    """Return whether :func:`open_model` can open a directory for an engine without conversion. Raises
-    InputError: a part of the model is missing or damaged."""
-    if (path / MODEL_FILE).is_file():
-        return True
-    bare = _open_bare(path) if path.is_dir() else None
-    return bare is not None and _SAME_FORM.get(engine, engine) in bare.folders
 
 
 def _open_indexed(path: Path, verify: bool) -> TranslationModel:

@@ -22,7 +22,7 @@ from paraforge.translation.decoding.translator import (
     make_hypothesis,
 )
 from paraforge.translation.engines import ENGINES, open_translator
-from paraforge.translation.models.importing import usable_model
+from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage.sentences import choose_engine
 from tests.translation.engines.tiny_models import gains
@@ -76,21 +76,21 @@ def test_every_option_is_in_the_fingerprint() -> None:
 
 @pytest.mark.full
 def test_engines_agree_on_real_sentences(
-    data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_directory: Path, small_model_directory: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    import_model(small_model_directory, tmp_path / "model")
     with gzip.open(data_directory / "bitext" / "multi30k.val.en-cs.tsv.gz", "rt", encoding="utf-8") as file:
         sentences = [line.rstrip("\n").split("\t")[1] for line in file][:100]
     found = {
         engine: [
             result.hypotheses[0]
             for result in open_translator(
-                engine, usable_model(small_model_directory, engine), DecodingOptions(), Placement("cpu", 1)
+                engine, tmp_path / "model", DecodingOptions(), Placement("cpu", 1)
             ).translate(sentences)
         ]
         for engine in ("ctranslate2", "fairseq")
     }
-    more = gains("ctranslate2", usable_model(small_model_directory, "ctranslate2"), sentences)
+    more = gains("ctranslate2", tmp_path / "model", sentences)
     rows = list(zip(found["ctranslate2"], found["fairseq"], more, strict=True))
     same = [(one, other, gain) for one, other, gain in rows if one.text == other.text]
     assert len(same) >= 99
@@ -189,12 +189,12 @@ def test_human_sentences_are_not_marked(data_directory: Path) -> None:
 
 @pytest.mark.full
 def test_a_model_outside_its_domain_is_marked_and_within_it_not(
-    data_directory: Path, small_model_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_directory: Path, small_model_directory: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    import_model(small_model_directory, tmp_path / "model")
     model = open_translator(
         "ctranslate2",
-        usable_model(small_model_directory, "ctranslate2"),
+        tmp_path / "model",
         DecodingOptions(beam=1),
         Placement("cpu", threads=2),
     )

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sha256_file
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.models.importing import import_model, usable_model
+from paraforge.translation.models.importing import import_model
 from paraforge.translation.models.model import open_model
 from tests.here import run_command
-from tests.translation.models.ready import write_m2m100
 
 
 def write_model(path: Path, **changes: object) -> Path:
@@ -92,15 +90,12 @@ def test_a_bare_ctranslate2_directory(tiny_ctranslate2: Path) -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("cs", "en"), ("en", "cs"), ("fr", "de"), ("de", "fr")])
 def test_the_direction_of_a_fairseq_model_is_its_checkpoints(
-    source: str, target: str, tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: str, target: str, tiny_fairseq: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write_direction(tiny_fairseq, tmp_path / "model", source, target)
     model = open_model(folder, "fairseq")
     assert model.folders == {"fairseq": folder}
     assert (model.source_language, model.target_language) == (source, target)
-    converted = open_model(usable_model(folder, "ctranslate2"), "ctranslate2")
-    assert (converted.source_language, converted.target_language) == (source, target)
     description = import_model(folder, tmp_path / "nmt", source_language=source)
     assert (description["source_language"], description["target_language"]) == (source, target)
     with pytest.raises(
@@ -178,8 +173,7 @@ def test_no_directory(tmp_path: Path) -> None:
         open_model(tmp_path / "missing")
 
 
-def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path) -> None:
     for engine in ("ctranslate2", "torch"):
         with pytest.raises(InputError, match=rf"'{engine}' cannot read this model.*paraforge model import"):
             open_model(tiny_fairseq, engine)
@@ -187,22 +181,6 @@ def test_opening_never_converts(tiny_fairseq: Path, tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match=r"not a model that can be used as it is.*paraforge model import"):
         open_model(tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
-
-
-def test_a_model_is_converted_once_and_visibly(
-    tiny_fairseq: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert usable_model(tiny_fairseq, "fairseq") == tiny_fairseq
-    assert not caplog.text
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(usable_model, [tiny_fairseq] * 2, ["ctranslate2", "torch"])
-    assert first == second
-    assert first.is_relative_to(tmp_path)
-    assert caplog.text.count("converting") == 1
-    assert open_model(first, "ctranslate2").folder("torch") == first / "ctranslate2"
-    with pytest.raises(InputError, match="no such model"):
-        usable_model(tmp_path / "missing", "ctranslate2")
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
@@ -241,15 +219,3 @@ def test_a_compute_type_that_is_none_is_no_traceback(command: str, tiny_fairseq:
     model = ["--model", str(tiny_fairseq)] if "translate" in command else [str(tiny_fairseq)]
     with pytest.raises(ConfigurationError, match="compute_type"):
         run_command(*command.split(), *model, "--compute-type", "int9")
-
-
-def test_a_model_of_many_languages_is_not_converted_for_any_two_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = write_m2m100(tmp_path / "m2m")
-    with pytest.raises(InputError, match=r"between several languages .*--from LANGUAGE --to LANGUAGE"):
-        usable_model(folder, "ctranslate2")
-    assert not list((tmp_path / "cache").rglob("model.json"))
-    import_model(folder, tmp_path / "converted", source_language="de", target_language="en")
-    assert open_model(tmp_path / "converted").source_prefix == ("__de__",)
