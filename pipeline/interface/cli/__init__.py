@@ -39,7 +39,7 @@ SECTIONS = {
         "annotate": "Grade pairs in the browser, and report the grades.",
     },
     "Translation": {
-        "model": "Import, check and show models.",
+        "model": "Import and check translation models.",
         "translate": "Translate a file of sentences, one per line.",
         "paraphrase": "Paraphrase a file of sentences, one per line.",
         "memory": "Import translations from another system.",
@@ -107,7 +107,8 @@ REMOVED_OPTIONS: dict[str, dict[str, str]] = {
     "doctor": {"--json": "read the lines"},
     "evaluate": {"--json": "use -o FILE.json"},
     "translate": {
-        **_keys("length_penalty", "batch_tokens", "check"),
+        **_keys("length_penalty", "batch_tokens"),
+        "--check": "leave it out, or use --set check_quantised=false",
         "--max-source-tokens": "use --set maximum_source_tokens=VALUE",
         "--max-target-tokens": "use --set maximum_target_tokens=VALUE",
     },

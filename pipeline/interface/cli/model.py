@@ -1,6 +1,5 @@
-"""``paraforge model``: import a ready translation model, check one, and show any model."""
+"""``paraforge model``: import a ready translation model, and check one."""
 
-import json
 from pathlib import Path
 from shlex import quote
 
@@ -10,7 +9,7 @@ from paraforge.base.errors import IncompleteError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.interface.cli.settings import FORCE, check_output, checked, group
 
-app = group("Import and check ready translation models, and show any model. See models.md.")
+app = group("Import and check ready translation models. See models.md.")
 
 
 @app.command("import")
@@ -66,33 +65,6 @@ def import_command(
         was, wanted = (" to ".join(pair) for pair in (languages, asked))
         typer.echo(f"already imported, from {was}; its languages were not changed to {wanted}", err=True)
     typer.echo(f"Try it: echo ... | paraforge translate - - --model {quote(str(destination))}")
-
-
-@app.command()
-def show(
-    model: Path = typer.Argument(metavar="MODEL", help="directory of a model, e.g. models/nmt"),
-    as_json: bool = typer.Option(False, "--json", help="print JSON"),
-) -> None:
-    """Show what a model is.
-
-    For a translation model: its origin, languages, engines, tags and sizes. For embeddings, SIF, word vectors
-    and exports: architecture, sizes, and what they were trained on. The model is not loaded.
-
-    \b
-    Examples:
-      paraforge model show models/nmt
-      paraforge model show models/embeddings/word --json
-    """
-
-    from paraforge.translation.models.model import describe
-
-    description = describe(model)
-    if as_json:
-        typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
-        return
-    width = max(map(len, description), default=0)
-    for name, value in description.items():
-        typer.echo(f"{name:>{width}}  {value}")
 
 
 @app.command()

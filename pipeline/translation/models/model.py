@@ -1,7 +1,6 @@
-"""Opens translation models in the layout of ``models/nmt`` or another one, and describes models of any
-kind."""
+"""Opens translation models in the layout of ``models/nmt`` or another one."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ NO_MODEL = "none"
 _READ_AS_THEY_ARE = {".spm", ".model", ".json"}
 # Engines that read another engine's form of a model.
 _SAME_FORM = {"torch": "ctranslate2"}
-# The description file of each kind of model. Translation models have their own reader.
-_KINDS = {
-    "encoder.json": "sentence embeddings",
-    "decoders.json": "decoders of neighbouring sentences",
-    "sif.json": "SIF sentence embeddings",
-    "table.json": "word vectors",
-    "modules.json": "sentence-transformers model",
-}
 
 
 @dataclass(frozen=True)
@@ -195,59 +186,3 @@ def source_end(ctranslate2: Path) -> tuple[str, ...]:
 def files_fingerprint(files: Iterable[Path]) -> str:
     """Return the SHA-256 of files by their names and contents; missing files are ignored."""
     return hash_json(sorted({(file.name, sha256_file(file)) for file in files if file.is_file()}))
-
-
-def describe(model: Path) -> dict[str, Any]:
-    """Describe a model as names and values: kind, architecture, sizes and origin.
-
-    model: its directory; for decoders perhaps followed by a reader (`@unrolled:3`).
-
-    Raises InputError: no such model, or its description is damaged.
-    """
-    directory = model if model.exists() else Path(str(model).partition("@")[0])
-    for name, kind in _KINDS.items():
-        if (directory / name).is_file():
-            content = read_json(directory / name)
-            files = [file for file in directory.rglob("*") if file.is_file()]
-            size = sum(file.stat().st_size for file in files)
-            return {"kind": kind, **dict(_flat(content)), "bytes": size}
-    if not directory.is_dir():
-        raise InputError("no such model directory", model)
-    return {"kind": "translation model", **describe_model(directory)}
-
-
-def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value by its dotted key; a list of plain values is one value."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _flat(inner, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        for place, inner in enumerate(value):
-            yield from _flat(inner, f"{key}.{place}" if key else str(place))
-    elif value not in (None, "", [], {}):
-        yield key, ", ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def describe_model(path: Path) -> dict[str, Any]:
-    """Describe a translation model: origin, languages, engines, subwords, tags, sizes and fingerprint. Raises
-    InputError: no such model, or a part of it is missing."""
-    model = open_model(path, verify=False)
-    index = read_json(model.path / MODEL_FILE) if (model.path / MODEL_FILE).is_file() else {}
-    files = [file for file in model.path.rglob("*") if file.is_file()]
-    architecture = index.get("architecture") or {}
-    return {
-        "origin": index.get("origin", "bare"),
-        "imported from": index.get("imported_from") or "",
-        "languages": f"{model.source_language or '?'} to {model.target_language or '?'}",
-        "engines": ", ".join(model.folders),
-        "subwords": ", ".join(
-            dict.fromkeys(file.name for file in (model.source_sentencepiece, model.target_sentencepiece))
-        ),
-        "source prefix": " ".join(model.source_prefix),
-        "source suffix": " ".join(model.source_suffix),
-        "target prefix": " ".join(model.target_prefix),
-        "maximum source tokens": model.maximum_source_tokens,
-        "architecture": ", ".join(f"{name} {value}" for name, value in architecture.items()),
-        "bytes": sum(file.stat().st_size for file in files),
-        "fingerprint": model.fingerprint,
-    }

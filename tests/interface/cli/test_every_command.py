@@ -42,7 +42,6 @@ WRITERS: dict[str, tuple[str, ...]] = {
 READERS = {
     *(
         "plan",
-        "model show",
         "model check",
         "verify",
         "push",
