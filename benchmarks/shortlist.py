@@ -1,101 +1,124 @@
-"""A vocabulary shortlist from the bitext, for CTranslate2: which target pieces a source piece may become.
+"""Speed and BLEU of int8 with and without a vocabulary shortlist, next to fairseq, each in its own process.
 
-python -m benchmarks.shortlist --model models/nmt --bitext train.tsv.gz --output models/nmt-shortlist
+python -m benchmarks.shortlist --model MODEL --bitext TRAIN.tsv.gz --test TEST.tsv.gz --test OTHER.tsv.gz
 
-CTranslate2 then computes probabilities for the shortlists of a batch's sentences alone, not for the whole
-vocabulary.
+A model that was trained elsewhere is given a shortlist here, learned from the bitext by the program that
+learns it at the end of a training.
 """
 
 import shutil
+import tempfile
 import time
-from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
 import typer
 
 from benchmarks.bitext import read_bitext
+from benchmarks.engines import Cell
+from benchmarks.hardware import answer_of, hardware
+from benchmarks.results import append
 from paraforge.base.text.units import load_processor
-from paraforge.translation.models.model import open_model
-from paraforge.translation.models.model_file import read_vocabulary
+from paraforge.translation.models.model import MODEL_FILE, open_model
+from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
+from paraforge.translation.training.parts import PartWriter
+from paraforge.translation.training.shortlist import write_shortlist
 
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+WAYS = {
+    "fairseq, float32": ("fairseq", "float32", False),
+    "ctranslate2, int8": ("ctranslate2", "int8", False),
+    "ctranslate2, int8, shortlist": ("ctranslate2", "int8", True),
+}
 
 
-def lexical_probabilities(
-    pairs: list[tuple[list[int], list[int]]], rounds: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """IBM model 1: p(target | source) of every couple that occurs, by expectation maximisation.
+def with_shortlist(model: Path, bitext: list[Path], output: Path) -> float:
+    """Copy a model and learn a shortlist for the copy. Returns the seconds of learning, without encoding.
 
-    Args:
-        pairs: identifiers of both sides of each pair.
-        rounds: of expectation maximisation.
-
-    Returns:
-        Source, target and probability of each couple.
+    model: directory with `model.json`, for fairseq and CTranslate2. bitext: TSV.gz: English, foreign.
+    output: directory to make.
     """
-    sources = np.concatenate([np.tile(s, len(t)) for s, t in pairs])
-    targets = np.concatenate([np.repeat(t, len(s)) for s, t in pairs])
-    # A target piece of a pair shares its one count among the pair's source pieces.
-    lengths = [len(s) for s, t in pairs for _ in t]
-    groups = np.repeat(np.arange(len(lengths)), lengths)
-    couples, inverse = np.unique(sources.astype(np.int64) << 32 | targets, return_inverse=True)
-    source, target = couples >> 32, couples & 0xFFFFFFFF
-    probability = np.ones(len(couples))
-    for _ in range(rounds):
-        weight = probability[inverse]
-        weight /= np.bincount(groups, weight)[groups]
-        counts = np.bincount(inverse, weight, len(couples))
-        probability = counts / np.bincount(source, counts)[source]
-    return source, target, probability
-
-
-@app.command()
-def main(
-    model: Path = typer.Option(..., help="directory of the model"),
-    bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign; what the model was trained on"),
-    output: Path = typer.Option(..., help="copy of the model with a shortlist"),
-    each: int = typer.Option(20, help="target pieces of a source piece, the most probable"),
-    always: int = typer.Option(100, help="the most frequent target pieces, for every sentence"),
-    rounds: int = typer.Option(4, help="of expectation maximisation"),
-    pairs: int = typer.Option(0, help="of the bitext; 0 is all"),
-) -> None:
-    """Copy a model and write CTranslate2's ``vmap.txt`` beside its weights."""
-    started = time.perf_counter()
-    opened = open_model(model, "ctranslate2", verify=False)
-    folder = opened.folder("ctranslate2")
-    vocabulary = read_vocabulary(folder, "target")
-    source_names = read_vocabulary(folder, "source")
-    source_numbers = {piece: number for number, piece in enumerate(source_names)}
-    target_numbers = {piece: number for number, piece in enumerate(vocabulary)}
-    references, foreign = read_bitext(bitext, pairs)
-    coder = load_processor(opened.source_sentencepiece), load_processor(opened.target_sentencepiece)
-    encoded = [
-        (
-            [source_numbers[p] for p in one if p in source_numbers],
-            [target_numbers[p] for p in other if p in target_numbers],
-        )
-        for one, other in zip(
-            coder[0].encode(foreign, out_type=str), coder[1].encode(references, out_type=str), strict=True
-        )
-    ]
-    encoded = [(one, other) for one, other in encoded if one and other]
-    source, target, probability = lexical_probabilities(encoded, rounds)
-    order = np.lexsort((-probability, source))
-    best: dict[int, list[int]] = {}
-    for place in order:
-        row = best.setdefault(int(source[place]), [])
-        if len(row) < each:
-            row.append(int(target[place]))
-    frequent = Counter(number for _, other in encoded for number in other)
-    lines = [("", [number for number, _ in frequent.most_common(always)])]
-    lines += [(source_names[number], row) for number, row in best.items()]
+    opened = open_model(model, "fairseq")
+    languages = (opened.source_language, opened.target_language)
     shutil.copytree(model, output)
-    text = "\n".join(f"{name}\t{' '.join(vocabulary[n] for n in row)}" for name, row in lines)
-    relative = folder.relative_to(model)
-    (output / relative / "vmap.txt").write_text(f"{text}\n", encoding="utf-8")
-    print(f"{len(encoded)} pairs, {len(best)} source pieces, {time.perf_counter() - started:.0f} s")
+    # With a shortlist, it is another model.
+    index = (model / MODEL_FILE).read_text(encoding="utf-8").replace(opened.fingerprint, "0" * 64)
+    (output / MODEL_FILE).write_text(index, encoding="utf-8")
+    english, foreign = read_bitext(bitext, 0)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        for language in languages:
+            shutil.copy(opened.folder("fairseq") / f"dict.{language}.txt", directory)
+        writer = PartWriter(directory, languages)
+        files = (opened.source_sentencepiece, opened.target_sentencepiece)
+        sides = [
+            _encoded(texts, file, directory / f"dict.{language}.txt")
+            for texts, file, language in zip((foreign, english), files, languages, strict=True)
+        ]
+        writer.write(pa.table(sides, ["source", "target"]))
+        writer.close()
+        started = time.perf_counter()
+        write_shortlist(directory, writer.parts, languages, output / "ctranslate2")
+        return time.perf_counter() - started
+
+
+def _encoded(texts: list[str], sentencepiece: Path, dictionary: Path) -> pa.Array:
+    """Return the numbers of each text's pieces by a dictionary of fairseq's, of any order."""
+    lines = [line.rpartition(" ")[0] for line in dictionary.open(encoding="utf-8")]
+    numbers = {piece: number for number, piece in enumerate(lines, len(SPECIAL_TYPES))}
+    encoded = load_processor(sentencepiece).encode(texts, out_type=str)
+    unknown = SPECIAL_TYPES.index("<unk>")
+    return pa.array(
+        [[numbers.get(piece, unknown) for piece in pieces] for pieces in encoded], pa.list_(pa.int32())
+    )
+
+
+def main(
+    model: Path = typer.Option(..., help="directory of the model, with model.json"),
+    bitext: list[Path] = typer.Option(..., help="TSV.gz: English, foreign; what the model was trained on"),
+    test: list[Path] = typer.Option(..., help="TSV.gz: English, foreign; what to translate"),
+    sentences: int = typer.Option(1000, help="sentences of each test set; 0 is all"),
+    beam: int = typer.Option(12),
+    threads: int = typer.Option(2),
+) -> None:
+    """Measure and record every way on every test set."""
+    import sacrebleu
+
+    print(hardware())
+    with tempfile.TemporaryDirectory() as temporary:
+        listed = Path(temporary) / "model"
+        seconds = with_shortlist(model, bitext, listed)
+        for path in test:
+            references, sources = read_bitext([path], sentences)
+            plain: list[str] = []
+            for name, (engine, kind, short) in WAYS.items():
+                path_of_model = str((listed if short else model).resolve())
+                cell = asdict(Cell(engine, kind, beam, 0))
+                task = {"cell": cell, "model": path_of_model, "threads": threads, "device": "cpu"}
+                found = answer_of("benchmarks.engines", {**task, "sources": sources})
+                texts = found["texts"]
+                plain = plain if short else texts
+                same = sum(map(str.__eq__, texts, plain)) / len(texts)
+                append(
+                    "shortlist",
+                    f"{name}, {path.name.partition('.tsv')[0]}",
+                    {
+                        "sentences_per_second": len(sources) / found["seconds"],
+                        "sentences_per_cpu_second": len(sources) / found["cpu_seconds"],
+                        "peak_mib": found["memory"],
+                        "bleu": sacrebleu.corpus_bleu(texts, [references]).score,
+                        "chrf": sacrebleu.corpus_chrf(texts, [references]).score,
+                        "mean_score": sum(found["scores"]) / len(texts),
+                        "as_without_percent": 100 * same if short else None,
+                        "learning_seconds": seconds if short else None,
+                    },
+                    compute_type=kind,
+                    beam=beam,
+                    sentences=len(sources),
+                    model=model.name,
+                    threads=threads,
+                )
 
 
 if __name__ == "__main__":
-    app()
+    typer.run(main)

@@ -104,6 +104,12 @@ class DecodingOptions(Section):
         description="longest hypothesis in tokens, with end of sentence; a longer one is cut and marked",
     )
 
+    shortlist: Literal["auto"] | bool = Field(
+        "auto",
+        description="search only the target pieces that the model's shortlist has for a sentence (engine "
+        "ctranslate2 on CPUs); auto: if the model has a shortlist and int8 weights",
+    )
+
     @model_validator(mode="after")
     def _nbest_fits(self) -> DecodingOptions:
         if self.nbest > self.beam:
@@ -113,6 +119,10 @@ class DecodingOptions(Section):
     def with_changes(self, **changes: Any) -> DecodingOptions:
         """Return the options with some changes."""
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the options for keys and manifests. Without a shortlist, its option is left out."""
+        return self.model_dump(exclude=None if self.shortlist else {"shortlist"})
 
 
 class EngineSettings(Section):
@@ -280,7 +290,7 @@ def fingerprint_of(
 ) -> str:
     """Return a translator's fingerprint, from the engine's name, the fingerprint of weights and vocabulary,
     the options, and the engine's settings that differ from their defaults."""
-    content = {"engine": engine, "weights": weights, "options": options.model_dump()}
+    content = {"engine": engine, "weights": weights, "options": options.recorded()}
     return hash_json({**content, "settings": settings} if settings else content)
 
 

@@ -13,7 +13,7 @@ from paraforge.base.errors import InputError
 from paraforge.base.plugins import found_modules
 from paraforge.translation.decoding.pieces import limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, EngineSettings, Placement, Translator
-from paraforge.translation.models.model import TranslationModel, open_model
+from paraforge.translation.models.model import SHORTLIST_FILE, TranslationModel, open_model
 
 # Engine names with their modules, which implement EngineModule.
 ENGINES: Mapping[str, str] = found_modules("paraforge.translation.engines")
@@ -25,10 +25,11 @@ class EngineModule(Protocol):
     Optional attributes: ``SETTINGS``, its own settings as a subclass of
     :class:`~paraforge.translation.decoding.translator.EngineSettings`; ``MODEL_FREE = True`` if it needs no
     model; ``REMOTE = True`` if it computes nothing on this machine, so that one process requests all
-    sentences; ``weights(model, settings)`` to check the model first, or to identify the weights in keys by
-    something other than the model's fingerprint (or the settings' hash for an engine without a model);
-    ``remembered_as(settings)`` to identify its set in the memory by something other than model and options;
-    ``recorded_settings(settings)`` to record other settings in keys and manifests than all of them.
+    sentences; ``SHORTLISTS = True`` if it can search with a model's shortlist; ``weights(model, settings)``
+    to check the model first, or to identify the weights in keys by something other than the model's
+    fingerprint (or the settings' hash for an engine without a model); ``remembered_as(settings)`` to identify
+    its set in the memory by something other than model and options; ``recorded_settings(settings)`` to record
+    other settings in keys and manifests than all of them.
 
     LIBRARIES: distributions whose version affects the translations; recorded with them.
     """
@@ -81,6 +82,19 @@ def is_remote(engine: str) -> bool:
     return bool(getattr(engine_module(engine), "REMOTE", False))
 
 
+def with_shortlist(engine: str, options: DecodingOptions, model: TranslationModel | None) -> DecodingOptions:
+    """Return resolved options with the decision whether the model's shortlist is used. Raises InputError: it
+    is wanted, and the engine or the model has none."""
+    if options.shortlist is False:
+        return options
+    able = bool(getattr(engine_module(engine), "SHORTLISTS", False))
+    has = able and model is not None and (model.folder(engine) / SHORTLIST_FILE).is_file()
+    if options.shortlist is True and not has:
+        reason = f"the model has no {SHORTLIST_FILE}" if able else f"the engine '{engine}' has none"
+        raise InputError(f"a shortlist is wanted, but {reason}", remedy="Set shortlist to auto.")
+    return options.with_changes(shortlist=has)
+
+
 def open_translator(
     engine: str,
     model: Path | TranslationModel | None,
@@ -116,4 +130,5 @@ def open_translator(
     resolved = module.resolve(options or DecodingOptions(), placement)
     if opened is not None:
         resolved = limited_options(resolved, opened)
+    resolved = with_shortlist(engine, resolved, opened)
     return module.open_engine(opened, resolved, placement, settings or {})

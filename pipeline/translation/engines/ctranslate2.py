@@ -27,6 +27,7 @@ from paraforge.translation.models.model import TranslationModel
 
 NAME = "ctranslate2"
 LIBRARIES: Final = ("ctranslate2",)
+SHORTLISTS = True
 _END = "</s>"
 _ISA = "CT2_FORCE_CPU_ISA"
 _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -35,6 +36,8 @@ _AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 _CPU_BATCH_TOKENS = 512
 _CPU_INT8_BATCH_TOKENS = 128
 _CUDA_BATCH_TOKENS = 16_384
+# Source tokens of a batch that is scored, not searched.
+_SCORED_BATCH_TOKENS = 64
 # Best first; "auto" is the first that the device supports.
 _AUTOMATIC = {"cpu": ("int8", "float32"), "cuda": ("float16", "bfloat16", "float32")}
 
@@ -80,12 +83,17 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
         ) from error
     if options.compute_type == "auto":
         chosen = next(kind for kind in _AUTOMATIC[device] if kind in supported)
-        return options.with_changes(compute_type=chosen)
+        options = options.with_changes(compute_type=chosen)
     if options.compute_type not in supported:
         raise InputError(
             f"compute type {options.compute_type} is not available on {device}",
             remedy=f"Use auto, {', '.join(sorted(supported))}.",
         )
+    if device == "cuda" and options.shortlist is True:
+        raise InputError("a shortlist is for CPUs", remedy="Set shortlist to auto.")
+    # Searched one by one, sentences are slower with other weights than int8, unless the model is small.
+    if options.shortlist == "auto" and (device == "cuda" or not options.compute_type.startswith("int8")):
+        options = options.with_changes(shortlist=False)
     return options
 
 
@@ -140,6 +148,11 @@ class CTranslate2Translator:
             # It sorts its input by length, and makes batches of this many tokens, including padding.
             "batch_type": "tokens",
         }
+        self._shortlist = options.shortlist is True
+        if self._shortlist:
+            # The pieces of a batch would be those of all its sentences, so a sentence would depend on the
+            # others.
+            self._arguments |= {"use_vmap": True, "batch_type": "examples"}
         self.fingerprint = fingerprint_of(NAME, model.fingerprint, options)
         self.batch_tokens = placement.batch_tokens or _usual_batch_tokens(device, options)
         self._window = usual_window(device)
@@ -161,12 +174,15 @@ class CTranslate2Translator:
         found = self._translator.translate_batch(
             tokens,
             prefixes if self._forced else None,
-            max_batch_size=self.batch_tokens,
+            max_batch_size=1 if self._shortlist else self.batch_tokens,
             **self._arguments,
         )
 
         def wait() -> Decoded:
-            return [self._hypotheses(one.result()) for one in found]
+            results = [one.result() for one in found]
+            if self._shortlist:
+                return self._scored_again(tokens, results)
+            return [self._hypotheses(one.hypotheses, one.scores) for one in results]
 
         return wait
 
@@ -193,11 +209,38 @@ class CTranslate2Translator:
             scores[place] = math.fsum(logs) / len(logs)
         return scores
 
-    def _hypotheses(self, result: Any) -> tuple[Hypothesis, ...]:
+    def _scored_again(self, sources: list[list[str]], results: list[Any]) -> Decoded:
+        """Return hypotheses that were found with a shortlist, with their probabilities over the whole
+        vocabulary, the most probable first."""
+        found = [hypothesis for result in results for hypothesis in result.hypotheses]
+        logs = iter(
+            self._translator.score_batch(
+                [source for source, result in zip(sources, results, strict=True) for _ in result.hypotheses],
+                [tokens[:-1] if _is_ended(tokens) else tokens for tokens in found],
+                max_input_length=0,
+                max_batch_size=_SCORED_BATCH_TOKENS,
+                batch_type="tokens",
+            )
+        )
+        decoded = []
+        for result in results:
+            scores = []
+            for tokens in result.hypotheses:
+                # One for each token, then end-of-sentence, which a hypothesis at the cap lacks.
+                own = next(logs).log_probs[len(self._forced) : len(tokens)]
+                scores.append(math.fsum(own) / max(1, len(tokens)) ** self._length_penalty)
+            order = sorted(range(len(scores)), key=lambda place: -scores[place])
+            hypotheses = self._hypotheses(
+                [result.hypotheses[place] for place in order], [scores[place] for place in order]
+            )
+            decoded.append(hypotheses)
+        return decoded
+
+    def _hypotheses(self, found: list[list[str]], scores: list[float]) -> tuple[Hypothesis, ...]:
         """Return hypotheses with the defined score: natural log, with end-of-sentence in sum and length."""
         hypotheses = []
-        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-            ended = bool(tokens) and tokens[-1] == _END
+        for tokens, score in zip(found, scores, strict=True):
+            ended = _is_ended(tokens)
             # CTranslate2 excludes a forced prefix from the sum, but not from the length.
             total = score * len(tokens) ** self._length_penalty
             length = len(tokens) - len(self._forced)
@@ -211,6 +254,10 @@ class CTranslate2Translator:
                 )
             )
         return tuple(hypotheses)
+
+
+def _is_ended(tokens: list[str]) -> bool:
+    return bool(tokens) and tokens[-1] == _END
 
 
 open_engine = CTranslate2Translator

@@ -12,6 +12,8 @@ from paraforge.translation.models.subwords import find_subwords
 
 MODEL_FILE = "model.json"
 MODEL_FORMAT = 1
+# CTranslate2's vocabulary shortlist, beside its weights.
+SHORTLIST_FILE = "vmap.txt"
 NO_MODEL = "none"
 # Names of subword files that need no conversion.
 _READ_AS_THEY_ARE = {".spm", ".model", ".json"}
@@ -155,7 +157,7 @@ def _open_bare(path: Path) -> TranslationModel | None:
         vocabularies = sorted(path.glob("*vocabulary.*"))
         if not vocabularies:
             raise InputError("no vocabulary beside model.bin: not a complete CTranslate2 model", path)
-        parts = [path / "config.json", *vocabularies]
+        parts = [path / "config.json", *vocabularies, path / SHORTLIST_FILE]
         suffix = source_end(path)
     else:
         languages = fairseq_languages(weights)

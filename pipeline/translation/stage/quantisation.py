@@ -96,16 +96,20 @@ class QuantisationLoss:
 def translated_both_ways(
     model: TranslationModel, options: DecodingOptions, placement: Placement, sentences: Sequence[str]
 ) -> pa.Table:
-    """Translate a sample with CTranslate2 in the type of ``options`` and in float32. Returns the columns of
-    :data:`BOTH_WAYS`. Raises IncompleteError: no sentence of it could be translated."""
+    """Translate a sample with CTranslate2 as ``options`` say, and in float32 without a shortlist.
 
-    def opened(compute_type: str) -> ctranslate2.CTranslate2Translator:
-        chosen = options.with_changes(compute_type=compute_type)
+    Returns the columns of :data:`BOTH_WAYS`.
+
+    Raises IncompleteError: no sentence of it could be translated.
+    """
+
+    def opened(compute_type: str, shortlist: object = False) -> ctranslate2.CTranslate2Translator:
+        chosen = options.with_changes(compute_type=compute_type, shortlist=shortlist)
         translator = open_translator(ctranslate2.NAME, model, chosen, placement)
         assert isinstance(translator, ctranslate2.CTranslate2Translator)  # this model also scores
         return translator
 
-    quantised = _best(opened(options.compute_type), sentences)
+    quantised = _best(opened(options.compute_type, options.shortlist), sentences)
     # The first model is freed before the second is loaded, because a device may have room for only one.
     translator = opened(FULL)
     full = _best(translator, sentences)
@@ -205,6 +209,8 @@ def calibrated(
         return choice, None
     loss = _sampled_loss(choice, corpus, sentences, workplace, resources)
     options = choice.options.with_changes(compute_type=decided(loss, choice.options.compute_type))
+    if options.compute_type == FULL:
+        options = options.with_changes(shortlist=False)
     # Shards made in float32 without a check are the same.
     return dataclasses.replace(choice, options=options), loss
 
@@ -234,7 +240,7 @@ def _sampled_loss(
 def _key(weights: str, options: DecodingOptions) -> str:
     """Return the hash of everything besides the sample that a measured loss depends on."""
     versions = installed(ctranslate2.LIBRARIES)
-    return hash_json([TRANSLATE, weights, options.model_dump(), versions])[:40]
+    return hash_json([TRANSLATE, weights, options.recorded(), versions])[:40]
 
 
 def _known(record: Path) -> QuantisationLoss | None:

@@ -24,6 +24,7 @@ from paraforge.translation.engines import (
     is_remote,
     open_translator,
     recorded_settings,
+    with_shortlist,
 )
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.models.model import TranslationModel, open_model
@@ -57,7 +58,7 @@ class EngineChoice:
         settings = recorded_settings(self.engine, self.settings) if self.settings else {}
         return {
             "engine": self.engine,
-            **self.options.model_dump(),
+            **self.options.recorded(),
             **({"settings": settings} if settings else {}),
         }
 
@@ -100,6 +101,7 @@ def choose_engine(
         opened.folder(engine)
         # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
         options = limited_options(options, opened)
+    options = with_shortlist(engine, options, opened)
     weights = hash_json(settings) if opened is None else opened.fingerprint
     if (own_weights := getattr(module, "weights", None)) is not None:
         weights = own_weights(opened, settings)
@@ -127,7 +129,8 @@ def _resolved(
         return found[devices[0]]
     # Workers of a cluster may have devices that this machine lacks: they check for themselves.
     if options.compute_type != "auto":
-        return options
+        automatic = options.shortlist == "auto" and devices[0] != "cpu"
+        return options.with_changes(shortlist=False) if automatic else options
     try:
         return module.resolve(options, Placement(devices[0]))
     except InputError as error:

@@ -13,6 +13,7 @@ from paraforge.translation.models.conversion import write_description, write_fai
 from paraforge.translation.models.fairseq_compat import load_checkpoint
 from paraforge.translation.training.binarisation import PreparedBitext
 from paraforge.translation.training.parameters import NmtParameters
+from paraforge.translation.training.shortlist import write_shortlist
 from paraforge.translation.training.training import TrainingResult
 from paraforge.translation.training.training_run import needed_snapshots
 from paraforge.translation.training.validation import Scores, evaluate
@@ -56,6 +57,8 @@ def finish_model(
         output,
         languages,
     )
+    if "ctranslate2" in entries["engines"]:
+        write_shortlist(directory, result.prepared.parts, languages, output / "ctranslate2")
     for name, document in (documents or {}).items():
         write_json(output / name, document)
     last = result.history[-1]

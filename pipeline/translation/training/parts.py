@@ -1,4 +1,4 @@
-"""Writes binarized parts: tokens of sentence pairs in fairseq's memory-mapped format."""
+"""Writes and reads binarized parts: tokens of sentence pairs in fairseq's memory-mapped format."""
 
 import shutil
 import struct
@@ -19,6 +19,8 @@ from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 PAIRS_PER_PART = 4_000_000
 # fairseq's type for a vocabulary's size, and its type codes.
 _FEW_TYPES, _CODES = 65_500, {"<u2": 8, "<u4": 9}
+# How an index begins; then a version, the type's code, the number of sentences, their lengths and positions.
+_MAGIC = b"MMIDIDX\0\0"
 
 
 def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> pa.ListArray:
@@ -54,9 +56,22 @@ class _Side:
         lengths = np.concatenate([np.empty(0, "<i4"), *self._lengths])
         places = (np.cumsum(lengths, dtype="<i8") - lengths) * np.dtype(self._kind).itemsize
         with Path(f"{self._stem}.idx").open("wb") as file:
-            file.write(b"MMIDIDX\0\0" + struct.pack("<QBQ", 1, _CODES[self._kind], len(lengths)))
+            file.write(_MAGIC + struct.pack("<QBQ", 1, _CODES[self._kind], len(lengths)))
             lengths.tofile(file)
             places.tofile(file)
+
+
+def read_side(stem: Path) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the tokens of all sentences of one side, end to end, memory-mapped, and the length of each
+    sentence.
+
+    stem: its files without `.bin` and `.idx`.
+    """
+    index = Path(f"{stem}.idx")
+    _, code, count = struct.unpack_from("<QBQ", index.read_bytes(), len(_MAGIC))
+    kind = next(name for name, number in _CODES.items() if number == code)
+    lengths = np.fromfile(index, "<i4", count, offset=len(_MAGIC) + struct.calcsize("<QBQ"))
+    return np.memmap(f"{stem}.bin", kind, "r"), lengths
 
 
 class PartWriter:

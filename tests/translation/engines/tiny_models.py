@@ -14,7 +14,8 @@ import torch
 from paraforge.translation.decoding.pieces import SentencePieces, limited_options
 from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
 from paraforge.translation.engines import open_translator
-from paraforge.translation.models.model import open_model
+from paraforge.translation.models.model import SHORTLIST_FILE, open_model
+from paraforge.translation.models.model_file import read_vocabulary
 from tests.translation.models.tiny import bitext, save_checkpoint
 
 SENTENCES = [source for source, _ in bitext(60, seed=5, longest=9)]
@@ -30,6 +31,15 @@ def run(
 ) -> list[Hypotheses]:
     translator = open_translator(engine, model, options, Placement("cpu"), settings)
     return list(translator.translate(SENTENCES if sentences is None else sentences))
+
+
+def listed(model: Path, directory: Path, half: bool = False) -> Path:
+    """Copy a model for CTranslate2, with a shortlist of all pieces, or of half of them, for each sentence."""
+    shutil.copytree(model, directory)
+    pieces = read_vocabulary(directory, "target")
+    allowed = pieces[: len(pieces) // 2] if half else pieces
+    (directory / SHORTLIST_FILE).write_text(f"\t{' '.join(allowed)}\n", encoding="utf-8")
+    return directory
 
 
 def gains(

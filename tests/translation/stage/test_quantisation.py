@@ -9,9 +9,11 @@ import pytest
 
 from paraforge.translation.decoding.translator import DecodingOptions, Placement
 from paraforge.translation.engines import ctranslate2
+from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.quantisation import BOTH_WAYS, QuantisationLoss, decided, measure_loss
+from tests.translation.engines.tiny_models import listed
 from tests.translation.models.tiny import bitext
 from tests.translation.stage.test_population import write_corpus
 from tests.translation.stage.test_translate import run
@@ -87,6 +89,29 @@ def test_a_small_corpus_is_translated_in_float32(tiny_ctranslate2: Path, tmp_pat
     skipped = parameters(check_quantised=False)
     report, _ = run(tmp_path / "skip", tmp_path / "ingested", skipped, model=tiny_ctranslate2)
     assert report.compute_type == "int8" and report.calibration is None
+
+
+def test_a_shortlist_is_checked_with_int8_and_given_up_with_it(
+    tiny_ctranslate2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = listed(tiny_ctranslate2, tmp_path / "model", half=True)
+    opened: list[tuple[str, object]] = []
+    open_translator = quantisation.open_translator
+
+    def noted(engine: str, model: Any, options: DecodingOptions, *others: Any) -> Any:
+        opened.append((options.compute_type, options.shortlist))
+        return open_translator(engine, model, options, *others)
+
+    monkeypatch.setattr(quantisation, "open_translator", noted)
+    options = DecodingOptions(beam=2, compute_type="int8", maximum_target_tokens=20, shortlist=True)
+    quantisation.translated_both_ways(open_model(model), options, Placement("cpu"), SENTENCES[:20])
+    assert opened == [("int8", True), ("float32", False)]
+    write_corpus(tmp_path / "ingested", SENTENCES[:50], rows=100)
+    for checked, kind, used in ((True, "float32", False), (False, "int8", True)):
+        wanted = parameters(check_quantised=checked)
+        report, published = run(tmp_path / kind, tmp_path / "ingested", wanted, model=model)
+        assert report.compute_type == kind
+        assert published.description["parameters"].get("shortlist", False) is used
 
 
 def test_a_file_is_checked_on_its_first_sentences(

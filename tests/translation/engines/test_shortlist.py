@@ -1,0 +1,124 @@
+"""CTranslate2 with a shortlist: what is found, its scores over the whole vocabulary, and when it is used."""
+
+from pathlib import Path
+
+import pytest
+
+from paraforge.base.errors import InputError
+from paraforge.base.shards.resources import Resources
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Placement
+from paraforge.translation.engines import open_translator
+from paraforge.translation.models.model import SHORTLIST_FILE, open_model
+from paraforge.translation.models.model_file import read_vocabulary
+from paraforge.translation.stage.sentences import choose_engine
+from tests.translation.engines.tiny_models import listed
+from tests.translation.models.tiny import bitext
+
+SENTENCES = [source for source, _ in bitext(60, seed=9, longest=9)]
+LISTED = DecodingOptions(beam=5, nbest=3, maximum_target_tokens=40, shortlist=True)
+
+
+def run(model: Path, options: DecodingOptions, sentences: list[str], threads: int = 1) -> list[Hypotheses]:
+    return list(
+        open_translator("ctranslate2", model, options, Placement("cpu", threads)).translate(sentences)
+    )
+
+
+@pytest.fixture
+def half(tiny_ctranslate2: Path, tmp_path: Path) -> Path:
+    return listed(tiny_ctranslate2, tmp_path / "half", half=True)
+
+
+def test_a_list_of_all_pieces_changes_no_text(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    plain = run(tiny_ctranslate2, LISTED.with_changes(shortlist=False), SENTENCES)
+    found = run(listed(tiny_ctranslate2, tmp_path / "all"), LISTED, SENTENCES)
+    for one, other in zip(plain, found, strict=True):
+        assert {hypothesis.text for hypothesis in one.hypotheses} == {h.text for h in other.hypotheses}
+
+
+@pytest.mark.parametrize("cap", [40, 4])
+def test_scores_are_over_the_whole_vocabulary(tiny_ctranslate2: Path, half: Path, cap: int) -> None:
+    import ctranslate2
+
+    options = LISTED.with_changes(maximum_target_tokens=cap, length_penalty=0.5)
+    translator = open_translator("ctranslate2", half, options, Placement("cpu"))
+    scorer = ctranslate2.Translator(str(tiny_ctranslate2), intra_threads=1)
+    truncated = 0
+    for sentence, result in zip(SENTENCES, translator.translate(SENTENCES), strict=True):
+        scores = [hypothesis.score for hypothesis in result.hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        source = translator.encode([sentence])[0].tokens
+        for hypothesis in result.hypotheses:
+            (target,) = translator._pieces.encode_target([hypothesis.text])
+            if len(target) + (not hypothesis.output_truncated) != hypothesis.tokens:
+                continue  # the text is made of other pieces than it was found in
+            logs = scorer.score_batch([source], [target], max_input_length=0)[0].log_probs
+            assert hypothesis.score == pytest.approx(
+                sum(logs[: hypothesis.tokens]) / hypothesis.tokens**0.5, abs=1e-4
+            )
+            truncated += hypothesis.output_truncated
+    assert truncated > 0 or cap == 40
+
+
+def test_other_pieces_are_not_found(tiny_ctranslate2: Path, half: Path) -> None:
+    plain = run(tiny_ctranslate2, LISTED.with_changes(shortlist=False), SENTENCES)
+    found = run(half, LISTED, SENTENCES)
+    assert [one.hypotheses[0].text for one in plain] != [one.hypotheses[0].text for one in found]
+    assert run(half, LISTED.with_changes(shortlist=False), SENTENCES) == plain
+
+
+def test_a_sentence_does_not_depend_on_others(tiny_ctranslate2: Path, tmp_path: Path) -> None:
+    """Each source piece allows another target piece, so a list that sentences share would show."""
+    model = listed(tiny_ctranslate2, tmp_path / "own")
+    sources, targets = (read_vocabulary(model, side) for side in ("source", "target"))
+    lines = [f"{source}\t{targets[place % len(targets)]}" for place, source in enumerate(sources)]
+    (model / SHORTLIST_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    together = run(model, LISTED, SENTENCES)
+    assert run(model, LISTED, SENTENCES, threads=3) == together
+    for sentence, result in zip(SENTENCES, together, strict=True):
+        (alone,) = run(model, LISTED, [sentence])
+        assert [one.text for one in alone.hypotheses] == [one.text for one in result.hypotheses]
+        # Scores are computed in batches, whose sums are rounded differently.
+        scores = [one.score for one in result.hypotheses]
+        assert [one.score for one in alone.hypotheses] == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("compute_type", "shortlist", "has_list", "used"),
+    [
+        ("int8", "auto", True, True),
+        ("int8", "auto", False, False),
+        ("float32", "auto", True, False),
+        ("float32", True, True, True),
+        ("int8", False, True, False),
+    ],
+)
+def test_when_it_is_used(
+    tiny_ctranslate2: Path, half: Path, compute_type: str, shortlist: bool | str, has_list: bool, used: bool
+) -> None:
+    options = DecodingOptions.model_validate({"compute_type": compute_type, "shortlist": shortlist})
+    model = half if has_list else tiny_ctranslate2
+    choice = choose_engine("ctranslate2", model, options, {}, Resources(devices=["cpu"]))
+    assert choice.options.shortlist is used
+    assert choice.parameters().get("shortlist", False) is used
+    assert choice.description().get("shortlist", False) is used
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "torch"])
+def test_a_missing_list_is_an_error(tiny_ctranslate2: Path, engine: str) -> None:
+    with pytest.raises(InputError, match="Set shortlist to auto"):
+        choose_engine(engine, tiny_ctranslate2, LISTED, {}, Resources(devices=["cpu"]))
+
+
+def test_other_engines_ignore_a_list(half: Path) -> None:
+    options = DecodingOptions(compute_type="float32", shortlist="auto")
+    assert choose_engine("torch", half, options, {}, Resources(devices=["cpu"])).options.shortlist is False
+
+
+def test_a_bare_model_with_a_list_is_another_model(tiny_ctranslate2: Path, half: Path) -> None:
+    assert open_model(half).fingerprint != open_model(tiny_ctranslate2).fingerprint
+    plain, with_list = (
+        open_translator("ctranslate2", half, LISTED.with_changes(shortlist=value)).fingerprint
+        for value in (False, True)
+    )
+    assert plain != with_list
