@@ -19,7 +19,7 @@ from paraforge.base.shards.store import read_parquet
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.checkpoint import average_checkpoints, weights_only_state
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.training import criterion, finishing, processes, validation
+from paraforge.translation.training import criterion, finishing, processes, shortlist, validation
 from paraforge.translation.training.binarisation import prepare_bitext
 from paraforge.translation.training.criterion import blockwise_label_smoothed_loss
 from paraforge.translation.training.finishing import finish_model
@@ -87,6 +87,25 @@ def test_the_better_of_best_and_average(
     written = load_checkpoint(tmp_path / "nmt" / "fairseq" / "checkpoint.pt")["model"]
     assert written.keys() == expected["model"].keys()
     assert all(torch.equal(written[name], expected["model"][name]) for name in written)
+
+
+def test_a_large_vocabulary_gets_a_shortlist(
+    tmp_path: Path, trained: tuple[Path, TrainingResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, result = trained
+    scores = Scores(bleu=5.0, chrf=7.0, bleu_signature="b", chrf_signature="c")
+    monkeypatch.setattr(finishing, "evaluate", lambda *arguments, **options: scores)
+    found = []
+    for fewest in (1000, 10):
+        monkeypatch.setattr(shortlist, "FEWEST_TYPES", fewest)
+        (output := tmp_path / str(fewest)).mkdir()
+        description = finish_model(directory, output, parameters(), result, threads=1)
+        found.append((description["fingerprint"], "ctranslate2/vmap.txt" in description["files"]))
+    assert [has for _, has in found] == [False, True]
+    assert found[0][0] != found[1][0]
+    lines = (output / "ctranslate2" / "vmap.txt").read_text(encoding="utf-8").splitlines()
+    likely = {source: pieces.split() for source, _, pieces in (line.partition("\t") for line in lines)}
+    assert likely["▁pes"][0] == "▁pes" and likely["▁pes"][1] == "▁dog"
 
 
 # Written for people, or anew by each run.
