@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
+from hypothesis import settings
 from typer.testing import CliRunner
 
 from paraforge.base import interrupts
 from paraforge.base.errors import Interrupted
 from paraforge.interface import cli
+from paraforge.interface.project import creation
 from tests.project import stage_names
 
 
@@ -44,6 +47,11 @@ def run_stage(name: str, after: int | None = None) -> bool:
     return True
 
 
+def fewer_examples(divisor: int) -> settings:
+    """Try a property that runs a whole stage with fewer examples than the profile has."""
+    return settings(max_examples=max(1, settings().max_examples // divisor))
+
+
 class Countdown:
     """An event that is set after it has been looked at so many times."""
 
@@ -53,6 +61,15 @@ class Countdown:
     def is_set(self) -> bool:
         self.looks -= 1
         return self.looks < 0
+
+
+@contextlib.contextmanager
+def without_git_and_dvc() -> Iterator[None]:
+    """Have ``init`` start neither git nor DVC, which take seconds; tests/test_projects.py tests both."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(creation, "_set_up_git", lambda directory: [])
+        patch.setattr(creation, "_set_up_dvc", lambda directory, options: None)
+        yield
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import read_json
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.project.bitext import look_at_english
-from tests.here import inside, run_command, run_stage
+from tests.here import inside, run_command, run_stage, without_git_and_dvc
 from tests.interface.project.bitexts import bitext
 from tests.project import TRAINED, digests, make_project, read_parameters, write_parameters
 from tests.translation.training.test_training import parameters as tiny_model
@@ -38,7 +38,8 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(english: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of these sentences, run to the corpus."""
     project = tmp_path_factory.mktemp("english") / "my"
-    said = run_command("init", project, "--english", english).output
+    with without_git_and_dvc():
+        said = run_command("init", project, "--english", english).output
     assert f"reference: {english}, 202 lines, en" in said and "nmt.model=NAME nmt.forward=NAME" in said
     with inside(project):
         quality = "select.filters.paraphrase_score.minimum=0"
@@ -99,15 +100,13 @@ def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) ->
         run_command("configure", "translate.maximum_sentences=50")
         plans = json.loads(run_command("plan", "--seconds", 1, "--json").output)
         assert plans["cs forward"]["sentences"] == plans["cs back"]["sentences"] == 50
-        for stage in STAGES[2:]:
-            assert run_stage(stage), stage
+        assert run_stage("translate")
         report = read_json(Path("metrics/translate.json"))
         there = report["forward"]
         assert there["sentences"] == 50 >= report["sentences"]
         assert there["failed"]["not_chosen"] == report["failed"]["forward: not_chosen"] == 149
         for one in (report, there):
             assert one["translated"] + one["rejected"] + sum(one["failed"].values()) == 202
-        assert "|first:50:uniform|" in read_json(Path("data/corpus/_manifest.json"))["signature"]
 
 
 def test_a_second_run_translates_nothing_and_both_ways_are_planned(project: Path, tmp_path: Path) -> None:
@@ -163,7 +162,8 @@ def test_the_english_column_of_a_table_is_found(name: str, tmp_path: Path) -> No
     found = look_at_english(path)
     assert (found.kind, found.lines, found.languages) == ("references", 200, (None, "en"))
     project = tmp_path / "my"
-    run_command("init", project, "--english", path)
+    with without_git_and_dvc():
+        run_command("init", project, "--english", path)
     with inside(project):
         run_command("configure", *FAKE)
         assert run_stage("ingest")
@@ -262,7 +262,8 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
 def test_references_in_another_language_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     czech, english = bitext(tmp_path, "a.cs", "a.en")
-    run_command("init", tmp_path / "my", "--english", english)
+    with without_git_and_dvc():
+        run_command("init", tmp_path / "my", "--english", english)
     with inside(tmp_path / "my"):
         run_command("configure", *FAKE)
         shutil.copy(czech, english)

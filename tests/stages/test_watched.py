@@ -93,8 +93,14 @@ def rewritten(path: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@pytest.mark.parametrize("edit", [rewritten, Path.unlink, lambda path: path.write_text("longer\n")])
-@pytest.mark.parametrize("stage", WITH_FILES)
+@pytest.mark.parametrize(
+    ("stage", "edit"),
+    [
+        *((stage, rewritten) for stage in WITH_FILES),
+        (WITH_FILES[0], Path.unlink),
+        (WITH_FILES[0], lambda path: path.write_text("longer\n")),
+    ],
+)
 def test_a_file_that_changes(
     stage: str, edit: Callable[[Path], object], project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

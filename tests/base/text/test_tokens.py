@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
@@ -90,7 +90,6 @@ def test_all_cases_in_one_column() -> None:
     check([text for text, _ in CASES])
 
 
-@settings(max_examples=150)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8))
 def test_any_unicode(texts: list[str]) -> None:
     check(texts)
@@ -103,7 +102,6 @@ PIECES = (  # noqa: SIM905
 ).split(" ")
 
 
-@settings(max_examples=150)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", "", " ", " ", "  "])), max_size=10),
@@ -223,7 +221,6 @@ def ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[first : first + order]) for first in range(len(words) - order + 1))
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=8), st.integers(1, 5))
 def test_against_counters(rows: list[tuple[list[str], list[str]]], highest: int) -> None:
     columns = tokenize_columns(*(pa.array([" ".join(row[side]) for row in rows]) for side in (0, 1)))

@@ -1,6 +1,7 @@
 """Groups of pairs that say the same, and splits that share no sentence, against slow oracles."""
 
 import logging
+import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,23 @@ def by_split(directory: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published corpus without splits; it is only read."""
+    root = tmp_path_factory.mktemp("whole")
+    publish_pairs(root, table=related_pairs())
+    return root / "corpus"
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same pairs with splits; they are only read."""
+    root = tmp_path_factory.mktemp("split")
+    report = publish_pairs(root, table=related_pairs(), splits=SPLITS)
+    assert "60 for validation, 90 for test" in report.result().replace(";", ",")
+    return root / "corpus"
+
+
 def plain(text: str) -> str:
     return " ".join("".join(c for c in text.lower() if c.isalnum() or c == " ").split())
 
@@ -115,10 +133,8 @@ def test_nobody_has_to_have_groups(tmp_path: Path) -> None:
     assert verify(tmp_path / "corpus").problems == []
 
 
-def test_no_two_splits_share_a_sentence(tmp_path: Path) -> None:
-    report = publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    assert "60 for validation, 90 for test" in report.result().replace(";", ",")
-    found = by_split(tmp_path / "corpus")
+def test_no_two_splits_share_a_sentence(split: Path) -> None:
+    found = by_split(split)
     assert {name: len(rows) for name, rows in found.items() if name != "train"} == SPLITS
     sentences = {
         name: {plain(row[side]) for row in rows for side in (*SIDES, "source_text")}
@@ -131,19 +147,16 @@ def test_no_two_splits_share_a_sentence(tmp_path: Path) -> None:
     assert set(groups.values()) == {1}
     # Pairs that are connected are held out, too.
     assert max(Counter(row["group"] for row in found["test"]).values()) > 1
-    assert verify(tmp_path / "corpus").problems == verify(tmp_path / "rejected").problems == []
+    assert verify(split).problems == verify(split.parent / "rejected").problems == []
 
 
-def test_every_pair_is_in_one_split(tmp_path: Path) -> None:
-    pairs = related_pairs()
-    publish_pairs(tmp_path / "whole", table=pairs)
-    publish_pairs(tmp_path / "split", table=pairs, splits=SPLITS)
+def test_every_pair_is_in_one_split(whole: Path, split: Path) -> None:
     identity = [
-        sorted((row["source"], row["line"], row["group"]) for row in rows_of(tmp_path / kind / "corpus"))
-        for kind in ("whole", "split")
+        sorted((row["source"], row["line"], row["group"]) for row in rows_of(corpus))
+        for corpus in (whole, split)
     ]
     assert identity[0] == identity[1]
-    assert read_manifest(tmp_path / "split" / "corpus").counts.kept == len(identity[0])
+    assert read_manifest(split).counts.kept == len(identity[0])
 
 
 def test_shards_and_workers_change_no_split(tmp_path: Path) -> None:
@@ -161,22 +174,22 @@ def test_shards_and_workers_change_no_split(tmp_path: Path) -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_another_seed_draws_others(tmp_path: Path) -> None:
-    tests = []
-    for seed in (1, 2):
-        publish_pairs(tmp_path / str(seed), table=related_pairs(), splits=SPLITS, seed=seed)
-        tests.append({row["source_text"] for row in by_split(tmp_path / str(seed) / "corpus")["test"]})
+def test_another_seed_draws_others(split: Path, tmp_path: Path) -> None:
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS, seed=2)
+    tests = [
+        {row["source_text"] for row in by_split(corpus)["test"]} for corpus in (split, tmp_path / "corpus")
+    ]
     assert len(tests[0] & tests[1]) < 45
 
 
-def test_a_split_stays_where_other_pairs_come_in(tmp_path: Path) -> None:
+def test_a_split_stays_where_other_pairs_come_in(split: Path, tmp_path: Path) -> None:
     """A threshold that is moved a little must not draw every test pair anew."""
-    tests = []
-    for minimum in (0.2, 0.22):
-        filters = {"filters": [{"kind": "bounds", "score": "paraphrase_score", "minimum": minimum}]}
-        root = tmp_path / str(minimum)
-        publish_pairs(root, table=related_pairs(), splits=SPLITS, filters=filters)
-        tests.append({row["source_text"] for row in by_split(root / "corpus")["test"]})
+    score = {"kind": "bounds", "score": "paraphrase_score", "minimum": 0.22, "maximum": 1.0}
+    filters = {"filters": [{"kind": "length", "maximum": 10}, score]}
+    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS, filters=filters)
+    tests = [
+        {row["source_text"] for row in by_split(corpus)["test"]} for corpus in (split, tmp_path / "corpus")
+    ]
     assert len(tests[0] & tests[1]) > 75
 
 
@@ -186,10 +199,9 @@ def test_large_splits_have_several_files(tmp_path: Path) -> None:
     assert [file.rows for file in files] == [50, 50, 30]
 
 
-def test_datasets_opens_the_splits(tmp_path: Path) -> None:
+def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    directory = tmp_path / "corpus"
+    directory = Path(shutil.copytree(split, tmp_path / "corpus"))
     loaded = datasets.load_dataset(str(directory), split="test", cache_dir=str(tmp_path / "cache"))
     assert loaded["source_text"][:] == [row["source_text"] for row in by_split(directory)["test"]]
     (directory / "_README.md").rename(directory / "README.md")  # as on the Hub
@@ -201,25 +213,24 @@ def test_datasets_opens_the_splits(tmp_path: Path) -> None:
         assert f'\n{name} = load_dataset("PATH", split="{name}")\n' in card
 
 
-def test_trainers_read_what_is_for_training(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    found = by_split(tmp_path / "corpus")
-    dataset = open_published(tmp_path / "corpus").training
+def test_trainers_read_what_is_for_training(split: Path, tmp_path: Path) -> None:
+    found = by_split(split)
+    dataset = open_published(split).training
     assert dataset.rows == len(found["train"]) == sum(t.num_rows for t in published_tables(dataset, ["line"]))
-    blocks = TrainingData(corpora=[tmp_path / "corpus"]).blocks()
+    blocks = TrainingData(corpora=[split]).blocks()
     read = {text for block in blocks for text in block.left.to_pylist()}
     assert read == {row["reference"] for row in found["train"]}
     parameters = ParaphraserParameters.model_validate({"model": "train"})
-    prepared = prepare_pairs(tmp_path / "corpus", tmp_path, parameters, Resources(work=tmp_path / "work"))
+    prepared = prepare_pairs(split, tmp_path, parameters, Resources(work=tmp_path / "work"))
     assert prepared.report["pairs"] == dataset.rows
-    report = mine(tmp_path / "corpus", tmp_path / "triplets")
+    report = mine(split, tmp_path / "triplets")
     assert report.rows == dataset.rows
 
 
-def test_no_other_pair_with_a_held_out_sentence_is_trained_on(tmp_path: Path) -> None:
-    for name, splits in (("one", SPLITS), ("other", {})):
-        publish_pairs(tmp_path / name, table=related_pairs(), splits=splits)
-    one, other = (tmp_path / name / "corpus" for name in ("one", "other"))
+def test_no_other_pair_with_a_held_out_sentence_is_trained_on(
+    whole: Path, split: Path, tmp_path: Path
+) -> None:
+    one, other = split, whole
     held = {plain(row[side]) for rows in [*by_split(one).values()][1:] for row in rows for side in SIDES}
     rows = rows_of(other)
     clean = [row for row in rows if not held & {plain(row[side]) for side in SIDES}]
@@ -237,9 +248,8 @@ def test_no_other_pair_with_a_held_out_sentence_is_trained_on(tmp_path: Path) ->
         assert data.fingerprint() != TrainingData(data.pair_files, [other, *data.corpora[1:]]).fingerprint()
 
 
-def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=related_pairs(), splits=SPLITS)
-    corpus = open_published(tmp_path / "corpus")
+def test_of_a_corpus_that_is_all_held_out_nothing_is_for_training(split: Path) -> None:
+    corpus = open_published(split)
     assert corpus.manifest is not None
     held = [file for file in corpus.manifest.files if file.split != "train"]
     names = {file.path for file in held}

@@ -119,9 +119,8 @@ def test_without_a_model_there_is_one_directory(project: Project) -> None:
     assert work == {"score", "score-counts", "score-translations", "wrong-pairs"}
 
 
-@pytest.mark.parametrize("model", ["sentence_transformer", "cross_encoder"])
-def test_a_cheap_column_more_or_less_asks_no_model(project: Project, model: str) -> None:
-    column = "cosine" if model == "sentence_transformer" else model
+def test_a_cheap_column_more_or_less_asks_no_model(project: Project) -> None:
+    model = column = "cross_encoder"
     project.score(models=[model])
     before, asked, pairs = project.shards_of(column), +project.asked, wrong_pairs(project)
     assert project.loaded and len(before) == 10

@@ -27,7 +27,7 @@ from paraforge.interface.browse.server import inside, outline
 from paraforge.interface.configuration import load_parameters
 from tests.corpus.selection.corpora import random_pairs, resources, with_columns
 from tests.corpus.selection.published import publish_pairs
-from tests.here import run_command
+from tests.here import fewer_examples, run_command
 from tests.interface.browse.conftest import PUBLISHED, browsing
 from tests.project import ROOT
 
@@ -215,6 +215,7 @@ VIEWS = st.builds(
 
 
 @given(VIEWS, st.booleans())
+@fewer_examples(3)
 def test_selection_with_the_section_shown_keeps_the_same(
     browser: Browser, root: Path, view: View, equal_lengths: bool
 ) -> None:

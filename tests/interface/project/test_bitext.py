@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +18,15 @@ from paraforge.intake.bitext.source import ColumnSource
 from paraforge.interface.configuration import load_parameters
 from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.project.bitext import look_at, look_at_table
-from tests.here import run_command
+from tests.here import run_command, without_git_and_dvc
 from tests.intake.bitext.grammar import SENTENCES
 from tests.interface.project.bitexts import bitext
+
+
+@pytest.fixture(autouse=True)
+def _init_alone() -> Iterator[None]:
+    with without_git_and_dvc():
+        yield
 
 
 def chosen(project: Path) -> tuple[Parameters, Source]:

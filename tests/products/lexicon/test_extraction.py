@@ -33,6 +33,14 @@ def extract(path: Path, *inputs: Path, output: str = "lexicon", **values: Any) -
     return extract_lexicon(inputs, path / output, parameters, Resources(workers=1, work=path / "work"))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with ``corpus`` and its ``lexicon``; they are only read."""
+    root = tmp_path_factory.mktemp("whole")
+    extract(root, write_corpus(root / "corpus", zipf_corpus(300)))
+    return root
+
+
 def entries(path: Path, output: str = "lexicon") -> pa.Table:
     return pa.concat_tables(pq.read_table(file) for file in Lexicon(path / output).files)
 
@@ -59,9 +67,8 @@ def test_entries_are_those_of_the_definitions(tmp_path: Path) -> None:
         assert row["adjusted_pmi"] == pytest.approx(row["cross_pmi"] - row["ordinary_pmi"], abs=1e-5)
 
 
-def test_entries_are_sorted_and_the_same_in_both_directions(tmp_path: Path) -> None:
-    extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300)))
-    rows = entries(tmp_path).to_pylist()
+def test_entries_are_sorted_and_the_same_in_both_directions(whole: Path) -> None:
+    rows = entries(whole).to_pylist()
     assert [(row["word"], row["rank"]) for row in rows] == sorted((row["word"], row["rank"]) for row in rows)
     for before, after in itertools.pairwise(rows):
         if before["word"] == after["word"]:
@@ -77,39 +84,34 @@ def test_entries_are_sorted_and_the_same_in_both_directions(tmp_path: Path) -> N
     assert all(scores[v, u] == score for (u, v), score in scores.items())
 
 
-def test_small_files_hold_the_same_lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(300))
-    extract(tmp_path, corpus)
+def test_small_files_hold_the_same_lexicon(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "ROWS_PER_FILE", 50)
     monkeypatch.setattr(module, "ROWS_PER_GROUP", 30)
-    extract(tmp_path, corpus, output="many")
-    assert entries(tmp_path).equals(entries(tmp_path, "many"))
+    extract(tmp_path, whole / "corpus", output="many")
+    assert entries(whole).equals(entries(tmp_path, "many"))
     found: dict[str, int] = {}
     expected: dict[str, int] = {}
     before = 0
     for number, file in enumerate(Lexicon(tmp_path / "many").files):
         found |= dict.fromkeys(pq.read_table(file)["word"].to_pylist(), number)
-    for word, rows in Counter(entries(tmp_path)["word"].to_pylist()).items():
+    for word, rows in Counter(entries(whole)["word"].to_pylist()).items():
         expected[word] = before // 50  # a word is in the file that its first entry belongs to
         before += rows
     assert found == expected
 
 
-def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(tmp_path: Path) -> None:
-    pairs = zipf_corpus(300)
-    digests = set()
-    for rows in (17, 1000):
-        extract(tmp_path, write_corpus(tmp_path / f"corpus{rows}", pairs, rows), output=f"cut{rows}")
-        digests.add(tuple(sha256_file(file) for file in Lexicon(tmp_path / f"cut{rows}").files))
-    assert len(digests) == 1
+def test_the_bytes_do_not_depend_on_how_the_corpus_is_cut(whole: Path, tmp_path: Path) -> None:
+    extract(tmp_path, write_corpus(tmp_path / "corpus", zipf_corpus(300), 17))
+    digests = [[sha256_file(file) for file in Lexicon(root / "lexicon").files] for root in (whole, tmp_path)]
+    assert digests[0] == digests[1]
 
 
-def test_at_most_so_many_paraphrases(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", zipf_corpus(300))
-    extract(tmp_path, corpus)
-    extract(tmp_path, corpus, output="limited", maximum_paraphrases=3)
+def test_at_most_so_many_paraphrases(whole: Path, tmp_path: Path) -> None:
+    extract(tmp_path, whole / "corpus", output="limited", maximum_paraphrases=3)
     limited = entries(tmp_path, "limited")
-    assert limited.equals(entries(tmp_path).filter(pa.compute.less_equal(entries(tmp_path)["rank"], 3)))
+    assert limited.equals(entries(whole).filter(pa.compute.less_equal(entries(whole)["rank"], 3)))
     words = pq.read_table(tmp_path / "limited" / "words.parquet").to_pydict()
     assert max(words["entries"]) == 3
     assert sum(words["entries"]) == limited.num_rows
@@ -160,13 +162,11 @@ def test_pairs_that_are_not_counted_are_told_by_reason(tmp_path: Path) -> None:
     assert {row["paraphrase"] for row in entries(tmp_path).to_pylist() if row["word"] == "a"} == {"b", "!"}
 
 
-def test_a_single_file_of_several_row_groups(tmp_path: Path) -> None:
-    shards = write_corpus(tmp_path / "shards", zipf_corpus(300))
-    table = pq.read_table(shards / "shard-00000.parquet")
+def test_a_single_file_of_several_row_groups(whole: Path, tmp_path: Path) -> None:
+    table = pa.concat_tables(pq.read_table(file) for file in sorted((whole / "corpus").glob("*.parquet")))
     pq.write_table(table, tmp_path / "one.parquet", row_group_size=40)
-    extract(tmp_path, shards, output="first")
-    extract(tmp_path, tmp_path / "one.parquet", output="other")
-    assert entries(tmp_path, "other").equals(entries(tmp_path, "first"))
+    extract(tmp_path, tmp_path / "one.parquet")
+    assert entries(tmp_path).equals(entries(whole))
 
 
 def test_text_is_not_read(tmp_path: Path) -> None:

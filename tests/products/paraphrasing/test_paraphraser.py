@@ -32,7 +32,13 @@ def root(tmp_path_factory: pytest.TempPathFactory, published: Path) -> Path:
     trees = ("(S (NP a) (VP b))", "(S (VP b))")
     lines = [f"{text}\t{trees[number % 2]}\n" for number, text in enumerate(sentences)]
     (root / "trees.tsv").write_text("".join([*lines, "Go.\t(S (VP go))\n"]), encoding="utf-8")
-    build(published, root, templates={"parser": str(root / "trees.tsv")})
+    build(
+        published,
+        root,
+        templates={"parser": str(root / "trees.tsv")},
+        training={"maximum_updates": 2},
+        validation={"every_updates": 2, "average": 1},
+    )
     return root
 
 

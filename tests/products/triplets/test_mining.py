@@ -120,9 +120,9 @@ def test_the_bytes_depend_on_nothing_else(
 
 
 def test_cells_find_nearly_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = publish(tmp_path, rows=2000, per_file=500)
+    corpus = publish(tmp_path, rows=1000, per_file=500)
     whole = mine(corpus, tmp_path / "whole")
-    with_cells(monkeypatch, 40, 400)
+    with_cells(monkeypatch, 40, 200)
     cells = mine(corpus, tmp_path / "cells")
     assert cells.triplets >= 0.95 * whole.triplets
     # A fifth of the corpus: far from what a random negative has.

@@ -71,24 +71,24 @@ def test_the_score_is_the_mean_log_probability_with_end_of_sentence(
 @pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
 def test_length_penalty_is_in_the_score(engine: str, tiny_fairseq: Path, tiny_ctranslate2: Path) -> None:
     model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
-    plain = run(engine, model, SENTENCES[:20], DecodingOptions(beam=1, maximum_target_tokens=40))
+    plain = run(engine, model, SENTENCES[:8], DecodingOptions(beam=1, maximum_target_tokens=40))
     for penalty in (0.0, 1.0):
         options = DecodingOptions(beam=1, length_penalty=penalty, maximum_target_tokens=40)
-        for one, other in zip(run(engine, model, SENTENCES[:20], options), plain, strict=True):
+        for one, other in zip(run(engine, model, SENTENCES[:8], options), plain, strict=True):
             found, mean = one.hypotheses[0], other.hypotheses[0]
             assert found.text == mean.text
             assert found.score == pytest.approx(mean.score * mean.tokens / found.tokens**penalty, abs=1e-4)
 
 
 @pytest.mark.parametrize("cap", [2, 3, 4, 6, 40])
-@pytest.mark.parametrize("engine", ["fairseq", "ctranslate2", "torch"])
+@pytest.mark.parametrize("engine", [pytest.param("fairseq", marks=pytest.mark.full), "ctranslate2", "torch"])
 def test_nbest_is_ranked_and_begins_with_the_best(
     engine: str, cap: int, tiny_fairseq: Path, tiny_ctranslate2: Path
 ) -> None:
     model = tiny_fairseq if engine == "fairseq" else tiny_ctranslate2
     options = DecodingOptions(beam=5, maximum_target_tokens=cap)
-    alone = run(engine, model, SENTENCES[:30], options)
-    several = run(engine, model, SENTENCES[:30], options.with_changes(nbest=4))
+    alone = run(engine, model, SENTENCES[:15], options)
+    several = run(engine, model, SENTENCES[:15], options.with_changes(nbest=4))
     for one, many in zip(alone, several, strict=True):
         scores = [hypothesis.score for hypothesis in many.hypotheses]
         assert len(scores) == 4

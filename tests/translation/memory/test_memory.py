@@ -155,6 +155,14 @@ def test_projects_share_a_memory_and_the_first_translation_counts(tmp_path: Path
     assert not (tmp_path / "one" / "work" / "memory").exists()
 
 
+def table_of(texts: list[str]) -> pa.Table:
+    """Sentences, each with itself as its translation."""
+    rows = HypothesisRows()
+    for text in texts:
+        rows.add(Hypotheses((Hypothesis(text, -1.0, 2),)))
+    return rows.table(pa.array(texts))
+
+
 def no_links(source: Path, target: Path) -> None:
     raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
@@ -165,12 +173,7 @@ def test_several_writers_at_once_lose_nothing(
 ) -> None:
     target = memory.open_set(tmp_path, {"engine": "fake"})
     batches = [[f"{writer} {number}" for number in range(30)] for writer in range(8)]
-    tables = []
-    for texts in batches:
-        run(tmp_path / texts[0], corpus_of(tmp_path / texts[0] / "in", texts), CHOSEN)
-        (own,) = memory.sets_of(tmp_path / texts[0] / "work" / "memory")
-        (segment,) = own.segments()
-        tables.append(read_parquet(segment.path))
+    tables = [table_of(texts) for texts in batches]
     if not links:
         monkeypatch.setattr("paraforge.translation.memory.memory.os.link", no_links)
     writers = [threading.Thread(target=target.add, args=([(table, {})],)) for table in tables]
@@ -212,12 +215,7 @@ def test_segments_are_not_read_for_every_block_of_a_corpus_in_another_order(
 def test_threads_change_nothing_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 7)
     texts = [[f"{table} {number}" for number in range(9)] for table in range(6)]
-    tables = []
-    for some in texts:
-        rows = HypothesisRows()
-        for text in some:
-            rows.add(Hypotheses((Hypothesis(text, -1.0, 2),)))
-        tables.append((rows.table(pa.array(some)), {"fake": "1"}))
+    tables = [(table_of(some), {"fake": "1"}) for some in texts]
     one, many = (memory.open_set(tmp_path, {"threads": threads}) for threads in (1, 4))
     assert one.add(tables, "run", 1) == many.add(tables, "run", 4)
     # Twice as many keys, the unknown ones between the others; places are rows of the segments.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
@@ -54,7 +54,6 @@ def in_turns(keys: list[Any], clusters: list[int], wanted: int) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=40), st.integers(1, 50))
-@settings(max_examples=50)
 def test_clusters_take_turns(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[int, int]], wanted: int
 ) -> None:

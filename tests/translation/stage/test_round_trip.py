@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
@@ -23,7 +23,7 @@ from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.round_trip import round_trip, write_back_corpus
 from paraforge.translation.stage.translate import TranslationReport
-from tests.here import Countdown
+from tests.here import Countdown, fewer_examples
 from tests.project import digests
 from tests.translation.engines.fake_server import FakeServer
 from tests.translation.models.tiny import bitext
@@ -131,7 +131,7 @@ def found(directory: ShardDirectory) -> list[dict[str, Any]]:
     st.integers(1, 9),
     st.integers(1, 3),
 )
-@settings(max_examples=15)
+@fewer_examples(2)
 def test_every_row_gets_what_its_reference_alone_would(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], rows_per_shard: int, nbest: int
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.bitext import write_ingested
@@ -25,6 +25,7 @@ from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.stage import ordered_hypotheses
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import TranslationReport, translate
+from tests.here import fewer_examples
 
 # A row of a corpus: foreign side, why ingest refused it, translation that it came with.
 Row = tuple[str, str | None, str | None]
@@ -94,7 +95,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.integers(1, 9), st.integers(1, 7), st.integers(1, 3), st.booleans())
-@settings(max_examples=25)
+@fewer_examples(2)
 def test_every_row_gets_what_its_sentence_alone_would(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],

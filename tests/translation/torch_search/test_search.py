@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.translation.decoding.translator import VarietySettings
@@ -64,7 +64,6 @@ def test_the_score_of_a_hypothesis_is_that_of_its_tokens_alone() -> None:
             assert found.ended or len(tokens) == request.cap
 
 
-@settings(max_examples=25)
 @given(st.lists(st.integers(0, 39), min_size=1, max_size=12), st.sampled_from([1, 3]))
 def test_a_translation_does_not_depend_on_the_sentences_beside_it(places: list[int], beam: int) -> None:
     chosen = [MANY[place] for place in places]

@@ -1,6 +1,7 @@
 """Training with fairseq's trainer: limits, resuming, and what comes out of it."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ def start(directory: Path, prepared: tuple[Path, PreparedBitext], **changes: Any
             (directory / name).symlink_to(work / name)
     settings = trainer_settings(directory, parameters(**changes), bitext_prepared, RESOURCES)
     return TrainingRun(directory, settings)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, prepared: tuple[Path, PreparedBitext]) -> Path:
+    """The directory of a run that has ended; it is only read or copied."""
+    run = start(tmp_path_factory.mktemp("trained") / "run", prepared)
+    assert run.train() == "maximum_updates"
+    return run.directory
 
 
 def weights(run: TrainingRun) -> dict[str, torch.Tensor]:
@@ -154,14 +163,17 @@ def test_an_orphan_stops(
     assert start(tmp_path / "run", prepared).updates == 1
 
 
-def test_a_finished_run_is_not_continued(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    start(tmp_path / "run", prepared).train()
+def test_a_finished_run_is_not_continued(
+    tmp_path: Path, prepared: tuple[Path, PreparedBitext], trained: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "run", symlinks=True)
     again = start(tmp_path / "run", prepared)
     assert again.finished == "maximum_updates"
     assert again.train() == "maximum_updates"
     assert again.updates == 12
 
 
+@pytest.mark.full  # parts of which each is gone through twice end by the same rule
 def test_epochs_end_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
     run = start(
         tmp_path / "run",
@@ -225,12 +237,11 @@ def test_parts_are_gone_through_in_turn(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.target_tokens == 2 * cut.target_tokens
 
 
-def test_checkpoints_hold_plain_values(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    start(tmp_path / "run", prepared).train()
-    state = load_checkpoint(tmp_path / "run" / "checkpoints" / "checkpoint_last.pt")
+def test_checkpoints_hold_plain_values(trained: Path) -> None:
+    state = load_checkpoint(trained / "checkpoints" / "checkpoint_last.pt")
     assert state["extra_state"]["paraforge"]["finished"] == "maximum_updates"
-    snapshot = next((tmp_path / "run" / "snapshots").iterdir())
-    assert str(tmp_path).encode() not in snapshot.read_bytes()
+    snapshot = next((trained / "snapshots").iterdir())
+    assert str(trained).encode() not in snapshot.read_bytes()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
