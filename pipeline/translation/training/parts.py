@@ -19,8 +19,8 @@ from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
 PAIRS_PER_PART = 4_000_000
 # fairseq's type for a vocabulary's size, and its type codes.
 _FEW_TYPES, _CODES = 65_500, {"<u2": 8, "<u4": 9}
-# How an index begins; then a version, the type's code, the number of sentences, their lengths and positions.
-_MAGIC = b"MMIDIDX\0\0"
+# How an index begins: version, the type's code, number of sentences. Their lengths and positions follow.
+_MAGIC, _HEADER = b"MMIDIDX\0\0", "<QBQ"
 
 
 def encode_sentences(processor: Any, sentences: list[str], threads: int = 1) -> pa.ListArray:
@@ -56,21 +56,23 @@ class _Side:
         lengths = np.concatenate([np.empty(0, "<i4"), *self._lengths])
         places = (np.cumsum(lengths, dtype="<i8") - lengths) * np.dtype(self._kind).itemsize
         with Path(f"{self._stem}.idx").open("wb") as file:
-            file.write(_MAGIC + struct.pack("<QBQ", 1, _CODES[self._kind], len(lengths)))
+            file.write(_MAGIC + struct.pack(_HEADER, 1, _CODES[self._kind], len(lengths)))
             lengths.tofile(file)
             places.tofile(file)
 
 
 def read_side(stem: Path) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the tokens of all sentences of one side, end to end, memory-mapped, and the length of each
-    sentence.
+    """Return the tokens of all sentences of one side, end to end, and the length of each sentence, both
+    memory-mapped.
 
     stem: its files without `.bin` and `.idx`.
     """
     index = Path(f"{stem}.idx")
-    _, code, count = struct.unpack_from("<QBQ", index.read_bytes(), len(_MAGIC))
+    with index.open("rb") as file:
+        header = file.read(len(_MAGIC) + struct.calcsize(_HEADER))
+    _, code, count = struct.unpack(_HEADER, header[len(_MAGIC) :])
     kind = next(name for name, number in _CODES.items() if number == code)
-    lengths = np.fromfile(index, "<i4", count, offset=len(_MAGIC) + struct.calcsize("<QBQ"))
+    lengths = np.memmap(index, "<i4", "r", offset=len(header), shape=(count,))
     return np.memmap(f"{stem}.bin", kind, "r"), lengths
 
 
