@@ -26,7 +26,7 @@ LIKELY: Final = 60
 FREQUENT: Final = 300
 """The most frequent target pieces, which every sentence may have."""
 # Source pieces that are counted at once; limits the memory of their counts.
-_BLOCK: Final = 1000
+_BLOCK: Final = 200
 
 
 def write_shortlist(directory: Path, parts: Sequence[str], languages: tuple[str, str], folder: Path) -> bool:
