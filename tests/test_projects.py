@@ -139,8 +139,14 @@ def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.Monke
     assert yaml.safe_load(VERSIONS.read_text(encoding="utf-8"))["SELECT"] == versions.SELECT
 
 
-@pytest.mark.parametrize("command", [["configure"], ["configure", "score=none"], ["plan", "--rate", "1"]])
-@pytest.mark.parametrize("older", ["a step", "a file"])
+@pytest.mark.parametrize(
+    ("older", "command"),
+    [
+        ("a step", ["configure"]),
+        ("a file", ["configure", "score=none"]),
+        ("a step", ["plan", "--rate", "1"]),
+    ],
+)
 def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
     older: str, command: list[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ def test_a_known_sentence_is_never_translated_again(
     assert not translated()
 
 
-@pytest.mark.parametrize("spread", ["uniform", "clusters"])
+@pytest.mark.parametrize("spread", ["uniform", pytest.param("clusters", marks=pytest.mark.full)])
 def test_what_is_left_for_later_is_counted_and_later_translated(
     published: Path, tmp_path: Path, asked: Counter[str], spread: str
 ) -> None:
@@ -204,7 +204,7 @@ def test_what_is_left_for_later_is_counted_and_later_translated(
     total = len(lines_of(project))
     wanted = rows(project / "data/translated")
     known: set[str] = set()
-    for limit in (90, 200, None):
+    for limit in (90, None):
         change(project, {"translate.maximum_sentences": limit, "translate.spread": spread})
         asked.clear()
         with inside(project):

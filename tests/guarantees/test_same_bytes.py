@@ -58,7 +58,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         {"embeddings.models.word.training.margin": 0.1},
         {"embeddings.models.word.training.mega_batch": 1},
     ],
-    "paraphraser": [{"paraphraser.training.learning_rate": 0.02}, {"paraphraser.validation.held_out": 10}],
+    "paraphraser": [{"paraphraser.training.learning_rate": 0.02}],
     "triplets": [{"triplets.margin": 0.2}, {"triplets.negatives": 2}],
     "statistics": [{"statistics.sample": 50}],
     "report": [{"report.title": "Another title"}, {"report.entries": 1}],

@@ -37,9 +37,14 @@ print(resources.available_memory(), resources.job_memory(chosen))
 @pytest.mark.skipif(bool(mounts_missing()), reason=mounts_missing())
 @pytest.mark.parametrize(
     "form, quota, cores",
-    [*(("new", quota, cores) for quota, cores in (("50000", 1), ("100000", 1), ("150000", 2), ("max", None))),
-     ("old", "100000", 1), ("old", "-1", None)],
-)  # fmt: skip
+    [
+        ("new", "50000", 1),
+        ("new", "150000", 2),
+        ("new", "max", None),
+        ("old", "100000", 1),
+        ("old", "-1", None),
+    ],
+)
 def test_a_containers_share(form: str, quota: str, cores: int | None) -> None:
     """As Docker and Kubernetes set it: more cores and memory are seen than may be used."""
     limits = [form, quota, str(1 << 30)]

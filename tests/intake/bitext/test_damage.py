@@ -202,7 +202,7 @@ def check(form: Format, path: Path, data: bytes, expected: dict[int, tuple[str, 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_damaged_text(tmp_path: Path, form: Format) -> None:
     chance = random.Random(form.name)
-    for number in range(300):
+    for number in range(100):
         data = damaged(form.data, chance)
         path = tmp_path / f"{number}.{form.name}"
         path.write_bytes(data)
@@ -214,7 +214,7 @@ def test_damaged_compressed_data(tmp_path: Path, suffix: str) -> None:
     chance = random.Random(suffix)
     form = FORMATS[0]
     packed = COMPRESSORS[suffix](form.data)
-    for number in range(150):
+    for number in range(80):
         path = tmp_path / f"{number}.tsv{suffix}"
         path.write_bytes(damaged(packed, chance))
         rows, error = outcome(path, form, "error")

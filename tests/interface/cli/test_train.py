@@ -94,6 +94,7 @@ def test_wrong_files(tmp_path: Path) -> None:
         run("embed", pickled, pairs, tmp_path / "vectors.npy")
 
 
+@pytest.mark.full
 def test_divergence_ends_with_one_line_and_no_model(tmp_path: Path) -> None:
     """As the installed program reports it: exit 2, no traceback."""
     path = write_pairs(tmp_path / "pairs.tsv", sentence_pairs(1500))

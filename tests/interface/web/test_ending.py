@@ -26,7 +26,7 @@ with interrupts.last_words():
 """
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("name", [pytest.param("SIGTERM", marks=pytest.mark.full), "SIGINT"])
 def test_a_late_watcher_changes_nothing(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, timeout=60, check=False

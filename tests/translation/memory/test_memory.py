@@ -176,6 +176,14 @@ def test_several_writers_at_once_lose_nothing(
     tables = [table_of(texts) for texts in batches]
     if not links:
         monkeypatch.setattr("paraforge.translation.memory.memory.os.link", no_links)
+    everybody, claimed = threading.Barrier(len(tables)), memory._claimed
+
+    def together(source: Path, entry: Path) -> bool:
+        if entry.name == "00000001.json":  # which all of them have found to be free
+            everybody.wait()
+        return claimed(source, entry)
+
+    monkeypatch.setattr(memory, "_claimed", together)
     writers = [threading.Thread(target=target.add, args=([(table, {})],)) for table in tables]
     for writer in writers:
         writer.start()

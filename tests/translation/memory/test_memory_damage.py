@@ -24,7 +24,15 @@ from tests.translation.stage.test_translate import run
 CHANGED = CHOSEN.model_copy(update={"sentences_per_task": 20})
 
 
-@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "entry", "entry cut"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "flipped",
+        "gone",
+        "entry",
+        *(pytest.param(one, marks=pytest.mark.full) for one in ("cut", "entry cut")),
+    ],
+)
 def test_a_damaged_file_costs_its_own_sentences(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:

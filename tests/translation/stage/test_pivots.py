@@ -180,7 +180,9 @@ def test_without_pivots_nothing_is_other_than_it_was(finished: Path, tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("looks", [1, 3, 6, 10, 14, 18, 25])
+@pytest.mark.parametrize(
+    "looks", [3, 14, *(pytest.param(looks, marks=pytest.mark.full) for looks in (1, 6, 10, 18, 25))]
+)
 def test_killed_in_any_pivot_it_resumes_to_the_same_bytes_and_pays_nothing_twice(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:

@@ -10,7 +10,7 @@ from paraforge.translation.stage.translate import TranslationReport
 from tests.translation.stage.test_translate import ROWS_OF_MANY, parameters, run, write_corpus
 
 
-@pytest.mark.parametrize("moment", ["translate.assemble", "translate.rows_step", "remembering.recall"])
+@pytest.mark.parametrize("moment", ["translate.rows_step", "remembering.recall"])
 def test_a_resumed_run_reports_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

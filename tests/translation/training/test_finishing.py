@@ -47,9 +47,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingRes
 @pytest.mark.parametrize(
     ("scores", "weights"),
     [
-        ((5.0, 4.0), "update 8"),
-        ((4.0, 5.0), "average of updates 8, 12"),
         ((4.0, 4.0), "update 8"),
+        ((4.0, 5.0), "average of updates 8, 12"),
         ((0.5, 2.9), "average of updates 8, 12"),
     ],
 )

@@ -84,6 +84,7 @@ with open_browser(root / "corpus") as opened:
 """
 
 
+@pytest.mark.full
 def test_a_score_is_on_every_page_because_it_is_declared(tmp_path: Path) -> None:
     install(tmp_path, "scorers", "shouting", SCORER)
     run(tmp_path, PAGES)
