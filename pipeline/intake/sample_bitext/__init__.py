@@ -1,8 +1,8 @@
 """The embedded sample bitext: 20,000 Czech-English sentence pairs written for this project.
 
-``data/`` has one file per domain, and 500 test pairs whose Czech sentences are in none of these. The grammar
-that generated them is in the history of the project. Every fifth pair also has a sentence in an invented
-language, derived from the Czech one by a rule, as a second pivot.
+``data/`` has one file per domain. The grammar that generated them is in the history of the project. Every
+fifth pair also has a sentence in an invented language, derived from the Czech one by a rule, as a second
+pivot.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,15 +33,6 @@ class SamplePair:
     reference: str
 
 
-@dataclass(frozen=True, order=True)
-class SynonymPair:
-    """Two English expressions, in alphabetical order, that translate the same Czech in the same position."""
-
-    left: str
-    right: str
-    level: str  # "word": one word each; "phrase": more words, or a function word
-
-
 def _rows(name: str) -> list[list[str]]:
     text = (
         resources.files("paraforge.intake.sample_bitext").joinpath("data", f"{name}.tsv").read_text("utf-8")
@@ -49,9 +40,9 @@ def _rows(name: str) -> list[list[str]]:
     return [line.split("\t") for line in text.split("\n")[:-1]]
 
 
-def _check_size(pairs: int, most: int) -> None:
-    if not 1 <= pairs <= most:
-        raise InputError(f"the sample has 1 to {most:,} pairs, not {pairs:,}")
+def _check_size(pairs: int) -> None:
+    if not 1 <= pairs <= PAIRS:
+        raise InputError(f"the sample has 1 to {PAIRS:,} pairs, not {pairs:,}")
 
 
 def _sizes(pairs: int, written: int) -> dict[str, int]:
@@ -66,17 +57,11 @@ def generate(pairs: int = PAIRS) -> Iterator[SamplePair]:
     """Yield the first ``pairs`` of the sample: the four domains one after the other, then the hand-written
     ones, all of them unless that would be more than a fifth. Raises InputError: ``pairs`` is more than there
     are."""
-    _check_size(pairs, PAIRS)
+    _check_size(pairs)
     written = min(len(_rows("sample-handwritten")), pairs // _HANDWRITTEN_AT_MOST)
     for source, size in _sizes(pairs, written).items():
         for cs, reference in islice(_rows(source), size):
             yield SamplePair(source, cs, reference)
-
-
-def synonym_pairs() -> tuple[SynonymPair, ...]:
-    """Return the sample's ground truth, sorted: words and phrases, inflected as in its sentences, that are
-    interchangeable translations of the same Czech."""
-    return tuple(SynonymPair(*row) for row in _rows("synonyms"))
 
 
 def _write(path: Path, rows: Iterable[tuple[str, str]]) -> Path:
@@ -93,7 +78,7 @@ def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> l
     The invented language has one file, `sample-art.tsv`, with a fifth of the pairs. Files are written
     atomically, and a second call changes nothing. Raises InputError: ``pairs`` is more than there are.
     """
-    _check_size(pairs, PAIRS)
+    _check_size(pairs)
     by_source: dict[str, list[tuple[str, str]]]
     if language == INVENTED:
         name = f"sample-{INVENTED}"
@@ -104,12 +89,3 @@ def write_sample(directory: Path, pairs: int = PAIRS, language: str = "cs") -> l
             by_source[pair.source].append((pair.cs, pair.reference))
     directory.mkdir(parents=True, exist_ok=True)
     return [_write(directory / f"{source}.tsv", rows) for source, rows in by_source.items()]
-
-
-def write_sample_test(path: Path, pairs: int = 500) -> Path:
-    """Write the first pairs of the test split as one TSV, without any Czech sentence of the training part.
-    Raises InputError: ``pairs`` is more than there are."""
-    rows = _rows("sample-test")
-    _check_size(pairs, len(rows))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return _write(path, ((cs, reference) for cs, reference in rows[:pairs]))
