@@ -9,10 +9,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from paraforge.base.errors import ParaforgeError, install_command
-from paraforge.base.parsing.parser import parser_module, parser_names
+from paraforge.base.parsing.parser import PARSERS, describe_parser
 from paraforge.base.shards.resources import available_cores, available_memory
 
 NEEDED = (
@@ -95,8 +96,8 @@ def _attempt(
 
 
 def _parsers() -> Iterator[Finding]:
-    for name in parser_names():
-        yield _attempt(name, parser_module(name).describe, "missing", "", "parsers")
+    for name in PARSERS:
+        yield _attempt(name, partial(describe_parser, name), "missing", "", "parsers")
 
 
 def _engines() -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from paraforge.base.files import hash_json, sha256_file, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.parsing.brackets import template_of
 from paraforge.base.parsing.parse import Parses, parse_sentences
-from paraforge.base.parsing.parser import open_parser, parser_names
+from paraforge.base.parsing.parser import PARSERS, open_parser
 from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import mixed, text_keys
 from paraforge.base.shards.resources import Resources
@@ -263,7 +263,7 @@ def _controls(
     return Controls(
         {name: found for name, found in edges.items() if found},
         learnt,
-        settings.parser if settings.parser is None or settings.parser in parser_names() else "file",
+        settings.parser if settings.parser is None or settings.parser in PARSERS else "file",
         sorted(labels),
     )
 

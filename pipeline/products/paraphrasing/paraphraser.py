@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.parsing.brackets import fill_template
-from paraforge.base.parsing.parser import open_parser, parser_names
+from paraforge.base.parsing.parser import PARSERS, open_parser
 from paraforge.base.section import Section
 from paraforge.base.shards.resources import available_cores
 from paraforge.products.paraphrasing.controls import (
@@ -130,7 +130,7 @@ class Paraphraser:
         if parser is None:
             raise ConfigurationError(["this model was trained without templates"])
         if parser == "file":
-            known = ", ".join(parser_names())
+            known = ", ".join(PARSERS)
             raise ConfigurationError([f"the model's templates are from a file: set parser as well ({known})"])
         (tree,) = open_parser(parser).parse([sentence])
         if tree is None:

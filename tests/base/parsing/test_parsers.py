@@ -15,16 +15,12 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError, MissingPackageError
 from paraforge.base.parsing.brackets import fill_template, skeleton, template_of, top_two_levels
-from paraforge.base.parsing.parser import PARSERS, open_parser, parser_names
+from paraforge.base.parsing.parser import open_parser
 from paraforge.base.parsing.parsers import link_grammar
 
 needs_link_parser = pytest.mark.skipif(
     shutil.which("link-parser") is None, reason="link-grammar is not installed: its tests need link-parser"
 )
-
-
-def test_the_names_that_a_parameter_may_have() -> None:
-    assert tuple(parser_names()) == PARSERS
 
 
 def test_no_such_parser() -> None:

@@ -15,23 +15,14 @@ from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.lines import numbered_lines
 
 
-def open_parser(path: Path | None) -> ParseTable:
-    """Read the file. Raises InputError: a line has no tab, or no well-formed tree behind it."""
-    if path is None:
-        raise InputError("the parser 'file' needs the path of a file of sentences and trees")
-    return ParseTable(path)
-
-
-def describe() -> str:
-    """Do nothing: a file needs no program."""
-    return "a file of sentences and bracketed trees"
-
-
 class ParseTable:
     """A :class:`~paraforge.base.parsing.parser.Parser` that looks trees up; their words are not kept in
     memory."""
 
+    version = "a file of sentences and bracketed trees"
+
     def __init__(self, path: Path) -> None:
+        """Read the file. Raises InputError: a line has no tab, or no well-formed tree behind it."""
         self.fingerprint = sha256_file(path)
         self._trees: dict[bytes, str] = {}
         for number, line in numbered_lines(path):

@@ -37,23 +37,11 @@ _OPTIONS = {
 _MARK, _MARKED = "!width=16381", "width set to 16381"
 
 
-def open_parser(path: Path | None) -> LinkGrammar:
-    """Look for the program. Raises InputError: it, or its English dictionary, is not installed."""
-    return LinkGrammar()
-
-
-def describe() -> str:
-    """Version of the program, and that it parses."""
-    parser = LinkGrammar()
-    if parser.parse(["It works."]) == [None]:
-        raise InputError(f"{PROGRAM} parses nothing: its English dictionary is missing", remedy=_INSTALL)
-    return f"{parser.version}; constituency parses for statistics and paraphrasing"
-
-
 class LinkGrammar:
     """A :class:`~paraforge.base.parsing.parser.Parser` over ``link-parser``."""
 
     def __init__(self) -> None:
+        """Look for the program. Raises InputError: it is not installed."""
         program = shutil.which(PROGRAM)
         if program is None:
             raise InputError(f"the parser 'link-grammar' needs the program {PROGRAM}", remedy=_INSTALL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from paraforge.base.errors import InputError, require
@@ -14,25 +13,12 @@ EXTRA = "parse"
 SENTENCES_AT_ONCE = 200
 
 
-def open_parser(path: Path | None) -> StanzaParser:
-    """Load the models.
-
-    Raises:
-        MissingPackageError: stanza is not installed.
-        InputError: its models are missing.
-    """
-    return StanzaParser()
-
-
-def describe() -> str:
-    """Version of stanza, with its models."""
-    return f"{StanzaParser().version}; constituency parses for statistics and paraphrasing"
-
-
 class StanzaParser:
     """A :class:`~paraforge.base.parsing.parser.Parser` over ``stanza.Pipeline``."""
 
     def __init__(self) -> None:
+        """Load the models. Raises MissingPackageError: stanza is not installed; InputError: its models are
+        missing."""
         stanza: Any = require("stanza", EXTRA)
         try:
             self._pipeline = stanza.Pipeline(
