@@ -3,6 +3,7 @@ of fields and numbers."""
 
 from __future__ import annotations
 
+import codecs
 import math
 import sys
 from collections import Counter
@@ -27,7 +28,6 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Lines to search for the place where parallel files lose their alignment, and for a blank line near it.
 _LINES_COMPARED = 5_000_000
 _NEARBY = 5
-_WIDTHS = ((2, 0xE0, 0xC0), (3, 0xF0, 0xE0), (4, 0xF8, 0xF0))
 
 
 # Counts of changes in accepted text, e.g. {"crlf": 12}, so that nothing is silent.
@@ -185,13 +185,8 @@ class _Splitter:
 
 def _beginning(line: bytes) -> bytes:
     """Return the first bytes of a line that may be longer, cut between characters."""
-    kept = line[:_KEPT_BYTES]
-    lead = len(kept) - 1
-    while lead > len(kept) - 4 and lead > 0 and kept[lead] & 0xC0 == 0x80:
-        lead -= 1
-    # The last character's first byte says how many bytes it has.
-    width = next((n for n, mask, bits in _WIDTHS if kept[lead] & mask == bits), 1)
-    return kept if len(kept) - lead >= width else kept[:lead]
+    kept, _ = codecs.utf_8_decode(line[:_KEPT_BYTES], "surrogateescape", False)
+    return kept.encode("utf-8", "surrogateescape")
 
 
 def paired_blocks(
