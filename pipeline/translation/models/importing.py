@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paraforge.base.errors import InputError, first_line, require
+from paraforge.base.errors import InputError, one_line, require
 from paraforge.base.files import read_json
 from paraforge.base.shards.work import replaced_directory
 from paraforge.base.text.compression import refuse_lfs_pointer
@@ -20,6 +20,7 @@ from paraforge.translation.models.subwords import language_tokens
 logger = logging.getLogger(__name__)
 
 
+_LONGEST_MESSAGE = 300
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SMALL = (
     ".json", ".spm", ".model", ".txt", ".yml", ".yaml", ".bpe", ".vocab", ".spm32k", "bpecodes", "vmap.txt",
@@ -45,34 +46,17 @@ def download(text: str) -> tuple[Path, str]:
         MissingPackageError: huggingface_hub is not installed.
     """
     hub = require("huggingface_hub", "hub")
-    errors = require("huggingface_hub.errors", "hub")
     name, _, revision = text.partition("@")
     try:
-        api = hub.HfApi()
-        found = api.model_info(name, revision=revision or None)
+        found = hub.HfApi().model_info(name, revision=revision or None)
         files = wanted([file.rfilename for file in found.siblings or []])
-        paths = [api.hf_hub_download(name, file, revision=found.sha) for file in files]
-    except errors.GatedRepoError as error:
+        paths = [hub.hf_hub_download(name, file, revision=found.sha) for file in files]
+    except Exception as error:  # the library does not wrap the errors of its HTTP client, which has changed
         raise InputError(
-            f"the hub shows {name} only to users with access",
-            remedy="Ask for access on its page, and run 'hf auth login'.",
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise InputError(f"the hub's {name} has no revision {revision!r}") from error
-    except errors.RepositoryNotFoundError as error:
-        raise InputError(
-            f"{name} is neither a local path nor a model on the Hub",
-            remedy="Check the name; for a private model run 'hf auth login'.",
-        ) from error
-    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise InputError(f"the Hub refuses {name}: {first_line(error)}") from error
-    except Exception as error:
-        # The library has changed its HTTP client, whose errors it does not wrap.
-        if not type(error).__module__.startswith(("httpx", "httpcore", "requests", "urllib3")):
-            raise
-        raise InputError(
-            f"cannot reach the Hub for {name}: {first_line(error)}",
-            remedy="Use the path of a directory, or set HF_ENDPOINT to a mirror.",
+            f"{text} is neither a local path nor a model that the Hub gives: "
+            f"{one_line(error)[:_LONGEST_MESSAGE]}",
+            remedy="Check the name and the revision; for a private or gated model run 'hf auth login'. "
+            "Without a connection, use the path of a directory, or set HF_ENDPOINT to a mirror.",
         ) from error
     if not paths:
         raise InputError(f"the hub's {name} has no files of a translation model")
