@@ -120,6 +120,12 @@ class DecodingOptions(Section):
         """Return the options with some changes."""
         return DecodingOptions.model_validate({**self.model_dump(), **changes})
 
+    def on_device(self, device: str) -> DecodingOptions:
+        """Return the options without an automatic shortlist where it is slower, because sentences are then
+        searched one by one: on GPUs, and with other weights than int8 unless the model is small."""
+        slower = device != "cpu" or not self.compute_type.startswith("int8")
+        return self.with_changes(shortlist=False) if self.shortlist == "auto" and slower else self
+
     def recorded(self) -> dict[str, Any]:
         """Return the options for keys and manifests. Without a shortlist, its option is left out."""
         return self.model_dump(exclude=None if self.shortlist else {"shortlist"})

@@ -91,10 +91,7 @@ def resolve(options: DecodingOptions, placement: Placement) -> DecodingOptions:
         )
     if device == "cuda" and options.shortlist is True:
         raise InputError("a shortlist is for CPUs", remedy="Set shortlist to auto.")
-    # Searched one by one, sentences are slower with other weights than int8, unless the model is small.
-    if options.shortlist == "auto" and (device == "cuda" or not options.compute_type.startswith("int8")):
-        options = options.with_changes(shortlist=False)
-    return options
+    return options.on_device(device)
 
 
 class CTranslate2Translator:

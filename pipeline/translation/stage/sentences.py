@@ -129,8 +129,7 @@ def _resolved(
         return found[devices[0]]
     # Workers of a cluster may have devices that this machine lacks: they check for themselves.
     if options.compute_type != "auto":
-        automatic = options.shortlist == "auto" and devices[0] != "cpu"
-        return options.with_changes(shortlist=False) if automatic else options
+        return options.on_device(devices[0])
     try:
         return module.resolve(options, Placement(devices[0]))
     except InputError as error:

@@ -93,15 +93,29 @@ def test_a_sentence_does_not_depend_on_others(tiny_ctranslate2: Path, tmp_path: 
         ("int8", False, True, False),
     ],
 )
+@pytest.mark.parametrize("scheduler", [None, "tcp://nowhere:1"])
 def test_when_it_is_used(
-    tiny_ctranslate2: Path, half: Path, compute_type: str, shortlist: bool | str, has_list: bool, used: bool
+    tiny_ctranslate2: Path,
+    half: Path,
+    compute_type: str,
+    shortlist: bool | str,
+    has_list: bool,
+    used: bool,
+    scheduler: str | None,
 ) -> None:
     options = DecodingOptions.model_validate({"compute_type": compute_type, "shortlist": shortlist})
     model = half if has_list else tiny_ctranslate2
-    choice = choose_engine("ctranslate2", model, options, {}, Resources(devices=["cpu"]))
+    resources = Resources(devices=["cpu"], scheduler=scheduler)
+    choice = choose_engine("ctranslate2", model, options, {}, resources)
     assert choice.options.shortlist is used
     assert choice.parameters().get("shortlist", False) is used
     assert choice.description().get("shortlist", False) is used
+
+
+def test_gpus_do_not_use_it(half: Path) -> None:
+    options = DecodingOptions(compute_type="int8", shortlist="auto")
+    resources = Resources(devices=["cuda"], scheduler="tcp://nowhere:1")
+    assert choose_engine("ctranslate2", half, options, {}, resources).options.shortlist is False
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "torch"])

@@ -68,7 +68,7 @@ def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
     items: list[str] = []
     done, needs_comma = 0, False
     while True:
-        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it matches anywhere
         following = text[place : place + 1]
         if following == "]":
             break
