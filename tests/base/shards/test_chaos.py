@@ -106,6 +106,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files if not path.name.startswith(".")}
 
 
+@pytest.mark.full
 def test_a_run_without_workers_stops(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -33,7 +33,6 @@ def oracle(numbers: list[int | None]) -> tuple[list[int], list[int]]:
     return earlier, first
 
 
-@settings(max_examples=25)
 @given(
     numbers=st.lists(st.none() | st.integers(0, 12), max_size=60),
     cuts=st.lists(st.integers(0, 60), max_size=4),

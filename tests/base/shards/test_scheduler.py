@@ -243,6 +243,7 @@ def test_ctrl_c_is_left_to_the_parent() -> None:
     assert run(squared_in_spite_of_ctrl_c) == [number**2 for number in range(20)]
 
 
+@pytest.mark.full
 def test_a_process_that_dies_is_one_line() -> None:
     with pytest.raises(IncompleteError, match=r"a worker process died.*--workers"):
         run(dies_at_seven)
@@ -257,6 +258,7 @@ def test_a_process_that_dies_of_an_interrupt_is_an_interrupt(monkeypatch: pytest
         run(dies_at_seven)
 
 
+@pytest.mark.full
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT) as parent:
         while len(list(tmp_path.iterdir())) < 2:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
@@ -22,7 +22,6 @@ from paraforge.base.shards.store import (
 from paraforge.corpus.columns import COLUMNS, schema_of
 
 
-@settings(max_examples=20)
 @given(pieces=st.lists(st.integers(0, 17), max_size=8), rows_per_shard=st.integers(1, 12))
 def test_shards_depend_on_the_rows_alone(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[int], rows_per_shard: int

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -42,7 +42,6 @@ texts = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(
     lines=texts,
     suffix=st.sampled_from(sorted(COMPRESSORS)),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -38,7 +38,6 @@ def test_trigrams_by_hand() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
-@settings(max_examples=60)
 def test_each_word_has_its_trigrams_and_stands_twice_behind_them(texts: list[str]) -> None:
     half = len(texts) // 2
     parts = [pa.array(part, pa.string()) for part in (texts[:half], texts[half:])]
@@ -52,7 +51,6 @@ def test_each_word_has_its_trigrams_and_stands_twice_behind_them(texts: list[str
 
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀\u2028"), max_size=12), max_size=6))
-@settings(max_examples=60)
 def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
     half = len(texts) // 2
     first, second = Trigrams().cut(pa.array(texts[:half], pa.string()), pa.array(texts[half:], pa.string()))
@@ -61,7 +59,6 @@ def test_trigrams_are_slices_of_the_padded_tokens(texts: list[str]) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab ,.'1é😀_-"), max_size=12), max_size=6))
-@settings(max_examples=60)
 def test_bare_units_are_those_of_the_tokens_with_a_letter_or_digit(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     kept = [[token for token in tokenize(text) if any(map(str.isalnum, token))] for text in texts]

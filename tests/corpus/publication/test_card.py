@@ -10,7 +10,6 @@ import yaml
 from paraforge.base.errors import InputError
 from paraforge.corpus.publication.card import CARD_NAME, describe, size_category
 from paraforge.corpus.publication.manifest import read_manifest
-from paraforge.corpus.publication.verification import verify
 from tests.base.test_markdown import RENDER, Seen, plain
 from tests.corpus.selection.corpora import random_pairs, with_columns
 from tests.corpus.selection.published import publish_pairs
@@ -103,17 +102,3 @@ def test_what_users_name_is_text(tmp_path: Path, text: str) -> None:
     assert "javascript" not in RENDER.render(body) or "javascript" in seen.text
     rows = seen.text.count(plain(text))
     assert rows >= 3 + 2 * 2  # the title, the source and its licence, and two examples
-
-
-def test_a_directory_for_the_hub(tmp_path: Path) -> None:
-    """Uploaded, the card is README.md, whose front matter names the split and the files."""
-    datasets = pytest.importorskip("datasets")
-    publish_pairs(tmp_path, rows=100)
-    for name, split_name in (("corpus", "train"), ("rejected", "rejected")):
-        repository = tmp_path / name
-        (repository / "_README.md").rename(repository / "README.md")
-        loaded = datasets.load_dataset(str(repository), cache_dir=str(tmp_path / "cache"))
-        assert {key: len(rows) for key, rows in loaded.items()} == {
-            split_name: read_manifest(repository).rows
-        }
-        assert verify(repository).problems == []

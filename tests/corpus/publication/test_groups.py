@@ -207,6 +207,7 @@ def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:
     (directory / "_README.md").rename(directory / "README.md")  # as on the Hub
     loaded = datasets.load_dataset(str(directory), cache_dir=str(tmp_path / "cache"))
     assert {name: len(rows) for name, rows in loaded.items()} == read_manifest(directory).splits
+    assert verify(directory).problems == []
     card = (directory / "README.md").read_text(encoding="utf-8")
     assert "validation has 60, test has 90" in card
     for name in ("train", "validation", "test"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
@@ -87,12 +87,12 @@ def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
 
 def test_workers_change_no_byte(tmp_path: Path) -> None:
     found = []
-    for workers in (1, 2, 4):
+    for workers in (1, 3):
         root = tmp_path / str(workers)
         publish_pairs(root, workers=workers)
         files = [path for kind in ("corpus", "rejected") for path in sorted((root / kind).iterdir())]
         found.append([(path.name, sha256_file(path)) for path in files])
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 def test_nothing_kept_is_an_empty_corpus_with_its_schema(
@@ -180,7 +180,6 @@ SHARDS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(SHARDS, st.integers(1, 300))
 def test_every_shard_is_in_one_file_of_each_kind(shards: list[tuple[int, int]], limit: int) -> None:
     rows, kept = [n for n, _ in shards], [k for _, k in shards]

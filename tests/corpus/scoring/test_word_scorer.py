@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -30,7 +30,6 @@ def built_in() -> WordScorer:
 
 
 @given(TEXTS)
-@settings(max_examples=30)
 def test_a_score_is_the_formula(texts: list[str]) -> None:
     scorer = WordScorer.open(general.DIRECTORY)
     half = len(texts) // 2
@@ -137,7 +136,6 @@ def test_a_damaged_scorer_is_refused(tmp_path: Path, damage: str) -> None:
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12))
-@settings(max_examples=30)
 def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(3, dimension)).astype(np.float32)
     vectors[1] = 0
@@ -148,7 +146,6 @@ def test_eight_bits_are_near_the_vectors(seed: int, dimension: int) -> None:
     assert parts.knows(["ab", "a", "abc"]).tolist() == [True, False, False]
 
 
-@settings(max_examples=50)
 @given(st.lists(st.lists(st.sampled_from(["ab", "abc", "xyz", "é", ""]), unique=True), max_size=6))
 def test_a_word_has_the_same_vector_whatever_was_asked_before(questions: list[list[str]]) -> None:
     table = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)

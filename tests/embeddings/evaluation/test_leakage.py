@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.text.normalisation import normalise
@@ -87,7 +87,6 @@ def test_of_files_reads_unscored_rows_too(tmp_path: Path) -> None:
 TEXTS = st.text(string.ascii_letters[:3] + "AB .", max_size=4)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.tuples(TEXTS, TEXTS), max_size=12),
     st.dictionaries(st.sampled_from("xyz"), st.lists(TEXTS, max_size=5), max_size=3),

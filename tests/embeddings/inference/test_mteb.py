@@ -26,6 +26,7 @@ def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[SentenceMo
     return model, library.SentenceTransformer(place, device="cpu", trust_remote_code=True)
 
 
+@pytest.mark.full
 def test_what_mteb_asks_of_sentence_transformers(exported: tuple[SentenceModel, Any]) -> None:
     """Lists of texts in small batches, with and without a prompt; similarities of all and of pairs."""
     model, opened = exported

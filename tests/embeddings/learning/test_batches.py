@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base import devices
@@ -49,7 +49,6 @@ def test_compact_renumbers_without_changing_sentences(sentences: list[list[int]]
 
 
 @given(SENTENCES, st.booleans())
-@settings(max_examples=25)
 def test_look_ups_and_their_gradients_against_plain_indexing(
     sentences: list[list[int]], compact: bool
 ) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -39,7 +39,6 @@ def _parts(embeddings: torch.Tensor, pairs: int) -> list[torch.Tensor]:
     margin=st.sampled_from([0.0, 0.4, 0.8]),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=40)
 def test_loss_and_gradient_are_those_of_the_definition(
     pairs: int, dimension: int, two_sided: bool, margin: float, seed: int
 ) -> None:
@@ -95,7 +94,6 @@ def test_wrong_number_of_embeddings_is_refused() -> None:
     texts=st.none() | st.lists(st.integers(0, 4), min_size=10, max_size=10),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=40)
 def test_softmax_and_gradient_are_those_of_the_definition(
     pairs: int, two_sided: bool, scale: float, texts: list[int] | None, seed: int
 ) -> None:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.embeddings.trainer import negatives
@@ -25,7 +25,6 @@ def _embeddings(pairs: int, dimension: int, seed: int) -> torch.Tensor:
 
 
 @given(pairs=st.integers(2, 40), two_sided=st.booleans(), seed=st.integers(0, 10_000))
-@settings(max_examples=30)
 def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided: bool, seed: int) -> None:
     embeddings = _embeddings(pairs, 8, seed)
     chosen = choose_negatives(embeddings, pairs, two_sided=two_sided)
@@ -33,7 +32,6 @@ def test_max_is_the_most_similar_sentence_of_another_pair(pairs: int, two_sided:
 
 
 @given(pairs=st.integers(3, 30), kinds=st.integers(3, 20), seed=st.integers(0, 10_000))
-@settings(max_examples=30)
 def test_identical_texts_are_no_candidates(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)
@@ -118,7 +116,6 @@ def test_mix_takes_max_half_of_the_time_and_else_any_candidate_equally_often() -
 
 
 @given(pairs=st.integers(2, 12), kinds=st.integers(4, 12), seed=st.integers(0, 1000))
-@settings(max_examples=40)
 def test_random_candidates_are_allowed_ones(pairs: int, kinds: int, seed: int) -> None:
     texts = np.random.default_rng(seed).integers(kinds, size=2 * pairs)
     forbidden = ForbiddenCandidates(pairs, texts)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -44,7 +44,6 @@ def texts(store: PairStore, unit: str) -> list[list[str]]:
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12), st.integers(1, 5))
-@settings(max_examples=40)
 def test_store_gives_back_the_pairs_with_text(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], size: int
 ) -> None:

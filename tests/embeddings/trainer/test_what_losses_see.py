@@ -132,6 +132,7 @@ def local_teacher(tmp_path: Path) -> Path:
     return tmp_path / "teacher"
 
 
+@pytest.mark.full
 def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path, local_teacher: Path) -> None:
     run_command(
         "train", tmp_path / "scored.tsv", tmp_path / "model", "--columns", "1,2",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -60,7 +60,6 @@ def test_normalisation_form_c() -> None:
     assert cleaned((decomposed, "horse"), normalise=False)[0][0][0] == decomposed
 
 
-@settings(max_examples=150)
 @given(st.lists(st.text(st.characters(max_codepoint=0x3FF, blacklist_categories=["Cs"])), max_size=5))
 def test_normalisation_is_that_of_the_standard_library(texts: list[str]) -> None:
     pairs = [(text, "reference") for text in texts]
@@ -156,7 +155,6 @@ def test_too_many_words() -> None:
     assert reason("a", "b c  d e", max_words=3) == "too_long"
 
 
-@settings(max_examples=80)
 @given(st.lists(st.text(alphabet=" aéž\u00a0", max_size=12), max_size=6), st.integers(1, 4))
 def test_words_are_runs_without_spaces(texts: list[str], limit: int) -> None:
     _, reasons, _ = cleaned(*[("x", text) for text in texts], max_words=limit, max_length_ratio=None)
@@ -193,7 +191,6 @@ def test_the_input_is_left_alone() -> None:
     assert block.texts["source_text"].to_pylist() == [" a "]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=8), st.integers(0, 8), st.integers(0, 8))
 def test_a_row_is_treated_alike_alone_and_in_a_slice(
     pairs: list[tuple[str, str]], start: int, length: int

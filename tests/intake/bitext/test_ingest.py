@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
@@ -42,7 +42,6 @@ def test_rows(tmp_path: Path) -> None:
 word = st.sampled_from(["", "a", "b", "c", "aa", "á", " a", "x" * 30])
 
 
-@settings(max_examples=25)
 @given(
     files=st.lists(st.lists(st.tuples(word, word), min_size=1, max_size=40), min_size=1, max_size=3),
     dropped=st.sets(st.integers(0, 39), max_size=5),

@@ -175,6 +175,7 @@ def test_a_database_that_cannot_be_written_says_so(anna: Annotating, store: Anno
     assert not store.path.exists()
 
 
+@pytest.mark.full
 def test_a_grade_that_cannot_be_saved_is_answered_soon(anna: Annotating, store: AnnotationStore) -> None:
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

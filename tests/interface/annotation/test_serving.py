@@ -30,6 +30,7 @@ from flask.testing import FlaskClient
 from paraforge.interface.web.serving import COOKIE, HostPolicy, is_loopback
 
 
+@pytest.mark.full
 def test_killed_in_mid_session(tmp_path: Path) -> None:
     """Answers as fast as they go, then SIGKILL: all that was confirmed is there, and work continues."""
     path = tmp_path / "annotations.sqlite"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.text.idf import sentence_counts
@@ -21,7 +21,6 @@ def _flat(rows: list[list[int]], kind: type = np.int32) -> tuple[np.ndarray, np.
     return np.array([word for row in rows for word in row], kind), offsets
 
 
-@settings(max_examples=50)
 @given(sentences)
 def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
     expected = Counter(word for row in rows for word in set(row))
@@ -29,7 +28,6 @@ def test_a_word_counts_once_a_sentence(rows: list[list[int]]) -> None:
     assert counts.tolist() == [expected[word] for word in range(10)]
 
 
-@settings(max_examples=50)
 @given(sentences)
 def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[int]]) -> None:
     ranks = np.array([3, 1, 4, pair_table.DROPPED, 5, 9, 2, 6, pair_table.DROPPED, 0], np.uint32)
@@ -38,7 +36,6 @@ def test_ranks_are_distinct_ascending_and_without_dropped_words(rows: list[list[
     assert [found[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
 
 
-@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.sets(st.integers(0, 9), max_size=7), st.sets(st.integers(0, 9), max_size=7)), max_size=6
@@ -66,7 +63,6 @@ def test_triangle(row: int, cells: int) -> None:
     assert pair_table.triangle(row) == cells
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=300), st.integers(1_000, 100_000))
 def test_every_row_with_increments_is_in_one_block(increments: list[int], memory: int) -> None:
     rows = np.array(increments, np.int64)

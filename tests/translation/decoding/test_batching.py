@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base import interrupts
@@ -101,7 +101,6 @@ def test_a_sentence_that_raises_fails_alone(sentences: list[str], batch_tokens: 
 
 
 @given(SENTENCES)
-@settings(max_examples=50)
 def test_a_sentence_that_cannot_be_tokenised_fails_alone(sentences: list[str]) -> None:
     results = list(translate_in_batches(Upper(unreadable="!"), sentences))
     assert [result.failed for result in results] == [

@@ -137,7 +137,13 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 # Before it says anything, between two reports, and where a part of a report is all that comes.
-@pytest.mark.parametrize("reports", ["", '{"event": "start", "update": 0, "history": []}\n', '{"event"'])
+@pytest.mark.parametrize(
+    "reports",
+    [
+        '{"event": "start", "update": 0, "history": []}\n',
+        *(pytest.param(reports, marks=pytest.mark.full) for reports in ("", '{"event"')),
+    ],
+)
 def test_a_process_that_falls_silent_is_named_and_ended(
     reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -28,6 +28,11 @@ def book() -> WordBook:
     return WordBook()
 
 
+@cache
+def meaning() -> Meaning:
+    return Meaning()
+
+
 def found_in(
     pairs: list[Pair], words: WordBook | None = None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int16]]:
@@ -51,4 +56,4 @@ def signs(*pairs: Pair) -> list[dict[str, float]]:
 
 def columns(*pairs: Pair) -> list[dict[str, float]]:
     """The columns of each pair."""
-    return pa.table(Meaning()(of(list(pairs)))).to_pylist()
+    return pa.table(meaning()(of(list(pairs)))).to_pylist()

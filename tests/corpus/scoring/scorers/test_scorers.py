@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.text.ngrams import shared_ngrams
@@ -113,13 +113,11 @@ WORDS = st.sampled_from(["a", "b", "c", "A", "the", "1", "22", "it's", ".", "x,"
 SENTENCES = st.lists(WORDS, max_size=12).map(" ".join)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=10), st.booleans())
 def test_random_pairs(pairs: list[tuple[str, str]], unknown: bool) -> None:
     check(pairs, random_vectors(["a", "b", "the", "22", "'s"], unknown))
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=6))
 def test_any_text(pairs: list[tuple[str, str]]) -> None:
     check(pairs, random_vectors(["a", "0", "."], unknown=False))

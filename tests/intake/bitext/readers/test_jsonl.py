@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -26,7 +26,6 @@ def read(
 text = st.text(st.characters(blacklist_categories=["Cs"]), max_size=15)
 
 
-@settings(max_examples=40)
 @given(
     rows=st.lists(st.tuples(text, text), min_size=1),
     suffix=st.sampled_from(sorted(COMPRESSORS)),

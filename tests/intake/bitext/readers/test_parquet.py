@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -36,7 +36,6 @@ KINDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=40)
 @given(
     rows=st.lists(st.tuples(text, text), min_size=1),
     kind=st.sampled_from(KINDS),

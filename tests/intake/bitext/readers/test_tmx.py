@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
@@ -37,7 +37,6 @@ text = st.text(
 )
 
 
-@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(text, text), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], suffix: str

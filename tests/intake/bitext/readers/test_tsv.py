@@ -40,7 +40,6 @@ field = st.text(
 broken = st.lists(field, min_size=1, max_size=3).map("\n".join)
 
 
-@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(field, field, field), min_size=1), suffix=st.sampled_from(sorted(COMPRESSORS)))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], suffix: str
@@ -139,7 +138,6 @@ def test_another_divider_is_guessed_at(tmp_path: Path) -> None:
         read(write(tmp_path / "a.tsv", "a;b\n"))
 
 
-@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(broken, broken, broken), min_size=1),
     separator=st.sampled_from([",", ";"]),
