@@ -22,6 +22,7 @@ STRIP = 128
 """Sentences per block of cosines on a CPU."""
 GPU_ROWS = 1024
 """The same on a GPU."""
+_INTEGERS = {torch.bfloat16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 class ForbiddenCandidates:
@@ -164,8 +165,8 @@ def _search_by_strips(
         later = column >= first
         cosines[row[later], column[later] - first] = -torch.inf
         # Other strips never write to the same positions.
-        highest[first : first + STRIP, strip:] = cosines.view(STRIP, strips - strip, STRIP).amax(2).float()
-        highest[first + STRIP :, strip] = cosines[:, STRIP:].amax(0).float()
+        highest[first : first + STRIP, strip:] = _highest(cosines.view(STRIP, strips - strip, STRIP), 2)
+        highest[first + STRIP :, strip] = _highest(cosines[:, STRIP:], 0)
 
     _for_each(pool, fill, range(strips))
     top, strip_of = highest[:sentences].max(1)
@@ -188,6 +189,14 @@ def _search_by_strips(
 
     _for_each(pool, search, range(strips))
     return torch.where(top > -torch.inf, best, -1)
+
+
+def _highest(numbers: Tensor, dimension: int) -> Tensor:
+    """Return `amax` of numbers that are not NaN. Their bits, read as integers, are compared five times as
+    fast; among negative numbers the order is reversed."""
+    bits = numbers.view(_INTEGERS[numbers.dtype])
+    highest = bits.amax(dimension)
+    return torch.where(highest < 0, bits.amin(dimension), highest).view(numbers.dtype)
 
 
 def _for_each(pool: ThreadPoolExecutor | None, task: Callable[[int], None], items: Sequence[int]) -> None:

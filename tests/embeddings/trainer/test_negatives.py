@@ -54,6 +54,18 @@ def test_bfloat16_chooses_the_same_on_processors_without_it(monkeypatch: pytest.
     assert float(((unit * unit[best]).sum(1) - (unit * unit[chosen[1]]).sum(1)).max()) < 0.01
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_integers_find_the_highest_cosine(kind: torch.dtype, dimension: int) -> None:
+    cosines = torch.rand(40, 40, generator=torch.Generator().manual_seed(1)).to(kind) * 2 - 1
+    cosines[:20, :20] = -cosines[:20, :20].abs()
+    for row, lowest in ((0, -torch.inf), (1, -0.0), (2, 0.0)):
+        cosines[row] = cosines[:, row] = lowest
+    cosines[3:, 1] = -torch.inf
+    for part in (cosines, cosines[:20, :20], cosines[20:, 20:], cosines[:1, :1]):
+        assert torch.equal(negatives._highest(part, dimension), part.amax(dimension))
+
+
 def test_a_mega_batch_of_one_text_has_no_candidates() -> None:
     forbidden = ForbiddenCandidates(1000, np.zeros(2000, dtype=np.int64))
     assert (forbidden.random_candidates(np.random.default_rng(1)) == -1).all()
