@@ -16,8 +16,10 @@ def move_rows(
     table: NDArray[Any],
     means: NDArray[Any],
     squares: NDArray[Any],
+    lasts: NDArray[np.int64],
     rows: NDArray[np.int64],
     gradient: NDArray[Any],
+    step: int,
     new_mean: Any,
     old_square: Any,
     new_square: Any,
@@ -25,9 +27,10 @@ def move_rows(
     correction: Any,
     epsilon: Any,
 ) -> None:
-    """Apply a step of Adam to distinct rows."""
+    """Apply a step of Adam to distinct rows; lasts: the last step applied to each row of the table."""
     for place in range(len(rows)):
         row = rows[place]
+        lasts[row] = step
         for column in range(gradient.shape[1]):
             slope = gradient[place, column]
             mean = means[row, column] + new_mean * (slope - means[row, column])
@@ -42,19 +45,26 @@ def catch_rows_up(
     table: NDArray[Any],
     means: NDArray[Any],
     squares: NDArray[Any],
+    lasts: NDArray[np.int64],
     rows: NDArray[np.int64],
-    factor: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
+    tails: NDArray[np.float64],
+    powers: NDArray[np.float64],
+    until: int,
     rate: Any,
     epsilon: Any,
 ) -> None:
-    """Apply the steps that distinct rows missed; factor, first and second are those of each row."""
-    for place in range(len(rows)):
-        row = rows[place]
-        pace = rate * factor[place]
+    """Apply the steps that rows missed up to step `until`; tails and powers as of `_MissedSteps.factors`."""
+    factors = np.empty(3, table.dtype)  # in the table's precision
+    for row in rows:
+        missed = until - lasts[row]
+        if not missed:
+            continue
+        factors[0] = tails[lasts[row]] - powers[0, missed] * tails[until]
+        factors[1:] = powers[1:, missed]
+        pace, first, second = rate * factors[0], factors[1], factors[2]
         for column in range(table.shape[1]):
             mean, square = means[row, column], squares[row, column]
             table[row, column] -= np.divide(pace * mean, np.sqrt(square) + epsilon)
-            means[row, column] = first[place] * mean
-            squares[row, column] = second[place] * square
+            means[row, column] = first * mean
+            squares[row, column] = second * square
+        lasts[row] = until

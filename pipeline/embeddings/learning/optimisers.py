@@ -111,7 +111,7 @@ class Adam(Optimiser):
         self.learning_rate = learning_rate
         self._parameters = dict(parameters)
         self._tables = tables
-        self._tails = _MomentumTails()
+        self._missed = _MissedSteps()
         self.state: dict[str, Tensor] = {}
         for name, value in parameters.items():
             self.state[f"{name}.mean"] = torch.zeros_like(value)
@@ -126,7 +126,7 @@ class Adam(Optimiser):
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
         """Update the touched rows."""
-        tables = self._tables_of(name)
+        tables, last = self._tables_of(name), self.state[f"{name}.last"]
         if _is_compiled(rows):
             from paraforge.embeddings.learning.adam_rows import move_rows
 
@@ -134,14 +134,15 @@ class Adam(Optimiser):
             rate = self.learning_rate / (1 - first**self.steps)
             correction = math.sqrt(1 - second**self.steps)
             numbers = (1 - first, second, 1 - second, rate, correction, _EPSILON)
-            arrays = _arrays(*tables, rows, gradient.contiguous())
-            move_rows(*arrays, *_scalars(tables[0], *numbers))
+            arguments: list[Any] = _arrays(*tables, last, rows, gradient.contiguous())
+            arguments += [self.steps, *_scalars(tables[0], *numbers)]
+            move_rows(*arguments)
         else:
             mean, square = (take(table, rows) for table in tables[1:])
             self._move(values, gradient, mean, square)
             for table, moved in zip(tables, (values, mean, square), strict=True):
                 put(table, rows, moved)
-        self.state[f"{name}.last"].index_fill_(0, rows, self.steps)
+            last.index_fill_(0, rows, self.steps)
 
     def update(self, name: str, gradient: Tensor) -> None:
         """Update a whole parameter."""
@@ -186,37 +187,25 @@ class Adam(Optimiser):
         return self._parameters[name].detach(), self.state[f"{name}.mean"], self.state[f"{name}.square"]
 
     def _catch_up(self, name: str, rows: Tensor, until: int) -> None:
-        last_table = self.state[f"{name}.last"]
-        last = last_table.index_select(0, rows)
-        if _is_looked_at(last):  # rows that missed no step do not change
-            late = last < until
-            if not bool(late.any()):
-                return
-            rows, last = rows[late], last[late]
-        missed = until - last
-        tables = self._tables_of(name)
-        number = missed.to(torch.float64)
-        factors = [self._tails.between(last, missed, until), *(beta**number for beta in _BETAS)]
-        factor, first, second = (one.to(tables[0].dtype) for one in factors)
+        tables, last_table = self._tables_of(name), self.state[f"{name}.last"]
+        tails, powers = self._missed.factors(until, rows.device)
         if _is_compiled(rows):
             from paraforge.embeddings.learning.adam_rows import catch_rows_up
 
-            arrays = _arrays(*tables, rows, factor, first, second)
-            catch_rows_up(*arrays, *_scalars(tables[0], self.learning_rate, _EPSILON))
-        else:
-            values, mean, square = (take(table, rows) for table in tables)
-            denominator = square.sqrt().add_(_EPSILON)
-            values.addcdiv_(mean * factor.unsqueeze(1), denominator, value=-self.learning_rate)
-            mean.mul_(first.unsqueeze(1))
-            square.mul_(second.unsqueeze(1))
-            for table, moved in zip(tables, (values, mean, square), strict=True):
-                put(table, rows, moved)
+            arguments: list[Any] = _arrays(*tables, last_table, rows, tails, powers)
+            arguments += [until, *_scalars(tables[0], self.learning_rate, _EPSILON)]
+            catch_rows_up(*arguments)
+            return
+        last = last_table.index_select(0, rows)
+        ratio, first, second = powers[:, until - last]
+        factors = (tails[last] - ratio * tails[until], first, second)
+        factor, first, second = (one.to(tables[0].dtype).unsqueeze(1) for one in factors)
+        values, mean, square = (take(table, rows) for table in tables)
+        denominator = square.sqrt().add_(_EPSILON)
+        values.addcdiv_(mean * factor, denominator, value=-self.learning_rate)
+        for table, moved in zip(tables, (values, mean.mul_(first), square.mul_(second)), strict=True):
+            put(table, rows, moved)
         last_table.index_fill_(0, rows, until)
-
-
-def _is_looked_at(tensor: Tensor) -> bool:
-    """Return whether the work can depend on values, which would require waiting for a GPU."""
-    return tensor.device.type == "cpu"
 
 
 def _is_compiled(tensor: Tensor) -> bool:
@@ -233,21 +222,22 @@ def _scalars(like: Tensor, *numbers: float) -> list[Any]:
     return list(torch.tensor(numbers, dtype=like.dtype).numpy())
 
 
-class _MomentumTails:
-    """T(s) = sum over j >= 1 of r^j c(s + j), r = b1 / sqrt(b2), c(t) = sqrt(1 - b2^t) / (1 - b1^t)."""
+class _MissedSteps:
+    """Factors of k missed steps after step s: T(s) - r^k T(s + k) of the weights, b1^k and b2^k of the
+    moments. T(s) = sum over j >= 1 of r^j c(s + j), r = b1 / sqrt(b2), c(t) = sqrt(1 - b2^t) / (1 - b1^t)."""
 
     def __init__(self) -> None:
         self._ratio = _BETAS[0] / math.sqrt(_BETAS[1])
         self._tails = torch.empty(0, dtype=torch.float64)
+        self._powers = torch.empty(3, 0, dtype=torch.float64)
 
-    def between(self, last: Tensor, missed: Tensor, until: int) -> Tensor:
-        """Return the sum for j = 1 .. missed, s = last; float64, as long as `last`. T(s) - r^k T(s + k)."""
+    def factors(self, until: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return T by s, and the powers of r, b1 and b2 by k, (3, steps); float64, up to `until` at least."""
         if len(self._tails) <= until:
             self._grow(2 * until + 1024)
-        if self._tails.device != last.device:
-            self._tails = self._tails.to(last.device)
-        tails = self._tails
-        return tails[last] - self._ratio ** missed.to(torch.float64) * tails[last + missed]
+        if self._tails.device != device:
+            self._tails, self._powers = self._tails.to(device), self._powers.to(device)
+        return self._tails, self._powers
 
     def _grow(self, size: int) -> None:
         first, second = _BETAS
@@ -261,6 +251,8 @@ class _MomentumTails:
             if step < size:
                 values[step] = tail
         self._tails = torch.tensor(values, dtype=torch.float64)
+        bases = torch.tensor([self._ratio, *_BETAS], dtype=torch.float64)
+        self._powers = bases.unsqueeze(1) ** torch.arange(size, dtype=torch.float64)
 
 
 def clip_(gradients: tuple[Tensor, ...], largest: float) -> None:
