@@ -132,6 +132,24 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
     assert len({first, *other}) == len(other) + 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"user": "Translate."}, "{sentence} is missing"),
+        ({"user": "{sentence} {language}"}, "not a template .*use {source_language}"),
+        ({"system": "One { brace"}, "not a template"),
+        ({"user": "{source_language}: {sentence}"}, "source_language is missing"),
+        ({"body": {"n": 2}}, "the engine sets this itself"),
+        ({"top_p": 0.5}, "has no setting top_p"),
+    ],
+)
+def test_settings_that_contradict_each_other(
+    server: FakeServer, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        translate(**changes)
+
+
 @pytest.mark.parametrize("value", [None, "", "localhost:8000", "ftp://localhost"])
 def test_no_address(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     monkeypatch.delenv("PARAFORGE_SERVER_URL", raising=False)
