@@ -149,6 +149,7 @@ def test_a_model_is_distilled_from_a_sentence_transformers_model(tmp_path: Path,
     assert not list((tmp_path / "work").rglob("vectors"))
 
 
+@pytest.mark.full
 def test_a_teacher_that_is_killed_does_no_block_again(
     tmp_path: Path, local_teacher: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.store import ShardDirectory
+from paraforge.intake.bitext import parts
 from tests.intake.bitext.helpers import Row, run, tsv, write
 
 
@@ -213,32 +214,24 @@ def test_a_row_to_drop_that_is_not_there(tmp_path: Path) -> None:
         run(tmp_path, tsv(write(tmp_path / "a.tsv", "a\tb\nc\td\n"), drop_rows=str(rows)))
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.intake.bitext import parts
-
-    path = write(tmp_path / "a.tsv", "a\tb\n")
-    read_file = parts.read_file
-
-    def changing(*arguments: Any) -> Any:
-        yield from read_file(*arguments)
-        write(path, "c\td\n")
-
-    monkeypatch.setattr(parts, "read_file", changing)
-    with pytest.raises(InputError, match=r"a\.tsv: the file changed while it was read"):
-        run(tmp_path, tsv(path))
-
-
-def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paraforge.intake.bitext import parts
-
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "c\td\n" * 3), ("a\tb\na", None)], ids=["changed", "cut"]
+)
+def test_a_file_that_changes_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, after: str | None
+) -> None:
+    """After its rows were read, to as many bytes; or before that."""
     path = write(tmp_path / "a.tsv", "a\tb\n" * 3)
     read_file = parts.read_file
 
-    def cutting(*arguments: Any) -> Any:
-        write(path, "a\tb\na")
+    def changing(*arguments: Any) -> Any:
+        if before:
+            write(path, before)
         yield from read_file(*arguments)
+        if after:
+            write(path, after)
 
-    monkeypatch.setattr(parts, "read_file", cutting)
+    monkeypatch.setattr(parts, "read_file", changing)
     with pytest.raises(InputError, match=r"a\.tsv: the file changed while it was read"):
         run(tmp_path, tsv(path))
 

@@ -173,19 +173,6 @@ def test_a_finished_run_is_not_continued(
     assert again.updates == 12
 
 
-@pytest.mark.full  # parts of which each is gone through twice end by the same rule
-def test_epochs_end_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
-    run = start(
-        tmp_path / "run",
-        prepared,
-        training={"maximum_epochs": 2, "maximum_updates": 1000},
-        validation={"every_updates": 0},
-    )
-    assert run.train() == "maximum_epochs"
-    assert [row["epoch"] for row in run.history] == [1, 2]
-    assert run.target_tokens == 2 * prepared[1].target_tokens
-
-
 def test_patience_ends_a_run(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
