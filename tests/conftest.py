@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Hundreds of processes are started; without what Python has compiled, each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Tensors are small here, and other tests run on the other cores: threads would only wait for one another.
 os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 # A slow or busy machine is not a fault. 'make test-full' sets HYPOTHESIS_PROFILE=thorough.
