@@ -58,26 +58,24 @@ class Bags:
         return keys & ((1 << _PLACE_BITS) - 1)
 
     def select(self, indices: Tensor) -> Bags:
-        """Return the sentences with these numbers (any order, repeats allowed)."""
-        lengths = self.lengths[indices]
-        offsets = offsets_of(lengths)
-        positions = ragged_positions(self.offsets[indices], lengths, offsets)
-        return Bags(self.ids[positions], offsets)
+        """Return the sentences with these numbers (any order, repeats allowed), on a CPU."""
+        from paraforge.embeddings.learning.packing import select
+
+        return Bags(*map(torch.from_numpy, select(self.ids.numpy(), self.offsets.numpy(), indices.numpy())))
+
+    def between(self, first: int, last: int) -> Bags:
+        """Return the sentences first to last (exclusive), on the same memory."""
+        offsets = self.offsets[first : last + 1]
+        return Bags(self.ids[int(offsets[0]) : int(offsets[-1])], offsets - offsets[0])
 
     def compact(self) -> tuple[Bags, Tensor]:
         """Return the same sentences with ids counted among the distinct ids only, and those distinct ids,
-        ascending."""
-        ordered = self.ids[self.order]
-        distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
-        number = torch.arange(len(distinct), device=self.ids.device)
-        ids = torch.empty_like(self.ids)
-        ids[self.order] = number.repeat_interleave(counts, output_size=len(ids))
+        ascending; on a CPU."""
+        from paraforge.embeddings.learning.packing import compact
+
+        ids, distinct, order, row_offsets = map(torch.from_numpy, compact(self.ids.numpy()))
         compacted = Bags(ids, self.offsets)
-        # Renumbering keeps the order of ids, so the transposition and what hangs on it stay valid.
-        for name in _DERIVED[:-1]:
-            if name in self.__dict__:
-                compacted.__dict__[name] = self.__dict__[name]
-        compacted.__dict__["row_offsets"] = offsets_of(counts)
+        compacted.__dict__.update(order=order, row_offsets=row_offsets)
         return compacted, distinct
 
     @cached_property
@@ -100,14 +98,6 @@ def offsets_of(lengths: Tensor) -> Tensor:
     offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
     torch.cumsum(lengths, 0, out=offsets[1:])
     return offsets
-
-
-def ragged_positions(starts: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor:
-    """starts[0], starts[0] + 1, ... (lengths[0] of them), starts[1], ...; offsets as
-    `offsets_of(lengths)`."""
-    total = int(offsets[-1])
-    shift = (starts - offsets[:-1]).repeat_interleave(lengths, output_size=total)
-    return shift + torch.arange(total, device=starts.device)
 
 
 def _row_gradient(token_source: Tensor, gradient: Tensor, bags: Bags, rows: int) -> Tensor:

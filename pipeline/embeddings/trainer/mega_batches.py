@@ -137,8 +137,7 @@ def encoded_parts(
     lengths = torch.stack([bags.lengths for bags in batch.values()]).amax(0)
     tokens = ENCODED_TOKENS if torch.device(device).type == "cpu" else ENCODED_TOKENS_GPU
     for first, last in _parts(lengths, tokens):
-        numbers = torch.arange(first, last)
-        part = {unit: bags.select(numbers).to(device) for unit, bags in batch.items()}
+        part = {unit: bags.between(first, last).to(device) for unit, bags in batch.items()}
         with torch.no_grad():
             yield encoder(part, tables)
 

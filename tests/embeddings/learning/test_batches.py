@@ -35,6 +35,8 @@ def test_select_takes_sentences_in_any_order_and_repeatedly(
     indices = [pick % len(sentences) for pick in picks]
     selected = _bags(sentences).select(torch.tensor(indices, dtype=torch.int64))
     assert _lists(selected) == [sentences[k] for k in indices]
+    first, last = sorted([*indices, 0, len(sentences)][:2])
+    assert _lists(_bags(sentences).between(first, last)) == sentences[first:last]
 
 
 @given(SENTENCES)
