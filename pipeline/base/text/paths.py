@@ -29,29 +29,21 @@ class UserFile:
 FilePath = Annotated[str, UserFile()]
 
 
-class UnsetVariableError(InputError):
-    """A path names an environment variable that is not set."""
-
-    def __init__(self, text: str, variable: str) -> None:
-        self.variable = variable
-        super().__init__(
-            f"{text}: the environment variable {variable} is not set",
-            remedy=f"Set it to the directory that is meant, e.g. export {variable}=/data",
-        )
-
-
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 
 
 def expand(text: str) -> str:
-    """Expand environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises UnsetVariableError: a variable
+    """Expand environment variables (``$NAME``, ``${NAME}``) and ``~``. Raises InputError: a variable
     is not set."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         found = os.environ.get(name)
         if not found:
-            raise UnsetVariableError(text, name)
+            raise InputError(
+                f"{text}: the environment variable {name} is not set",
+                remedy=f"Set it to the directory that is meant, e.g. export {name}=/data",
+            )
         return found
 
     expanded = _VARIABLE.sub(value, text)

@@ -18,7 +18,6 @@ from paraforge.intake.bitext.parameters import IngestParameters, SampleSource
 from paraforge.intake.bitext.parts import TEXTS
 from paraforge.intake.bitext.report import summarize_rows
 from paraforge.intake.bitext.sources import (
-    Problems,
     SourceFile,
     SourceFiles,
     read_file,
@@ -47,7 +46,7 @@ def problems(parameters: IngestParameters, languages: Languages | None = None) -
 
     Returns the problems, each with its source and, if there is one, file and line.
     """
-    found = Problems()
+    found: list[str] = []
     for source in parameters.sources:
         if isinstance(source, SampleSource):
             continue
@@ -60,16 +59,16 @@ def problems(parameters: IngestParameters, languages: Languages | None = None) -
             try:
                 _look_at(file, parameters, languages if file in looked_at else None)
             except (InputError, OSError) as error:
-                found.add(source.name, error)
+                found.append(f"source {source.name!r}: {error}")
             if len(found) - before == _PROBLEMS_A_SOURCE:
-                found.add(source.name, "further files were not checked")
+                found.append(f"source {source.name!r}: further files were not checked")
                 break
         if files.drop_rows is not None:
             try:
                 read_row_numbers(files.drop_rows)
             except (InputError, OSError) as error:
-                found.add(source.name, error)
-    return found.listed()
+                found.append(f"source {source.name!r}: {error}")
+    return found
 
 
 def check_spread_rows(
@@ -97,9 +96,7 @@ def check_spread_rows(
             collected += rows[side].to_pylist()
     wrong = wrong_language(texts, languages, *_places(source.files[0]))
     if wrong is not None:
-        found = Problems()
-        found.add(source.name, InputError(wrong, source.files[0].main_path))
-        raise ConfigurationError(found.listed())
+        raise ConfigurationError([f"source {source.name!r}: {source.files[0].main_path}: {wrong}"])
 
 
 def _has_languages(parameters: IngestParameters) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.text.lines import Reading, line_blocks
-from paraforge.base.text.paths import UnsetVariableError, files_of
+from paraforge.base.text.paths import files_of
 from paraforge.intake.bitext.block import Block
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters, SampleSource
 from paraforge.intake.bitext.readers.tsv import TsvSource
@@ -72,7 +72,7 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     Raises:
         ConfigurationError: all missing files and unset variables, in one message.
     """
-    problems = Problems()
+    problems: list[str] = []
     found: dict[str, SourceFiles] = {}
     samples: list[SampleSource] = []
     for source in parameters.sources:
@@ -82,8 +82,8 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
             files = resolve_files(source, problems)
             if files is not None:
                 found[source.name] = files
-    if len(problems):
-        raise ConfigurationError(problems.listed())
+    if problems:
+        raise ConfigurationError(problems)
     several: dict[str, list[SourceFiles]] = {name: [one] for name, one in found.items()}
     for source in samples:
         several[source.name] = _make_sample(source, work)
@@ -95,33 +95,7 @@ def resolve(parameters: IngestParameters, work: Path) -> list[SourceFiles]:
     return resolved
 
 
-class Problems:
-    """Return everything wrong with the sources; an unset variable is named once."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._unset: dict[str, list[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._texts) + sum(map(len, self._unset.values()))
-
-    def add(self, source: str, problem: object) -> None:
-        if isinstance(problem, UnsetVariableError):
-            self._unset.setdefault(problem.variable, []).append(source)
-        else:
-            self._texts.append(f"source {source!r}: {problem}")
-
-    def listed(self) -> list[str]:
-        unset = [
-            f"the environment variable {variable} is not set, and these sources name it: "
-            f"{', '.join(dict.fromkeys(sources))}. Set it to the directory that is meant "
-            f"(export {variable}=/some/directory)"
-            for variable, sources in self._unset.items()
-        ]
-        return unset + self._texts
-
-
-def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
+def resolve_files(source: FileSource, problems: list[str]) -> SourceFiles | None:
     """Return the files of a source; None if something is wrong with them, which is added to ``problems``."""
     groups: dict[str, list[Path]] = {}
     drop_rows = None
@@ -133,17 +107,17 @@ def resolve_files(source: FileSource, problems: Problems) -> SourceFiles | None:
                 # Workers on other hosts have another current directory.
                 groups[key] += [path.absolute() for path in files_of(pattern)]
             except InputError as error:
-                problems.add(source.name, error)
+                problems.append(f"source {source.name!r}: {error}")
     if source.drop_rows is not None:
         try:
             (drop_rows,) = files_of(source.drop_rows)
         except InputError as error:
-            problems.add(source.name, error)
+            problems.append(f"source {source.name!r}: {error}")
         except ValueError:
-            problems.add(source.name, f"drop_rows: {source.drop_rows} is more than one file")
+            problems.append(f"source {source.name!r}: drop_rows: {source.drop_rows} is more than one file")
     problem = _pairing_problem(groups) if len(problems) == before else None
     if problem is not None:
-        problems.add(source.name, problem)
+        problems.append(f"source {source.name!r}: {problem}")
     if len(problems) > before:
         return None
     sets = [dict(zip(groups, paths, strict=True)) for paths in zip(*groups.values(), strict=True)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.paths import UnsetVariableError, expand, files_of
+from paraforge.base.text.paths import expand, files_of
 
 
 def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert expand("$SOME_DATA/a.tsv") == "/data/a.tsv"
     assert expand("${SOME_DATA}x/a.tsv") == "/datax/a.tsv"
     assert expand("a$.tsv") == "a$.tsv"
-    with pytest.raises(UnsetVariableError, match=r"\$NOT_SET/a: the environment variable NOT_SET is not set"):
+    with pytest.raises(InputError, match=r"\$NOT_SET/a: the environment variable NOT_SET is not set"):
         expand("$NOT_SET/a")
 
 
