@@ -15,7 +15,6 @@ from paraforge.base.files import (
     check_digests,
     hash_json,
     read_json,
-    read_json_or_none,
     remove_directory,
     write_digests,
     write_json,
@@ -128,11 +127,7 @@ def _train(
     with work.lock():
         bitext = _bitext(parameters, ingested, resources)
         chosen = with_precision(parameters, resources)
-        directory, earlier = (work.path / training_key(each, bitext) for each in (chosen, parameters))
-        # Earlier trainings, whose key did not have the resolved precision.
-        settings = read_json_or_none(earlier / "settings.json") or {}
-        if not directory.exists() and settings.get("precision") == chosen.training.precision:
-            directory = earlier
+        directory = work.path / training_key(chosen, bitext)
         if not _is_whole(directory / "model"):
             say_result(
                 f"training a translation model takes about {parameters.training_time} on two CPU cores. "

@@ -90,26 +90,18 @@ def test_the_key_follows_parameters_and_shards(tmp_path: Path) -> None:
 def test_the_key_has_the_precision_that_auto_means(
     has_bfloat16: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shards = write_shards(tmp_path / "ingested", [("pes", "dog", None)])
+    write_shards(tmp_path / "ingested", [("pes", "dog", None)])
     places = []
     monkeypatch.setattr(devices, "cpu_has_bfloat16", lambda: has_bfloat16)
     monkeypatch.setattr(nmt, "publish", lambda *arguments: None)
     monkeypatch.setattr(nmt, "read_json", lambda path: {})
     monkeypatch.setattr(nmt, "trained_model", lambda shards, place, *others: places.append(place) or [])
     resources = Resources(threads=1, devices=["cpu"], work=tmp_path / "work")
-    meant = "bfloat16" if has_bfloat16 else "float32"
     chosen = [parameters(training={"precision": precision}) for precision in ("auto", "bfloat16", "float32")]
     for one in chosen:
         nmt._train(one, tmp_path / "ingested", tmp_path / "nmt", resources)
     auto, *named = (place.name for place in places)
     assert auto == named[0 if has_bfloat16 else 1] and len(set(named)) == 2
-    # A training from before, whose key has no more than "auto", is found if it is of the same precision.
-    earlier = tmp_path / "work" / "nmt" / training_key(chosen[0], shards)
-    earlier.mkdir(parents=True)
-    for precision, found in ((meant, earlier.name), ("float16", auto)):
-        (earlier / "settings.json").write_text(json.dumps({"precision": precision}))
-        nmt._train(chosen[0], tmp_path / "ingested", tmp_path / "nmt", resources)
-        assert places[-1].name == found
 
 
 @pytest.mark.full
