@@ -47,21 +47,19 @@ class ForbiddenCandidates:
 
     def of_rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
         """Return the forbidden (row - first, column) of rows first to last, ascending."""
-        own = self._group[first:last]
-        keys = []
-        for groups, sides in (
-            (own, None),
-            (self._group[self._partner[first:last]], None),
-            (own, self._partner),
-        ):
-            sizes = self._sizes[groups]
-            columns = self._order[ranges(self._starts[groups], sizes)]
-            columns = columns if sides is None else sides[columns]
-            keys.append(np.repeat(np.arange(last - first), sizes) * (2 * self.pairs) + columns)
+        row, mine = self._members(self._group[first:last])
+        row_of_other, others = self._members(self._group[self._partner[first:last]])
+        rows = np.concatenate([row, row_of_other, row])
+        keys = rows * (2 * self.pairs) + np.concatenate([mine, others, self._partner[mine]])
         # np.unique would use a hash table, which is a hundred times slower if many are equal.
-        found = np.sort(np.concatenate(keys))
+        found = np.sort(keys)
         row, column = np.divmod(found[np.diff(found, prepend=-1) != 0], 2 * self.pairs)
         return torch.from_numpy(row), torch.from_numpy(column)
+
+    def _members(self, groups: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the (place in `groups`, sentence) of all members of some groups."""
+        sizes = self._sizes[groups]
+        return np.repeat(np.arange(len(groups)), sizes), self._order[ranges(self._starts[groups], sizes)]
 
     def of_other_sides(self) -> tuple[Tensor, Tensor]:
         """Return the forbidden (pair of a left side, other pair of a right side)."""
