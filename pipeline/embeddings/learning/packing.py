@@ -1,11 +1,9 @@
 """Selects and renumbers the tokens of a batch on a CPU, each in one pass; see `batches.Bags`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paraforge.base.compiled import compiled
-
-IntArray = NDArray[np.int64]
+from paraforge.base.text.ragged import IntArray
 
 
 @compiled
