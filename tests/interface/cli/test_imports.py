@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.base.files import write_json
 from tests.corpus.selection.published import publish_pairs
 from tests.project import ROOT, environment
 
@@ -61,7 +60,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
     publish_pairs(tmp_path / "data", rows=200)
-    write_json(tmp_path / "vectors" / "table.json", {"words": 2, "dimension": 2})
     (tmp_path / "work").mkdir()
     (tmp_path / "sentences.txt").write_text("Pes běží.\n", encoding="utf-8")
     run_all(
@@ -71,7 +69,6 @@ def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
             ["sample", "data/corpus", "-n", "2"],
             ["query", "data/corpus", "SELECT count(*) FROM corpus"],
             ["summary"],
-            ["model", "show", "vectors"],
             ["translate", "sentences.txt", "translations.tsv", "--engine", "fake"],
             ["doctor", "--repair"],
         ],
