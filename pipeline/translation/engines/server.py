@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from string import Formatter
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -56,6 +57,7 @@ _RULES = (
     " translation alone, on one line, without quotation marks, notes or explanations."
 )
 # Request fields that the engine sets itself.
+_LANGUAGES = ("source_language", "target_language")
 _OWN_FIELDS = {"messages", "model", "n", "stream"}
 # Environment variables with the server's address and, if it needs one, the key.
 _ADDRESS, _KEY = "PARAFORGE_SERVER_URL", "OPENAI_API_KEY"
@@ -74,6 +76,22 @@ _LONGEST_MESSAGE = 300
 def estimated_tokens(text: str) -> int:
     """Estimate the number of tokens of a text."""
     return sum(1 for _ in TOKEN.finditer(text))
+
+
+def check_template(text: str, with_sentence: bool) -> None:
+    """Check the placeholders of a template for :meth:`str.format`. Raises ValueError if one is unknown, if
+    ``{sentence}`` is missing or not allowed, or if a brace is single."""
+    allowed = (*_LANGUAGES, "sentence") if with_sentence else _LANGUAGES
+    try:
+        fields = [field for field in Formatter().parse(text) if field[1] is not None]
+    except ValueError as error:
+        raise ValueError(f"{error}: write a literal brace twice, {{{{ or }}}}") from error
+    for _, name, form, conversion in fields:
+        if name not in allowed or form or conversion:
+            known = ", ".join(f"{{{one}}}" for one in allowed)
+            raise ValueError(f"unknown placeholder {{{name}}}; use {known}")
+    if with_sentence and not any(name == "sentence" for _, name, _, _ in fields):
+        raise ValueError("{sentence} is missing: the place of the sentence to translate")
 
 
 class Server(EngineSettings):
@@ -129,18 +147,8 @@ class Server(EngineSettings):
     @field_validator("system", "user")
     @classmethod
     def _is_template(cls, text: str | None, info: ValidationInfo) -> str | None:
-        if text is None:
-            return None
-        if info.field_name == "user" and "{sentence}" not in text:
-            raise ValueError("{sentence} is missing: the place of the sentence to translate")
-        names = dict.fromkeys(("source_language", "target_language", "sentence"), "")
-        try:
-            text.format(**names)
-        except (ValueError, LookupError, AttributeError) as error:
-            raise ValueError(
-                f"not a template ({error!r}): use {', '.join(f'{{{name}}}' for name in names)}, and write a "
-                "literal brace twice"
-            ) from error
+        if text is not None:
+            check_template(text, with_sentence=info.field_name == "user")
         return text
 
     def messages(self, sentence: str) -> list[dict[str, str]]:
@@ -392,6 +400,8 @@ def _read(choice: dict[str, Any], sentence: str) -> tuple[Hypothesis, str | None
     """Read one answer: its hypothesis, or why it is not a translation."""
     message = choice.get("message") or {}
     given = message.get("content")
+    if isinstance(given, list):  # content in parts
+        given = "".join(str(part.get("text") or "") for part in given if isinstance(part, dict))
     # JSON can contain lone surrogates, UTF-8 cannot.
     given = str(given or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     spoken = _THOUGHT.sub("", given, count=1) if given.lstrip().startswith("<think>") else given

@@ -36,6 +36,13 @@ def test_an_answer_that_repeats_itself_is_marked(server: FakeServer) -> None:
     assert [hypothesis.runaway for hypothesis in found.hypotheses] == [True]
 
 
+def test_an_answer_in_parts_is_joined(server: FakeServer) -> None:
+    parts = [{"type": "text", "text": "The dog "}, {"type": "thinking"}, {"type": "text", "text": "sleeps."}]
+    server.behave = lambda sentence, body, nth: Reply(completion([choice(None, content=parts)]))
+    (found,) = translate(["Pes spí."])
+    assert [hypothesis.text for hypothesis in found.hypotheses] == ["The dog sleeps."]
+
+
 def test_what_is_sent_and_what_comes_back(server: FakeServer) -> None:
     found = translate(["Pes spí.", "", "  "], source_language="Czech", body={"top_k": 5, "max_tokens": None})
     assert [one.hypotheses[0].text for one in found] == ["Pess spí.s", "", ""]
@@ -136,8 +143,11 @@ def test_the_fingerprint_is_of_what_decides_a_translation(monkeypatch: pytest.Mo
     ("changes", "message"),
     [
         ({"user": "Translate."}, "{sentence} is missing"),
-        ({"user": "{sentence} {language}"}, "not a template .*use {source_language}"),
-        ({"system": "One { brace"}, "not a template"),
+        ({"user": "{sentence} {language}"}, "unknown placeholder {language}; use {source_language}"),
+        ({"user": "{sentence.__class__}"}, "unknown placeholder {sentence.__class__}"),
+        ({"user": "{sentence:>9999}"}, "unknown placeholder {sentence}"),
+        ({"system": "Translate {sentence}."}, "unknown placeholder {sentence}; use {source_language}"),
+        ({"system": "One { brace"}, "write a literal brace twice"),
         ({"user": "{source_language}: {sentence}"}, "source_language is missing"),
         ({"body": {"n": 2}}, "the engine sets this itself"),
         ({"top_p": 0.5}, "has no setting top_p"),
