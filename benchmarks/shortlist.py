@@ -21,7 +21,7 @@ from benchmarks.hardware import answer_of, hardware
 from benchmarks.results import append
 from paraforge.base.text.units import load_processor
 from paraforge.translation.models.model import MODEL_FILE, open_model
-from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
+from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, read_dictionary
 from paraforge.translation.training.parts import PartWriter
 from paraforge.translation.training.shortlist import write_shortlist
 
@@ -64,8 +64,7 @@ def with_shortlist(model: Path, bitext: list[Path], output: Path) -> float:
 
 def _encoded(texts: list[str], sentencepiece: Path, dictionary: Path) -> pa.Array:
     """Return the numbers of each text's pieces by a dictionary of fairseq's, of any order."""
-    lines = [line.rpartition(" ")[0] for line in dictionary.open(encoding="utf-8")]
-    numbers = {piece: number for number, piece in enumerate(lines, len(SPECIAL_TYPES))}
+    numbers = {piece: number for number, piece in enumerate(read_dictionary(dictionary), len(SPECIAL_TYPES))}
     encoded = load_processor(sentencepiece).encode(texts, out_type=str)
     unknown = SPECIAL_TYPES.index("<unk>")
     return pa.array(

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from paraforge.base.text.ragged import IntArray, offsets_of, ranges
 from paraforge.translation.models.model import SHORTLIST_FILE
-from paraforge.translation.models.sentencepiece import SPECIAL_TYPES
+from paraforge.translation.models.sentencepiece import SPECIAL_TYPES, read_dictionary
 from paraforge.translation.training.parts import read_side
 
 FEWEST_TYPES: Final = 4000
@@ -37,10 +37,7 @@ def write_shortlist(directory: Path, parts: Sequence[str], languages: tuple[str,
 
     Returns whether it was written.
     """
-    pieces = [
-        [line.rpartition(" ")[0] for line in (directory / f"dict.{language}.txt").open(encoding="utf-8")]
-        for language in languages
-    ]
+    pieces = [read_dictionary(directory / f"dict.{language}.txt") for language in languages]
     if len(pieces[1]) < FEWEST_TYPES:
         return False
     stems = [directory / part / f"train.{'-'.join(languages)}" for part in parts]
