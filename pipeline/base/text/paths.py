@@ -59,7 +59,7 @@ def files_of(text: str) -> list[Path]:
         parent = Path(expanded).parent
         if glob.has_magic(str(parent)) and parent.is_dir():
             expanded = f"{glob.escape(str(parent))}/{Path(expanded).name}"
-        found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - may be absolute
+        found = [Path(name) for name in sorted(glob.glob(expanded, recursive=True))]  # noqa: PTH207 - Path.glob refuses absolute patterns
         files = [path for path in found if not path.is_dir()]
         if not files:
             raise InputError("no file matches this pattern", expanded)

@@ -146,9 +146,9 @@ def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
 
     rows: (rows, dimension), the table that `bags.ids` count in.
     """
-    return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]  # of torch
+    return _BagMean.apply(rows, bags)  # type: ignore[no-untyped-call]  # torch has no types for Function.apply
 
 
 def take_rows(rows: Tensor, bags: Bags) -> Tensor:
     """Return the vector of every token, (tokens, dimension), in the order of `bags.ids`."""
-    return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]  # of torch
+    return _TakeRows.apply(rows, bags)  # type: ignore[no-untyped-call]  # torch has no types for Function.apply

@@ -1,6 +1,6 @@
 """The command line ``paraforge COMMAND``. A command's module is imported only when needed."""
 
-from paraforge.interface.cli import startup as _startup  # noqa: F401  first: from here on a signal is exit code 130
+from paraforge.interface.cli import startup as _startup  # noqa: F401 - importing it handles signals, before the slow imports
 
 # isort: split
 import codecs

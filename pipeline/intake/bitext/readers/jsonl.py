@@ -68,7 +68,7 @@ def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
     items: list[str] = []
     done, needs_comma = 0, False
     while True:
-        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it matches anywhere
+        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # the pattern matches an empty string, so never None
         following = text[place : place + 1]
         if following == "]":
             break
