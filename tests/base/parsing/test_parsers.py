@@ -100,7 +100,7 @@ def test_stanza_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _fake_stanza(monkeypatch: pytest.MonkeyPatch, pipeline: Any) -> None:
     module = ModuleType("stanza")
-    module.Pipeline = pipeline  # type: ignore[attr-defined]
+    module.Pipeline = pipeline  # type: ignore[attr-defined]  # a module made here
     monkeypatch.setitem(sys.modules, "stanza", module)
 
 

@@ -38,7 +38,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-class KillTheFirst(KillWorker):  # type: ignore[misc]
+class KillTheFirst(KillWorker):  # type: ignore[misc]  # Dask has no types
     """Kills so many lives of workers at random times, and spares the rest: a slow machine ends, too.
 
     The random times are drawn from a seed: with a mean of 1.5 seconds the lives end after 0.6, 0.4, 1.0

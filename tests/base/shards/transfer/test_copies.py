@@ -191,10 +191,10 @@ def test_a_slow_host_keeps_a_worker_waiting(tmp_path: Path, monkeypatch: pytest.
             messages.append((offset, piece, digest))
             return {"worker": True}
 
-    sender = copies.Sender(Workers(), Disk("", None, None, "run"), [JobFiles((model,))])  # type: ignore[arg-type]
+    sender = copies.Sender(Workers(), Disk("", None, None, "run"), [JobFiles((model,))])  # type: ignore[arg-type]  # stand-ins for what is not used
 
     async def two() -> None:
-        sender._sending = {"a": None, "b": None}  # type: ignore[dict-item]
+        sender._sending = {"a": None, "b": None}  # type: ignore[dict-item]  # stand-ins for what is not used
         await asyncio.gather(*(sender._send(0, name, "worker", model, False, 0) for name in "ab"))
 
     asyncio.run(two())
@@ -281,7 +281,7 @@ def test_a_host_gives_no_more_than_the_job_names(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     for name in ("secret", "model/weights"):
         (tmp_path / name).write_bytes(b"bytes")
-    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]
+    given = copies.Sender(None, Disk("", None, None, "run"), [JobFiles((tmp_path / "model",))])  # type: ignore[arg-type]  # stand-ins for what is not used
     for path in (tmp_path / "secret", tmp_path / "model" / ".." / "secret", tmp_path):
         assert given._piece(0, path, False, 0) == (b"", "", "is not a file of this job")
     digest = hashlib.sha256(b"bytes").hexdigest()
