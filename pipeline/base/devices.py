@@ -39,7 +39,14 @@ def cpu_has_bfloat16() -> bool:
     """Return whether this processor multiplies bfloat16 matrices faster than float32 ones."""
     import torch
 
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return bool(torch.cpu._is_avx512_bf16_supported() or cpu_has_amx())
+
+
+def cpu_has_amx() -> bool:
+    """Return whether this processor has AMX, Intel's units for matrix products."""
+    import torch
+
+    return bool(torch.cpu._is_amx_tile_supported())
 
 
 def check_precision(precision: str, device: str) -> None:

@@ -58,6 +58,15 @@ def test_a_training_on_the_cpu_sees_no_gpu() -> None:
     assert on_gpu.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
+@pytest.mark.parametrize(("has_amx", "kernels"), [(True, "1024"), (False, "0")])
+def test_matrix_kernels_are_kept_where_they_take_long_to_generate(
+    has_amx: bool, kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "cpu_has_amx", lambda: has_amx)
+    environment = processes.training_environment({"threads": 1, "device": "cpu"})
+    assert environment["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kernels
+
+
 def precision(wanted: str, device: str) -> str:
     """What ``wanted`` means on a device."""
     chosen = parameters()
