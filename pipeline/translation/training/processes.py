@@ -26,8 +26,8 @@ validations."""
 _LOOK_SECONDS = 1.0
 _KERNELS = 1024
 """How many matrix kernels oneDNN keeps on processors with AMX. Batches have many shapes, each needs its own
-kernels, and generating those for AMX took half of a training: 1.5 updates a second without a cache, 4.2 with
-this one, for 0.5 GiB a process. Other kernels are quick to generate, and keeping them saves no time."""
+kernels, and generating those for AMX took half of the sample's training: 1.5 updates a second without,
+4.2 with this cache, for about 0.5 GiB a process. On an AMD processor keeping them saved no time."""
 
 
 def training_environment(settings: Mapping[str, Any]) -> dict[str, str]:
