@@ -35,7 +35,7 @@ $(READY): pyproject.toml $(CONSTRAINTS) scripts/install_fairseq.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip uninstall -qqq --yes paraforge  # the distribution's former name
-	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		$(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable '.[$(EXTRAS)]'
 	$(BIN)/python scripts/install_fairseq.py
 	touch $@
