@@ -1,4 +1,4 @@
-"""Distinct sentences of a corpus: each is translated once, and every row knows which one is its own."""
+"""Finds the distinct sentences of a corpus, each of which is translated once, and maps every row to its own."""
 
 import contextlib
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ from paraforge.base.shards.work import replaced_directory
 _VERSION = 2
 _COMPLETE = "complete.json"
 
-# What a row has that does not wait for a translation.
+# A row with a value in one of these columns does not wait for a translation.
 _DONE = ("rejected", "translation", "failed")
 PLACES = pa.schema([pa.field("sentence", pa.int64())])
 
 
 @dataclass
 class RowCounts:
-    """Rows of a corpus: ``rejected`` or ``failed`` before, ``given`` with a translation, or ``waiting``."""
+    """Rows of a corpus that were rejected, had failed, came with a translation, or wait for one."""
 
     rejected: int = 0
     given: int = 0
@@ -51,26 +51,26 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class DistinctSentences:
-    """Files about the distinct sentences of a corpus, numbered from 0 in the order of their first rows.
+    """The files on a corpus' distinct sentences, numbered from 0 in the order of their first rows.
 
-    path: directory of them all.
+    path: their directory.
     """
 
     path: Path
 
     @property
     def places(self) -> Path:
-        """Shards aligned with the corpus: ``sentence``, null for a row that is not translated."""
+        """The shards aligned with the corpus: ``sentence``, null for a row that is not translated."""
         return self.path / "places"
 
     @property
     def keys(self) -> Path:
-        """The halves of each sentence's key, 8 bytes each (see :mod:`paraforge.base.shards.lineage`)."""
+        """The file of each sentence's key, 16 bytes (see :mod:`paraforge.base.shards.lineage`)."""
         return self.path / "keys.bin"
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
-        """The row of the corpus in which each sentence is first, rising; mapped."""
+        """The first row of each sentence in the corpus, ascending; memory-mapped."""
         return mapped_array(self.path / "first_rows.bin", "<i8")
 
     def __len__(self) -> int:
@@ -78,11 +78,11 @@ class DistinctSentences:
 
     @property
     def remedy(self) -> str:
-        """What to do where a file of them is damaged."""
+        """What to do if one of the files is damaged."""
         return f"Delete {self.path} and run the same command again."
 
     def row_counts(self) -> RowCounts:
-        """Return rows of the corpus by what becomes of them."""
+        """Return how many rows are rejected, failed, given, and waiting."""
         return RowCounts(**read_json(self.path / _COMPLETE)["rows"])
 
     def texts(
@@ -92,8 +92,10 @@ class DistinctSentences:
         threads: int = 1,
         column: str = "source_text",
     ) -> Iterator[pa.Array]:
-        """Texts of the given sentences, whose numbers rise, shard by shard of the corpus; or another column
-        of their first rows."""
+        """Yield a column of the sentences' first rows, by default their texts, one array per shard.
+
+        sentences: ascending numbers of sentences. threads: threads that read shards.
+        """
         first_rows = self.first_rows
         starts = np.cumsum([0, *corpus.rows])
         cuts = np.searchsorted(sentences, np.searchsorted(first_rows, starts))
@@ -110,38 +112,38 @@ class DistinctSentences:
 
 
 def mapped_array(path: Path, kind: str) -> NDArray[Any]:
-    """Return a file of numbers of one kind, mapped to be read."""
-    # A file without a byte cannot be mapped.
+    """Map a file of numbers of one kind into memory, read-only."""
+    # An empty file cannot be mapped.
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
 
 
 def waiting_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns of a corpus that say which rows wait for a translation, and which sentence is
-    whose."""
+    """Return the columns that tell which rows wait for a translation, and which rows share a sentence."""
     return ["first_row", *(name for name in _DONE if name in schema.names)]
 
 
 def waiting_rows(table: pa.Table) -> pa.ChunkedArray:
-    """Return whether each row waits for a translation: it has none, and was not rejected and has not
+    """Return which rows wait for a translation: those without one that were not rejected and have not
     failed."""
     return reduce(pc.and_, (pc.is_null(table[name]) for name in _DONE if name in table.column_names))
 
 
 def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
-    """Return number the distinct sentences of a corpus, or reuse what an earlier run wrote and is undamaged.
+    """Number the distinct sentences of a corpus, or reuse the files of an earlier run.
 
-    A row is translated if it is not rejected, has not failed and has no translation yet. Memory is that of a
-    few shards for each thread, whatever the size of the corpus.
+    A row is translated if it is not rejected, has not failed and has no translation yet. Each thread needs
+    the memory of a few shards, whatever the size of the corpus.
 
     ingested: the corpus, with ``first_row`` (see :mod:`paraforge.base.shards.schema`).
-    root: directory under which the files are kept, one directory a corpus.
-    threads: that read shards, make keys and write places; they change nothing.
+    root: directory for the files, which have a subdirectory per corpus.
+    threads: threads that read shards, make keys and write places; the result does not depend on them.
     """
     found = _distinct_of(ingested, root)
     if _is_complete(found, ingested):
         return found
     if root.is_dir():
-        for old in root.iterdir():  # of another corpus: cheap to write again, and as large as that corpus
+        # Files on another corpus are cheap to make again, and as large as that corpus.
+        for old in root.iterdir():
             remove_directory(old)
     with replaced_directory(found.path) as temporary:
         _write(ingested, DistinctSentences(temporary), threads)
@@ -149,7 +151,7 @@ def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> Dis
 
 
 def written_distinct(ingested: ShardDirectory, root: Path) -> DistinctSentences | None:
-    """Return what :func:`find_distinct` has written for a corpus; None where it has not, or it is damaged."""
+    """Return the files that :func:`find_distinct` wrote for a corpus; None if missing or damaged."""
     found = _distinct_of(ingested, root)
     return found if _is_complete(found, ingested) else None
 
@@ -178,7 +180,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
     rows = RowCounts()
 
     def numbered(log: BinaryIO) -> Iterator[tuple[int, pa.ChunkedArray, NDArray[np.int64]]]:
-        """Yield each shard's new sentences, and the number of each row's."""
+        """Yield the index of each shard, its new sentences, and the sentence number of each of its rows."""
         count, start = 0, 0
         for index, table in enumerate(
             in_order(lambda shard: ingested.read(shard, wanted), len(ingested), threads)
@@ -205,7 +207,7 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
         places = pa.table([pa.array(numbers, mask=numbers < 0)], schema=PLACES)
         return text_keys(pc.fill_null(texts, "")), write_shard(places, target.places / shard_name(index))
 
-    # Mapped, not held: row number and key of every distinct sentence so far.
+    # The row number and the key of every sentence so far stay on disk.
     with (
         (target.path / "first_rows.bin").open("wb") as log,
         (target.path / "keys.bin").open("wb") as key_file,
@@ -223,11 +225,13 @@ def _write(ingested: ShardDirectory, target: DistinctSentences, threads: int) ->
 def _own_rows(
     table: pa.Table, start: int, log: Path, count: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Return which rows bring a new sentence, and where the others have theirs from.
+    """Return which rows of a shard have a new sentence, and where the sentences of the others began.
 
-    Returns own (rows,): whether the row's sentence is new. earlier (rows,): number of a sentence that began
-    in an earlier shard, or -1. first (rows,): row of the corpus in which the sentence begins if that is in
-    this shard, or -1.
+    log: first rows of the ``count`` sentences of earlier shards. start: number of the shard's first row.
+
+    Returns three arrays with one entry per row. own: whether the row's sentence is new. earlier: number of a
+    sentence that began in an earlier shard, else -1. first: first row of a sentence that began in this shard,
+    else -1.
     """
     waits = waiting_rows(table).combine_chunks().to_numpy(zero_copy_only=False)
     rows = np.arange(start, start + table.num_rows)
@@ -243,8 +247,8 @@ def _own_rows(
         earlier[outside[hit]] = places[hit]
     first[earlier >= 0] = -1
     own = waits & (first == rows)
-    # A first row that is not translated itself, because it came with a translation, counts for nothing here:
-    # the first of the rows that name it takes its place.
+    # A first row that came with a translation is not translated itself. The first row that names it and waits
+    # takes its place.
     inside = (first >= start) & (first < start + table.num_rows)
     led = np.zeros(table.num_rows, np.bool_)
     led[inside] = own[first[inside] - start]
@@ -259,7 +263,7 @@ def _own_rows(
 def _numbers(
     own: NDArray[np.bool_], earlier: NDArray[np.int64], first: NDArray[np.int64], start: int, count: int
 ) -> NDArray[np.int64]:
-    """Sentence number of each row; -1 for none."""
+    """Return the sentence number of each row, -1 for none."""
     here = first >= start
     number_of_own = count + np.cumsum(own) - 1
     numbers = earlier.copy()

@@ -1,5 +1,5 @@
-"""What to translate first: a limited number of a corpus' sentences. Rows of the others fail as
-``not_chosen``; a later run with a higher limit translates them."""
+"""Chooses which sentences of a corpus to translate if their number is limited. The rows of the others fail
+as ``not_chosen``, and a later run with a higher limit translates them."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 NOT_CHOSEN: Final = "not_chosen"
 STEP: Final = "chosen"
 CLUSTERS: Final = 256
-"""Their number is fixed: with other clusters a higher limit would choose other sentences."""
-# Sentences that clusters are learned on, and those whose vectors are in memory at once.
+"""A fixed number, because with other clusters a higher limit would choose other sentences."""
+# Number of sentences to find clusters on, and number of sentences to embed at once.
 _SAMPLE, _BLOCK = 50_000, 50_000
 _SEED = 1
 _ENTRIES = pa.schema({"high": pa.uint64(), "low": pa.uint64(), "number": pa.int64(), "cluster": pa.int16()})
-# The first of each cluster, then the second of each, and so on. A cluster without a further one gives none.
+# The first sentence of each cluster, then the second of each cluster that has one, and so on.
 _DRAWN = """
     SELECT number
     FROM entries
@@ -48,19 +48,19 @@ _DRAWN = """
 def chosen_corpus(
     parameters: TranslateParameters, ingested: Path, vectors: Path, resources: Resources
 ) -> Path:
-    """Write the corpus again where a limit leaves sentences out, and return the directory to translate.
+    """Write a copy of the corpus in which unchosen rows have failed, and return the directory to translate.
 
-    Each distinct foreign sentence has a cluster, by the vector of its first reference, and a place in it, by
-    its own hash. The choice depends on the corpus alone, not on shards, workers or threads, and a higher
-    limit keeps all earlier choices. A corpus that has grown has other clusters, so that some earlier choices
-    are left out; ``uniform`` leaves one out only if smaller hashes have come. Memory does not grow with the
-    corpus.
+    The vector of a foreign sentence's first reference decides its cluster, and the sentence's hash decides
+    its rank in that cluster. The choice depends on the corpus but not on shards, workers or threads, and a
+    higher limit keeps all earlier choices. If the corpus grows, its clusters change, so some earlier choices
+    can be dropped. With ``uniform`` that only happens if new sentences have smaller hashes. Memory does not
+    grow with the corpus.
 
     parameters: ``maximum_sentences`` and ``spread``. ingested: shards with the columns that ingest writes.
-    vectors: file of the built-in scorer's vectors. resources: the work directory, and threads that read.
+    vectors: file of the built-in scorer's vectors. resources: the work directory and reading threads.
 
-    Returns a directory in the work directory, whose column ``failed`` says ``not_chosen`` for rows that are
-    left out; ``ingested`` itself where there are none. Killed, the next call begins again.
+    Returns a directory in the work directory whose column ``failed`` is ``not_chosen`` in rows that are left
+    out, or ``ingested`` itself if there are none. If the call is killed, the next one starts over.
 
     Raises InputError if a shard is damaged or the disk is full, WorkLockedError if another process chooses,
     Interrupted on SIGTERM or Ctrl-C.
@@ -89,12 +89,14 @@ def chosen_corpus(
 
 
 def draw(blocks: Iterable[tuple[Keys, NDArray[np.int16]]], wanted: int, directory: Path) -> NDArray[np.bool_]:
-    """Draw the same number of sentences from each cluster, by their keys; return which, mapped from a file.
+    """Draw the same number of sentences from each cluster, those with the smallest keys.
 
-    A cluster with fewer gives all that it has, and the others give more. DuckDB sorts with a limit of 1 GB.
+    From a smaller cluster all sentences are drawn, and more from the others. DuckDB sorts in at most 1 GB.
 
-    blocks: keys of sentences, n x 2, and their clusters. wanted: how many. directory: for the file; what is
-    in it is removed.
+    blocks: keys of sentences, n x 2, and their clusters. wanted: number of sentences to draw.
+    directory: for the file; its content is removed first.
+
+    Returns whether each sentence is drawn, mapped from a file.
     """
     total = 0
 
@@ -117,7 +119,8 @@ def draw(blocks: Iterable[tuple[Keys, NDArray[np.int16]]], wanted: int, director
 
 
 def sentence_vectors(texts: Any, vectors: SubwordVectors) -> NDArray[np.float32]:
-    """Return the sums of the vectors of texts' words, of length 1, (texts, dimension); zeros for no word."""
+    """Return the sum of the word vectors of each text, scaled to length 1, (texts, dimension); zeros for a text
+    without words."""
     sums = vectors.of_texts(texts)
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.float32(1e-12))
 
@@ -125,7 +128,7 @@ def sentence_vectors(texts: Any, vectors: SubwordVectors) -> NDArray[np.float32]
 def _entries(
     corpus: ShardDirectory, distinct: DistinctSentences, vectors: SubwordVectors | None, threads: int
 ) -> Iterator[tuple[Keys, NDArray[np.int16]]]:
-    """Yield keys and clusters in blocks that do not depend on the shards; without vectors one cluster."""
+    """Yield keys and clusters in blocks that do not depend on the shards; without vectors, a single cluster."""
     keys = mapped_array(distinct.keys, "<u8").reshape(-1, 2)
     spans = [(begin, min(begin + _BLOCK, len(keys))) for begin in range(0, len(keys), _BLOCK)]
 

@@ -1,5 +1,5 @@
-"""All hypotheses of a corpus in the order of its sentences, in one memory-mapped file made from the memory,
-and the step that adds them to every row."""
+"""Collects all hypotheses of a corpus from the memory in one memory-mapped file, in the order of the
+sentences, and adds them to every row."""
 
 import contextlib
 import hashlib

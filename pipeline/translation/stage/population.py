@@ -1,4 +1,4 @@
-"""The sentences that are to be translated, by length, and samples that have the lengths of the whole."""
+"""Counts the sentences to translate by length, and draws samples with the same distribution of lengths."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.translation.memory.distinct import waiting_columns, waiting_rows
 
-# Strata a doubling of the length: a sentence is at most a fifth longer than another of its stratum.
+# Strata per doubling of the length: a sentence is at most a fifth longer than others of its stratum.
 _STRATA_A_DOUBLING = 4
-# Sentences kept of each stratum, from which samples are drawn.
+# Sentences per stratum that are kept for drawing samples.
 KEPT = 2000
 
 SAMPLE = pa.schema(
@@ -29,7 +29,7 @@ SAMPLE = pa.schema(
 
 @dataclass
 class Stratum:
-    """Sentences of about one length: how many there are, and some of them drawn at random."""
+    """Sentences of similar length: their number, and a random sample of them."""
 
     sentences: int = 0
     kept: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Population:
 
     rows: rows of the corpus. waiting: rows that wait for a translation.
     sentences: distinct sentences among them. text_bytes: UTF-8 bytes of the distinct sentences.
-    strata: by length, the shortest first.
+    strata: strata by length, the shortest first.
     """
 
     rows: int = 0
@@ -57,7 +57,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
 
     Memory does not grow with the corpus.
 
-    corpus: shards with the columns that ingest writes. kept: sentences kept of each stratum.
+    corpus: shards with the columns that ingest writes. kept: sentences to keep per stratum.
     """
     found = Population(rows=corpus.total_rows)
     columns = ["source_text", *waiting_columns(corpus.schema)]
@@ -78,7 +78,7 @@ def survey(corpus: ShardDirectory, kept: int = KEPT) -> Population:
 
 
 def _distinct(table: pa.Table, start: int, found: Population) -> pa.Array:
-    """Return sentences that begin in this shard and wait for a translation."""
+    """Return the waiting sentences whose first row is in this shard."""
     waits = waiting_rows(table)
     rows = pa.array(np.arange(start, start + table.num_rows))
     first = pc.fill_null(table.column("first_row").combine_chunks(), -1)
@@ -105,11 +105,10 @@ def _keep(
 
 
 def blocks(population: Population, size: int, seed: int = 1) -> Iterator[list[str]]:
-    """Yield samples of ``size`` sentences each, in random order, with the lengths of the population, without
-    end.
+    """Yield random samples of ``size`` sentences with the population's distribution of lengths, without end.
 
-    A stratum with a share of p of all sentences has ``size * p`` of a block's, rounded up or down at random.
-    No sentence comes twice before every kept one of its stratum has come.
+    A stratum with a share p of all sentences has ``size * p`` sentences in each sample, rounded up or down at
+    random. A sentence only repeats once all kept sentences of its stratum have been used.
     """
     dice = np.random.default_rng([seed, 1 << 20])
     strata = [stratum for stratum in population.strata.values() if stratum.kept]
@@ -117,7 +116,7 @@ def blocks(population: Population, size: int, seed: int = 1) -> Iterator[list[st
     ends = np.cumsum(shares) / max(1.0, shares.sum()) * size
     given = [0] * len(strata)
     while strata:
-        # Systematic sampling: one point in every unit, all at the same random place of it.
+        # Systematic sampling: one point per unit, all with the same random offset.
         points = np.arange(size) + dice.random()
         counts = np.bincount(
             np.minimum(np.searchsorted(ends, points, "right"), len(strata) - 1), minlength=len(strata)
@@ -134,10 +133,10 @@ def blocks(population: Population, size: int, seed: int = 1) -> Iterator[list[st
 def draw_sample(corpus: ShardDirectory, wanted: int) -> pa.Table:
     """Return sentences of a corpus that wait for a translation, each with the reference of its first row.
 
-    The same corpus gives the same sample. Lengths are spread as in the corpus: each stratum of the survey has
-    its share. Memory does not grow with the corpus.
+    The same corpus gives the same sample, with the corpus' distribution of lengths. Memory does not grow with
+    the corpus.
 
-    corpus: shards with the columns that ingest writes. wanted: sentences; all of them where there are fewer.
+    corpus: shards with the columns that ingest writes. wanted: number of sentences; fewer if there are fewer.
 
     Returns rows of :data:`SAMPLE`, at most ``wanted``, numbered from 0.
     """

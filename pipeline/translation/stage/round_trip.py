@@ -1,4 +1,4 @@
-"""The round trip of references alone: translated to the foreign language first, and from there back."""
+"""Makes paraphrases of references without a bitext: translates them to the foreign language and back."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from paraforge.translation.stage.translate import TranslationReport, translate
 logger = logging.getLogger(__name__)
 
 FORWARD: Final = "forward"
-"""Names what the forward translation has of its own: directories of its model and work, and its metrics."""
+"""Name of the forward translation's model directory, work directory and metrics."""
 _COLUMNS = ("source", "line", "source_text", "reference", "rejected", "failed", "first_row")
 
 
@@ -43,16 +43,16 @@ def round_trip(
     resources: Resources,
     lineage: Mapping[str, str | None] | None = None,
 ) -> tuple[TranslationReport, TranslationReport]:
-    """Translate references to ``source_text`` and that back, and publish complete rows.
+    """Translate references to ``source_text``, translate that back, and publish complete rows.
 
-    Each direction is remembered, and resumes, by itself. A row whose forward translation is faulty has
+    Each direction has its own memory and resumes on its own. A row whose forward translation is faulty has
     failed; its reason begins with ``forward: ``.
 
     parameters, ingested, output, resources, lineage: see
     :func:`~paraforge.translation.stage.translate.translate`.
-    model: directory of the model that translates back; the forward model is in it.
+    model: directory of the model that translates back, with the forward model inside.
 
-    Returns the reports of the forward and of the back-translation. Raises as ``translate`` does.
+    Returns the reports of both translations, forward first. Raises as ``translate`` does.
     """
     work = WorkDirectory(FORWARD, resources.work.resolve())
     translated, turned = work.path / "translated", work.path / "turned"
@@ -71,10 +71,10 @@ def round_trip(
 def write_back_corpus(translated: Path, output: Path) -> None:
     """Write the corpus to translate back, whose ``source_text`` is the forward translation.
 
-    A faulty one is not translated back: ``failed`` says why. ``first_row`` names the first row with the same
-    text. Memory does not grow with the corpus.
+    A faulty forward translation is not translated back; ``failed`` has the reason. ``first_row`` is the first
+    row with the same text. Memory does not grow with the corpus.
 
-    translated: what :func:`~paraforge.translation.stage.translate.translate` wrote, a row per reference.
+    translated: output of :func:`~paraforge.translation.stage.translate.translate`, one row per reference.
     output: directory to publish, replaced as a whole.
 
     Raises InputError if a shard is damaged or the disk is full; Interrupted on SIGTERM or Ctrl-C.

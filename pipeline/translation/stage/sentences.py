@@ -1,4 +1,4 @@
-"""Translating shards of distinct sentences: the step that costs the time."""
+"""Translates shards of distinct sentences, the step that takes nearly all the time."""
 
 import gc
 import json
@@ -31,20 +31,20 @@ from paraforge.translation.models.model import TranslationModel, open_model
 from paraforge.translation.models.subwords import libraries as subword_libraries
 from paraforge.versions import TRANSLATE
 
-# In the footer of a finished task: which set of the memory it belongs to.
+# Key in the footer of a finished task; its value names the set of the memory to which the task belongs.
 SET_METADATA = b"paraforge.translations"
-# Engines that two threads may ask at a time; fairseq's is not one.
+# Engines that accept two tasks at a time; fairseq does not.
 _TWO_ON_GPU = ("ctranslate2", "torch")
 _CLUSTER_WORKERS = 4
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """An engine with all that its result depends on.
+    """An engine with everything that its result depends on.
 
-    engine: its name. options: how it searches; nothing in them is ``auto``.
-    settings: its own settings; of the engine torch those that are not as they are by default.
-    weights: SHA-256 of weights and vocabulary. model: directory of the model; None for an engine without one.
+    engine: name of the engine. options: how it searches; no option is ``auto``.
+    settings: the engine's own settings; for the engine torch, those that differ from their defaults.
+    weights: SHA-256 of weights and vocabulary. model: directory of the model; None if the engine needs none.
     """
 
     engine: str
@@ -54,7 +54,7 @@ class EngineChoice:
     model: Path | None
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the result depends on beside the weights."""
+        """Return what the result depends on besides the weights."""
         settings = recorded_settings(self.engine, self.settings) if self.settings else {}
         return {
             "engine": self.engine,
@@ -63,7 +63,7 @@ class EngineChoice:
         }
 
     def description(self) -> dict[str, Any]:
-        """Return all that a translation depends on beside its sentence: what names a set of the memory."""
+        """Return everything besides the sentence that a translation depends on; it names a set of the memory."""
         remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
         if remembered_as is not None:
             named: dict[str, Any] = remembered_as(self.settings)
@@ -71,12 +71,12 @@ class EngineChoice:
         return {"version": TRANSLATE, "model": self.weights, **self.parameters()}
 
     def open(self, placement: Placement) -> Translator:
-        """Return the engine with its model, loaded."""
+        """Load the engine with its model."""
         model = None if self.model is None else open_model(self.model, self.engine, verify=False)
         return open_translator(self.engine, model, self.options, placement, self.settings)
 
     def libraries(self) -> tuple[str, ...]:
-        """Return the distributions whose version decides the result."""
+        """Return the distributions whose versions affect the result."""
         found = {*engine_module(self.engine).LIBRARIES}
         if self.model is not None:
             model = open_model(self.model, self.engine, verify=False)
@@ -88,10 +88,10 @@ class EngineChoice:
 def choose_engine(
     engine: str, model: Path, options: DecodingOptions, settings: dict[str, Any], resources: Resources
 ) -> EngineChoice:
-    """Check that engine, model and device go together, before any work.
+    """Check before any work that engine, model and device are compatible.
 
     Raises:
-        InputError: they do not.
+        InputError: they are incompatible.
         MissingPackageError: the engine's package is not installed.
     """
     module = engine_module(engine)
@@ -99,7 +99,7 @@ def choose_engine(
     opened: TranslationModel | None = None if is_model_free(engine) else open_model(model, engine)
     if opened is not None:
         opened.folder(engine)
-        # Here, not by each worker: how long a hypothesis may be is in the key of its shard.
+        # Not in each worker, because the maximum length of a hypothesis is part of its shard's key.
         options = limited_options(options, opened)
     options = with_shortlist(engine, options, opened)
     weights = hash_json(settings) if opened is None else opened.fingerprint
@@ -111,7 +111,7 @@ def choose_engine(
 def _resolved(
     module: EngineModule, options: DecodingOptions, resources: Resources, engine: str
 ) -> DecodingOptions:
-    """Options without ``auto``, after a look at every device."""
+    """Return the options with every ``auto`` resolved, after checking every device."""
     devices = devices_of(resources, engine)
     if len({device.startswith("cuda") for device in devices}) > 1:
         raise InputError(
@@ -127,7 +127,7 @@ def _resolved(
                 remedy="Set translate.compute_type to one of them.",
             )
         return found[devices[0]]
-    # Workers of a cluster may have devices that this machine lacks: they check for themselves.
+    # Workers of a cluster can have devices that this machine lacks; they check their own.
     if options.compute_type != "auto":
         return options.on_device(devices[0])
     try:
@@ -140,8 +140,8 @@ def _resolved(
 
 
 def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
-    """Return the devices to use: those named, or every GPU that the engine sees, or the CPU. Of a cluster:
-    `cuda`, the one that each of its GPU workers sees, where a worker declares one."""
+    """Return the devices to use: the configured ones, or every GPU that the engine sees, or the CPU. On a
+    cluster with GPU workers it is `cuda`, because each worker sees one GPU."""
     if is_remote(engine):
         return ["cpu"]
     if resources.devices != ["auto"]:
@@ -161,11 +161,12 @@ def devices_of(resources: Resources, engine: str = "ctranslate2") -> list[str]:
 
 @dataclass(frozen=True)
 class Workplace:
-    """Processes for translation and what each of them uses; no result depends on it.
+    """The processes that translate, and what each of them uses. No result depends on it.
 
-    workers: processes; None leaves it to the cluster. devices: worker n takes device n modulo their number.
-    threads: CPU threads of a process; 0 for all that a worker of a cluster was started with.
-    batch_tokens: source tokens of a batch; 0 lets the engine choose.
+    workers: number of processes; None if the cluster decides. devices: worker n uses device n modulo their
+        number.
+    threads: CPU threads per process; 0 for all threads that a cluster's worker was started with.
+    batch_tokens: source tokens per batch; 0 if the engine chooses.
     graphs: whether the engine torch uses CUDA graphs.
     """
 
@@ -176,27 +177,28 @@ class Workplace:
     graphs: bool = False
 
     def placement(self, device: str) -> Placement:
-        """Return where and with how much the engine of one process runs."""
+        """Return the device, threads and batch size of one process."""
         return Placement(device, self.threads or worker_threads(), self.batch_tokens, self.graphs)
 
     @property
     def worker_count(self) -> int:
-        """Processes that translate; a guess where the cluster decides."""
+        """The number of processes; a guess if the cluster decides."""
         return self.workers or _CLUSTER_WORKERS
 
     @property
     def window(self) -> int:
-        """Sentences that an engine sorts together."""
+        """The number of sentences that an engine sorts together."""
         return usual_window(self.devices[0])
 
     @property
     def on_gpu(self) -> bool:
-        """Whether workers have to hold a GPU."""
+        """Whether workers need a GPU."""
         return self.devices[0].startswith("cuda")
 
 
 def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workplace:
-    """One process a GPU; on a CPU one process with all cores as threads, which holds the model once."""
+    """Plan one process per GPU, or on a CPU one process with a thread per core, so that the model is loaded
+    once."""
     devices = tuple(devices_of(resources, engine))
     if resources.scheduler is not None:
         return Workplace(None, devices, resources.threads, resources.batch_tokens, resources.cuda_graphs)
@@ -212,7 +214,7 @@ def plan_workplace(engine: str, resources: Resources, sentences: int) -> Workpla
 
 
 def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
-    """Return the step from shards of ``source_text`` to shards of what is remembered of each sentence."""
+    """Return the step from shards of ``source_text`` to shards in the form of the translation memory."""
     return Step(
         name="translate-sentences",
         version=TRANSLATE,
@@ -225,15 +227,15 @@ def sentences_step(choice: EngineChoice, workplace: Workplace) -> Step:
         aligned=False,
         device="cuda" if workplace.on_gpu else "cpu",
         libraries=choice.libraries(),
-        # To read, tokenise and write a task takes a tenth of the time that a large GPU is at it, and a
-        # server is not kept busy by the last sentences of a task.
+        # Reading, tokenising and writing a task takes a tenth of its time on a large GPU, and the last
+        # sentences of a task do not keep a server busy.
         at_once=2 if is_remote(choice.engine) or (workplace.on_gpu and choice.engine in _TWO_ON_GPU) else 1,
     )
 
 
 def device_of_worker(workplace: Workplace) -> str:
     """Return the device of this process, by its number among the workers. Raises InputError: there are
-    several devices, and nothing tells this worker from others."""
+    several devices, and this worker has no number."""
     if len(workplace.devices) > 1 and not is_numbered():
         raise InputError(
             f"this worker has no number, and {len(workplace.devices)} devices are named",
@@ -243,8 +245,8 @@ def device_of_worker(workplace: Workplace) -> str:
 
 
 def check_model(choice: EngineChoice) -> None:
-    """Raise InputError if the model is not the one that the run has recorded: it was changed, or is another
-    copy on this worker's host."""
+    """Raise InputError if the model is not the one that the run began with: it was changed, or this worker's
+    host has another copy."""
     if choice.model is None or hasattr(engine_module(choice.engine), "weights"):
         return
     found = open_model(choice.model, choice.engine).fingerprint
@@ -257,11 +259,11 @@ def check_model(choice: EngineChoice) -> None:
 
 
 def build_translation(choice: EngineChoice, workplace: Workplace) -> Callable[[pa.Table], pa.Table]:
-    """Load the model on this worker's device; gives the function from sentences to hypotheses."""
+    """Load the model on this worker's device. Returns the function from sentences to hypotheses."""
     check_model(choice)
     translator = choice.open(workplace.placement(device_of_worker(workplace)))
     if workplace.on_gpu:
-        # Nothing that is there now is ever garbage, and looking through it takes a tenth of a second.
+        # None of the present objects ever becomes garbage, and searching them takes a tenth of a second.
         gc.freeze()
 
     def translate_shard(table: pa.Table) -> pa.Table:

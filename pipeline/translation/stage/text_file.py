@@ -21,8 +21,8 @@ _MARKS = ("output_truncated", "empty", "non_finite", "runaway")
 def read_sentences(path: Path) -> Iterator[str]:
     """Yield the lines of a file (plain, gz, bz2, xz, zst) or, for ``-``, of standard input.
 
-    The first line is read at once, so that a wrong path is an error before a model is loaded. Raises
-    InputError: no such file, empty, damaged, not UTF-8, or a line of over a megabyte; with the line.
+    The first line is read immediately, so that a wrong path is an error before a model is loaded. Raises
+    InputError, with the line, if the file is missing, empty, damaged, not UTF-8, or has a line of over 1 MB.
     """
     if path != PIPE:
         compression_of(path)  # raises if the file is missing or empty
@@ -57,13 +57,13 @@ def translate_lines(
 ) -> Counter[str]:
     """Translate sentences and write a TSV: input line from 1, rank, score, text.
 
-    The file appears under its name when it is complete. Until then, and if the run is stopped, the finished
-    translations are in ``OUTPUT.part``.
+    The file appears under its name once it is complete. Until then, and after an interruption, ``OUTPUT.part``
+    has the finished translations.
 
     translator: an open engine. sentences: one per line, in order.
     output: file to write (``.gz``: compressed), or ``-``.
 
-    Returns the number of sentences, hypotheses, failures and marks of each kind.
+    Returns the numbers of sentences, hypotheses, failures, and marks of each kind.
 
     Raises:
         IncompleteError: sentences failed; the others are written.

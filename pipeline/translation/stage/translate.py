@@ -1,4 +1,4 @@
-"""Stage translate: distinct sentences are translated once, then every row gets its hypotheses."""
+"""Stage translate: translates each distinct sentence once, then gives every row its hypotheses."""
 
 import logging
 import time
@@ -27,16 +27,17 @@ from paraforge.translation.stage.sentences import EngineChoice, choose_engine, p
 
 logger = logging.getLogger(__name__)
 
-# Reasons of failures that the report counts separately.
+# With more reasons of failure than this, the report counts kinds of errors.
 _REASONS = 20
 
 
 @dataclass(frozen=True)
 class SentenceRun:
-    """The translation of distinct sentences, without what was there already.
+    """What this process translated, without sentences that were translated before.
 
-    key: see :func:`translation_key`. sentences: translated now. sentences_per_task: in a shard.
-    devices: that shared them. in_process: whether no other process was started. seconds: that it took.
+    key: see :func:`translation_key`. sentences: sentences translated. sentences_per_task: size of a task.
+    devices: devices that shared the work. in_process: whether it ran without other processes.
+    seconds: time of the translation.
     """
 
     key: str
@@ -51,22 +52,23 @@ class SentenceRun:
 class TranslationReport:
     """What the stage did: ``rows`` = ``translated`` + ``given`` + ``rejected`` + ``failed``.
 
-    engine, compute_type, beam, nbest: how. model: SHA-256 of weights and vocabulary.
+    engine, compute_type, beam, nbest: how sentences were translated.
+    model: SHA-256 of weights and vocabulary.
     rows: rows of the corpus. translated: rows with at least one hypothesis.
     given: rows that came with a translation. rejected: rows that ingest rejected.
-    failed: rows without a hypothesis, by reason; also those whose forward translation failed, see
+    failed: rows without a hypothesis, by reason; includes those whose forward translation failed, see
         :func:`~paraforge.translation.stage.round_trip.round_trip`.
-    hypotheses: rows written; more than ``rows`` with n-best.
-    sentences: distinct sentences: the sum of the next three.
-    sentences_from_memory: known before this run, which a kill does not end.
-    sentences_translated, sentences_failed: what became of the others. marks: hypotheses with each flag.
+    hypotheses: rows written; with n-best, more than ``rows``.
+    sentences: distinct sentences, the sum of the next three.
+    sentences_from_memory: sentences known before this run; a resumed run is the same run.
+    sentences_translated, sentences_failed: the other sentences by outcome. marks: hypotheses with each flag.
     mean_score: mean translation score of the best hypotheses.
-    reused_tasks, tasks: tasks that were finished before the run was killed, and all of them.
-    seconds: time of the stage. sentences_per_second: of the sentences translated in this run.
-    calibration: loss of a quantised compute type on a sample; None where it was not measured. The
-        ``compute_type`` above follows from it.
-    run: what was translated in this run, to compare a plan with; None where nothing was, or where the size of
-        the cluster is not known.
+    reused_tasks, tasks: tasks finished before the run was killed, and all tasks.
+    seconds: time of the stage. sentences_per_second: rate of this process.
+    calibration: loss of a quantised compute type on a sample, which decides ``compute_type``; None if not
+        measured.
+    run: what this process translated, to compare with a plan; None if it translated nothing or the size of
+        the cluster is unknown.
     """
 
     engine: str
@@ -104,18 +106,18 @@ def translate(
 ) -> TranslationReport:
     """Translate the rows of a corpus that have no translation, and publish complete rows.
 
-    Known sentences are not translated. A killed run resumes with its unfinished tasks,
-    about a minute's worth for each worker. The result does not depend on ``resources``, but
-    for the rounding that ``batch_tokens`` and the device bring with them.
+    Sentences in the memory are not translated again. A killed run resumes with its unfinished tasks, about a
+    minute of work per worker. The result does not depend on ``resources``, except that ``batch_tokens`` and
+    the device affect rounding.
 
     parameters: section ``translate``. ingested: shards with the columns that ingest writes.
-    model: directory of the model; not looked at where there is nothing to translate.
+    model: directory of the model; ignored if there is nothing to translate.
     output: directory to publish, replaced as a whole: the columns of ``ingested`` and those of hypotheses.
     resources: where to run.
-    lineage: further columns, with the value that all rows have.
+    lineage: additional columns with a constant value.
 
     Raises:
-        InputError: no such model, or engine, model and device do not go together.
+        InputError: the model does not exist, or engine, model and device are incompatible.
         IncompleteError: a shard failed, or counts do not add up.
         WorkLockedError: another process translates into the same work directory.
         Interrupted: SIGTERM or Ctrl-C.
@@ -164,7 +166,7 @@ def translate(
 
 
 def translation_key(corpus: ShardDirectory, choice: EngineChoice) -> str:
-    """Hash of what is translated and with what: the corpus, the engine with its options, the model."""
+    """Return the hash of the corpus, the engine with its options, and the model."""
     digests = [record.sha256 for record in corpus.records]
     return hash_json([digests, choice.parameters(), choice.weights])
 
@@ -202,8 +204,7 @@ def _choice(
 def _report(
     published: ShardDirectory, choice: EngineChoice, rows: int, expected: RowCounts
 ) -> TranslationReport:
-    """Count what is published; rows in and rows out have to be the same, of every kind. Raises
-    IncompleteError: they are not."""
+    """Count the published rows. Raises IncompleteError unless the rows of each kind add up to the input's."""
     options = choice.options
     report = TranslationReport(
         engine=choice.engine,
@@ -247,7 +248,7 @@ def _report(
 
 
 def _by_reason(failed: Counter[str]) -> dict[str, int]:
-    """Return counts by reason; where reasons are many, because they quote the sentence, by kind of error."""
+    """Return counts by reason, or by kind of error if many reasons quote a sentence."""
     if len(failed) > _REASONS:
         kinds: Counter[str] = Counter()
         for reason, count in failed.items():
