@@ -109,7 +109,7 @@ def test_what_sif_is_fitted_on(place: Path) -> None:
     assert isinstance(
         fit_sif(place / "vectors", None, [], "none", 1e-3, 1, open_word_vectors)[0], SifOfEachSet
     )
-    with pytest.raises(ConfigurationError, match="--components 99: fewer than the"):
+    with pytest.raises(ConfigurationError, match="--components 99: must be less than the"):
         fit_sif(place / "vectors", None, [], "none", 1e-3, 99, open_word_vectors)
     (place / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty"):

@@ -1,5 +1,5 @@
-"""Average word vectors: plain, weighted by smooth inverse frequency (SIF, Arora 2017) or inverse document
-frequency, without common components; and keep such a model in a directory."""
+"""Averages word vectors: plain, or weighted by smooth inverse frequency (SIF, Arora 2017) or inverse document
+frequency, with common components removed. Such models are stored in directories."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from paraforge.embeddings.evaluation.corpora import corpus_blocks
 from paraforge.embeddings.evaluation.sets import read_sets
 
 SIF_A = 1e-3
-"""a of Arora 2017 in all of its tables."""
+"""The value of a in all tables of Arora 2017."""
 
 
 @dataclass(frozen=True)
 class Weighting:
-    """Gives each word a weight by how frequent it is.
+    """Weights words by their frequency.
 
-    kind: `sif` is a / (a + p(w)) (Arora 2017, Algorithm 1); a word that the counts lack has p = 0 and so the
-        weight 1. Lists without whole kinds of words are first completed from a text, see
-        `Background.completed`. `idf` is ln((1 + N) / (1 + N_w)) of N sentences (Arora 2017, Eq. 7).
-    background: of `sif` running words: `documents` is their number, `counts` how often each occurs; of `idf`
-        sentences: `documents` is their number, `counts` how many have each word.
+    kind: `sif` is a / (a + p(w)) (Arora 2017, Algorithm 1); a word that was not counted has p = 0 and thus
+        weight 1. Lists that lack whole kinds of words are first completed from a text, see
+        `Background.completed`. `idf` is ln((1 + N) / (1 + N_w)) over N sentences (Arora 2017, Eq. 7).
+    background: for `sif`, `documents` is the number of running words, and `counts` how often each occurs; for
+        `idf`, `documents` is the number of sentences, and `counts` how many contain each word.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Weighting:
             raise InputError(f"a is {self.a}; it must be greater than 0")
 
     def weights(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """One weight a word, (words,) float64, not negative."""
+        """Return the weight of each word, (words,) float64, not negative."""
         get, total = self.background.counts.get, self.background.documents
         counts = np.fromiter((get(word, 0) for word in words), np.float64, len(words))
         if self.kind == "sif":
@@ -60,10 +60,10 @@ class Weighting:
 
 
 def word_counts(path: Path) -> Background:
-    """Count words: from a file of words and counts (`the 167485604`), or on both sides of a corpus' training
-    pairs, which leaves out held-out splits and what is rejected or failed.
+    """Read a file of words and counts (`the 167485604`), or count the words of a corpus' training pairs,
+    which do not include held-out splits and rejected or failed pairs.
 
-    Raises InputError with file and line where there is no word, or not a word and a positive whole number.
+    Raises InputError if there is no word; with file and line unless a line is a word and a positive integer.
     """
     if path.is_file():
         return background_of_frequencies(path, sentences=None)
@@ -71,8 +71,8 @@ def word_counts(path: Path) -> Background:
 
 
 def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
-    """Return how often each word occurs on either side of pairs; InputError without any. Memory grows with
-    the vocabulary."""
+    """Count the words on both sides of pairs. Memory grows with the vocabulary. Raises InputError if there
+    are none."""
     counts: dict[str, int] = {}
     for block in blocks:
         check_interrupt()
@@ -81,17 +81,17 @@ def count_pairs(blocks: Iterable[PairBlock], name: str) -> Background:
                 counts[token] = counts.get(token, 0) + count
     total = sum(counts.values())
     if not total:
-        raise InputError(f"not a word to count in {name}")
+        raise InputError(f"{name} has no words to count")
     return Background(name, total, counts)
 
 
 def sentence_counts(texts: Sequence[str], name: str) -> Background:
-    """Return how many of these sentences contain each word, for an inverse document frequency."""
+    """Count the sentences that contain each word, for the inverse document frequency."""
     return Background(name, len(texts), count_documents(tokenize_column(pa.array(texts, pa.string()))))
 
 
 def completed_from(weighting: Weighting | None, texts: Sequence[str]) -> Weighting | None:
-    """Return the weighting with p(w) of words that its list lacks estimated from texts
+    """Return the weighting with p(w) estimated from texts for words that its list lacks
     (`Background.completed`)."""
     if weighting is None or weighting.kind != "sif" or not weighting.background.partial:
         return weighting
@@ -99,17 +99,17 @@ def completed_from(weighting: Weighting | None, texts: Sequence[str]) -> Weighti
     return replace(weighting, background=weighting.background.completed(column))
 
 
-# Bounds the memory of what is worked on: 4096 x 300 float32 are 5 MB, and the words of 4096 sentences.
+# Sentences per block, which bounds memory: 4096 x 300 float32 are 5 MB.
 _BLOCK_ROWS: Final = 4096
 _ROUNDING: Final = 1e-6
 
 
 class WordAverage(CosineModel):
-    """`v_s = 1/|s| * sum of weight(w) * v_w`, from which the projections on the components are subtracted.
+    """The average `v_s = 1/|s| * sum of weight(w) * v_w`, minus its projections on the components.
 
-    Without weighting and components it is plain averaging; with the weighting `sif` and
-    one component it is SIF (Arora 2017, Algorithm 1). A word without a vector takes the unknown word's where
-    the table has one, with its own weight; otherwise it is left out of the sum and of |s|.
+    Without weighting and components, this is plain averaging; with the weighting `sif` and one component, it
+    is SIF (Arora 2017, Algorithm 1). A word without a vector gets the unknown word's vector, if the table has
+    one, with its own weight; otherwise it is left out of the sum and of |s|.
     """
 
     uses_threads = False
@@ -117,8 +117,8 @@ class WordAverage(CosineModel):
     def __init__(
         self, vectors: WordVectors, weighting: Weighting | None = None, components: FloatArray | None = None
     ) -> None:
-        """vectors: in memory or memory-mapped; only the rows of the words that occur are read.
-        weighting: None weighs all words the same.
+        """vectors: table in memory or memory-mapped; only the rows of words that occur are read.
+        weighting: weights of words; None for equal weights.
         components: (components, dimension) float32, orthonormal rows, as :func:`common_components` gives.
         """
         self.vectors = vectors
@@ -127,18 +127,18 @@ class WordAverage(CosineModel):
 
     @property
     def dimension(self) -> int:
-        """Elements of a sentence's vector."""
+        """The dimension of a sentence's vector."""
         return self.vectors.dimension
 
     @property
     def words(self) -> list[str]:
-        """Those that have a vector."""
+        """The words that have a vector."""
         return [word for word in self.vectors.words if word != self.vectors.unknown]
 
     def encode(self, texts: str | Sequence[str] | Any) -> FloatArray:
-        """Return vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, in
-        order, or of a single text, (dimension,); zeros without any word that has a vector, and where nothing
-        but rounding is left when the components are removed.
+        """Return the vectors of texts (strings, or a pyarrow string column), (texts, dimension) float32, or
+        of a single text, (dimension,). A text without a word that has a vector gets zeros, and so does one of
+        which only rounding errors remain without the components.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -146,20 +146,19 @@ class WordAverage(CosineModel):
         return np.concatenate(blocks) if blocks else np.empty((0, self.dimension), np.float32)
 
     def averages(self, texts: Sequence[str] | Any) -> Iterator[FloatArray]:
-        """Weighted averages before any component is removed, block by block."""
+        """Yield weighted averages, with all components, block by block."""
         column = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, pa.string())
         for first in range(0, len(column), _BLOCK_ROWS):
             yield self._average(column.slice(first, _BLOCK_ROWS))
 
     def fitted_to(self, texts: Sequence[str] | Any, components: int = 1) -> WordAverage:
-        """Return the same average without the common components of these texts; raises as
+        """Return the same average without the common components of these texts. Raises as
         :func:`common_components`."""
         found = common_components(self.averages(texts), components)
         return WordAverage(self.vectors, self.weighting, found)
 
     def weighted(self, words: Sequence[str]) -> FloatArray:
-        """Return each word's vector times its weight, (words, dimension); zeros for a word without a
-        vector."""
+        """Return the weighted vector of each word, (words, dimension); zeros for a word without one."""
         table = self.vectors.of_words(words)
         if self.weighting is not None:
             table *= self.weighting.weights(words)[:, None].astype(np.float32)
@@ -183,13 +182,15 @@ class WordAverage(CosineModel):
 
 
 def common_components(blocks: Iterable[FloatArray], components: int = 1) -> FloatArray:
-    """Return the first right singular vectors of the matrix of all sentence vectors, which is not centred:
-    (components, dimension) float32, orthonormal, the largest element positive.
+    """Return the first right singular vectors of the uncentered matrix of all sentence vectors.
 
-    Found as eigenvectors of the sum of outer products, in double precision: memory does not grow with the
-    number of sentences. blocks: (sentences, dimension) each.
+    They are eigenvectors of the sum of outer products, in double precision, so memory does not grow with the
+    number of sentences.
 
-    Raises InputError where no sentence has a vector, or for more components than dimensions.
+    blocks: sentence vectors, (sentences, dimension) each. components: how many to return.
+
+    Returns (components, dimension) float32, orthonormal, with each row's largest element positive. Raises
+    InputError if no sentence has a vector, or if there are more components than dimensions.
     """
     gram: npt.NDArray[np.float64] | None = None
     for block in blocks:
@@ -217,9 +218,9 @@ WEIGHTS = ("sif", "idf", "none")
 
 @dataclass(frozen=True)
 class SifOfEachSet:
-    """SIF whose common components are those of whatever set is compared, as Arora 2017 evaluates it.
+    """SIF that removes the common components of the set being compared, as in Arora 2017's evaluation.
 
-    average: weighted average, without components. components: how many are removed.
+    average: weighted average with all components. components: how many to remove.
     """
 
     average: WordAverage
@@ -229,21 +230,21 @@ class SifOfEachSet:
 
     @property
     def dimension(self) -> int:
-        """Elements of a sentence's vector."""
+        """The dimension of a sentence's vector."""
         return self.average.dimension
 
     def encode(self, texts: str | Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return vectors without the common components of these texts; of a single text, as it is,
+        """Return vectors without the common components of these texts; a single text keeps all components,
         (dimension,)."""
         return self.average.encode(texts) if isinstance(texts, str) else self.adapted_to(texts).encode(texts)
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Cosines without the common components of all these texts."""
+        """Return cosines of vectors without the common components of all these texts."""
         return self.adapted_to(_strings(first) + _strings(second)).similarity(first, second)
 
     def adapted_to(self, texts: Sequence[str]) -> WordAverage:
-        """Without the common components of these texts, which also give p(w) of words without a count; as
-        they are where not one of them has a vector."""
+        """Return the average without the common components of these texts, from which p(w) of uncounted words
+        is also estimated. If none of the texts has a vector, all components stay."""
         average = WordAverage(self.average.vectors, completed_from(self.average.weighting, texts))
         if not any(block.any() for block in average.averages(texts)):
             return average
@@ -257,8 +258,8 @@ def _strings(texts: Sequence[str] | Any) -> list[str]:
 
 
 def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str, Any] | None = None) -> None:
-    """Write a model: `sif.json` (weighting with its counts, components, `about`) and the table `vectors`; the
-    whole directory is replaced."""
+    """Write a model, replacing the whole directory: `sif.json` (weighting with counts, components, `about`)
+    and the table `vectors`."""
     average = model.average if isinstance(model, SifOfEachSet) else model
     description = {
         "format": FORMAT,
@@ -274,7 +275,7 @@ def save_sif(model: WordAverage | SifOfEachSet, directory: Path, about: dict[str
 
 
 def describe_average(model: WordAverage | SifOfEachSet) -> str:
-    """Return what an average of word vectors does, for people."""
+    """Describe an average of word vectors in a few words."""
     average = model.average if isinstance(model, SifOfEachSet) else model
     weighting = average.weighting
     text = "plain average" if weighting is None else f"average weighted by {weighting.kind}"
@@ -322,32 +323,34 @@ def fit_sif(
     components: int,
     open_vectors: Callable[[Path], WordVectors],
 ) -> tuple[WordAverage | SifOfEachSet, dict[str, Any]]:
-    """Return a weighted average of word vectors without common components, and what it was made of.
+    """Fit a weighted average of word vectors without common components.
 
-    open_vectors: opens `vectors`, when all other arguments have been checked.
-    counts: file or corpus of word counts; needed for the weights `sif`.
-    fit: sentences that the components, the weights `idf` and the words without a count are fitted on; without
-        any the components are those of each evaluated set.
-    weights: one of `WEIGHTS`. a: of Arora's weights. components: how many are removed.
+    vectors: file or directory of the word vectors, opened by `open_vectors` once everything else is checked.
+    counts: file of word counts, or corpus to count; required for the weights `sif`.
+    fit: sentences to fit the components, the weights `idf` and the probabilities of uncounted words on;
+        without them, the components of each evaluated set are removed.
+    weights: one of `WEIGHTS`. a: constant of the weights `sif`. components: how many to remove.
+
+    Returns the model and a description of what it was made from.
 
     Raises:
-        ConfigurationError: weights without what they need.
-        InputError: a file that cannot be read, with file and line.
+        ConfigurationError: an argument is missing or wrong.
+        InputError: a file cannot be read; with file and line.
     """
     problems = []
     if weights not in WEIGHTS:
         problems.append(f"--weights {weights}: use {', '.join(WEIGHTS)}")
     if weights == "sif" and counts is None:
-        problems.append("--weights sif needs --counts: a file of 'word count' lines, or a corpus")
+        problems.append("--weights sif needs --counts: a file of words and their counts, or a corpus")
     if weights == "idf" and not fit:
-        problems.append("--weights idf needs --fit: the sentences whose words are counted")
+        problems.append("--weights idf needs --fit: sentences to count words in")
     if not a > 0:
         problems.append(f"--a {a}: must be greater than 0")
     if problems:
         raise ConfigurationError(problems)
     table = open_vectors(vectors)
     if components >= table.dimension:
-        problems = [f"--components {components}: fewer than the {table.dimension} numbers of a vector"]
+        problems = [f"--components {components}: must be less than the vectors' dimension, {table.dimension}"]
         raise ConfigurationError(problems)
     texts = [text for path in fit for text in read_sentences(path)]
     weighting = _named_weighting(weights, counts, texts, a)
@@ -374,8 +377,8 @@ def _named_weighting(weights: str, counts: Path | None, texts: Sequence[str], a:
 
 
 def read_sentences(path: Path) -> list[str]:
-    """Return sentences of sets of scored pairs, or of a file with a sentence a line. Raises InputError: the
-    file cannot be read, or is empty."""
+    """Return the sentences of sets of scored pairs, or of a file with one sentence per line. Raises
+    InputError if the file cannot be read or is empty."""
     if path.is_dir() or path.name.startswith("STS"):
         return [sentence for pairs in read_sets([path]) for sentence in pairs.sentences]
     first = next(numbered_lines(path), None)

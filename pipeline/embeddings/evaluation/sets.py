@@ -1,5 +1,4 @@
-"""Read sets of sentence pairs with human judgements of how similar they are: files of several formats, and
-everything in a directory that is a set."""
+"""Reads sets of sentence pairs with human judgments of their similarity, from files of several formats."""
 
 from __future__ import annotations
 
@@ -28,9 +27,9 @@ logger = logging.getLogger(__name__)
 class SentencePairs:
     """One set.
 
-    name: of the set, such as `2012.MSRpar`. first, second: the sentences, unchanged.
-    group: whose figure is the unweighted mean over its sets: a year, or the set itself.
-    gold: judgements, higher is more similar; NaN where a row has none.
+    name: name of the set, such as `2012.MSRpar`. first, second: the sentences, unchanged.
+    group: a year, whose figure is the unweighted mean over its sets, or the set itself.
+    gold: judgments, higher is more similar; NaN for a row without one.
     """
 
     name: str
@@ -44,12 +43,12 @@ class SentencePairs:
 
     @property
     def unscored(self) -> int:
-        """Rows without a judgement."""
+        """The number of rows without a judgment."""
         return int(np.isnan(self.gold).sum())
 
     @property
     def fingerprint(self) -> str:
-        """Hash of pairs and judgements, whatever the set's name and the order of its rows."""
+        """The hash of pairs and judgments, regardless of the set's name and the order of its rows."""
         rows = sorted(map(repr, zip(self.first, self.second, self.gold.tolist(), strict=True)))
         return hashlib.sha256(repr(rows).encode()).hexdigest()
 
@@ -74,7 +73,7 @@ class SentencePairs:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """Return the name, or where it is taken the name with a number: `dev (2)`."""
+    """Return the name, with a number if it is taken: `dev (2)`."""
     free, number = name, 1
     while free in taken:
         number += 1
@@ -86,13 +85,16 @@ _STS_BENCHMARK_COLUMNS = 7
 
 
 class UnscoredError(InputError):
-    """A set whose header names two sentences and no score, as the test sets of some tasks are given out."""
+    """The header of a set names two sentences and no score, as in the published test sets of some tasks."""
 
 
 @dataclass(frozen=True)
 class RowFields:
-    """Where the fields of a row are. exact: whether another number of fields than this is an error.
-    split: which part of the data a row belongs to, where a file has several."""
+    """The positions of a row's fields, from 0.
+
+    exact: the required number of fields, if it is fixed. split: position of the name of the row's part, in a
+        file with several parts.
+    """
 
     gold: int
     first: int
@@ -102,15 +104,15 @@ class RowFields:
 
     @property
     def needed(self) -> int:
-        """Fields that a row has at least."""
+        """The smallest number of fields that a row can have."""
         return max(self.gold, self.first, self.second, self.split or 0) + 1
 
 
 def layout_by_form(fields: Sequence[str]) -> RowFields | None:
-    """Return where the fields of a first row without a header are; None where it is no row of a set."""
+    """Return the layout of a file without a header from its first row; None if it is not a set."""
     count = len(fields)
-    # The last columns of STS Benchmark name the sources of the sentences; not every row has them. The first
-    # is a genre: behind a score, other columns are those that a set may have further.
+    # STS Benchmark begins with a genre; its last columns name sources and are missing in some rows. A file
+    # that begins with a score has another layout, however many columns follow.
     genre = finite_number(fields[0]) is None
     if count >= _STS_BENCHMARK_COLUMNS and genre and _may_be_score(fields[4]):
         return RowFields(4, 5, 6)
@@ -126,18 +128,18 @@ def _may_be_score(field: str) -> bool:
 
 
 def read_score(field: str, path: Path, line: int) -> float:
-    """Return a judgement, NaN where there is none."""
+    """Return a judgment, NaN if the field is blank."""
     if not field.strip():
         return math.nan
     value = finite_number(field)
     if value is None:
-        remedy = "Correct the line; a row without a score has nothing in its place."
+        remedy = "Correct the line; leave the field empty if the row has no score."
         raise InputError(f"the score {field[:40]!r} is not a number", path, line, remedy)
     return value
 
 
 def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Return the rows as one set, or as a set for each part that they name; none where there are no rows."""
+    """Collect rows into one set, or one per part that they name; no set if there are no rows."""
     parts: dict[str, tuple[list[str], list[str], list[float]]] = {}
     for number, fields in rows:
         count = len(fields)
@@ -166,25 +168,25 @@ def collect(rows: Iterable[Row], layout: RowFields, path: Path, name: str, group
 
 
 _YEAR_AND_NAME = re.compile(r"(?P<group>(?:19|20)\d\d[A-Za-z]*)\.(?P<name>.+)")
-# What archivers and editors leave behind: no data, whatever the name ends in.
+# Leftovers of archivers and editors, which are not data.
 _LITTER = re.compile(r"\..*|__MACOSX")
 
 
 _OFFICIAL = re.compile(r"STS(?P<year>\d{4})?\.(?P<part>input|gs)\.(?P<name>.+?)\.txt(?:\.gz)?")
-# Years of the task alone: any other year in a directory's name means something else.
+# Only years of the task; other years in a directory's name mean something else.
 _YEAR_IN_DIRECTORY = re.compile(
     r"(?:STS|sts)[-_]?(?:20)?(?P<short>\d\d)(?!\d)|(?<!\d)(?P<year>201[2-7])(?!\d)"
 )
-# Tracks of 2017 with other languages than English on either side.
+# Tracks of 2017 in which a side is not English.
 _FOREIGN = re.compile(r"track\w+\.(?!en-en\b)[a-z]{2}-[a-z]{2}.*")
 _TRAINING = "train"
-# The union of a year's sets in the official distribution: its mean is not the mean of its sets.
+# The official distribution's union of a year's sets, whose figure is not the mean over the sets.
 _ALL = "ALL"
 
 
 _KNOWN = (
-    "Known are: gold, sentence, sentence between tabs; STS Benchmark; SICK; a CSV or TSV with the header "
-    "sentence1, sentence2, score; phrase ||| phrase ||| score."
+    "Known formats: score, sentence, sentence, separated by tabs; STS Benchmark; SICK; a CSV or TSV with the "
+    "header sentence1, sentence2, score; phrase ||| phrase ||| score."
 )
 
 
@@ -200,24 +202,23 @@ _NAMES: dict[str, tuple[str, ...]] = {
 def read_sets(paths: Sequence[str | Path]) -> list[SentencePairs]:
     """Read sets of scored sentence pairs.
 
-    paths: files of the formats that `read_set_file` knows, and directories, which are searched: every
-        `.tsv` and `.csv`, SICK's `.txt`, and `STS.input.X.txt`. Files of a directory whose header names no
-        score are passed over with a warning, hidden ones silently.
+    paths: files in a format of `read_set_file`, and directories, which are searched for `.tsv`, `.csv`,
+        SICK's `.txt` and `STS.input.X.txt`. In a directory, files whose header names no score are skipped
+        with a warning, and hidden files silently.
 
     A set's year is in its name (`2012.MSRpar.tsv`, `STS2016.input.headlines.txt`) or in the name of a
-    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is a group of its own.
-    Sets with the same pairs and scores, whatever their names and formats, are one: it is read once, with a
-    year if one of them has it, and the others are named in a warning.
+    directory above it (`STS12-en-test/STS.input.MSRpar.txt`); a set without a year is its own group. Sets
+    with equal pairs and scores count once, whatever their names and formats, with the year of either; a
+    warning names the others.
 
-    Raises InputError for no such file, no set in a directory, and with file and line a set that cannot be
-    read.
+    Raises InputError if a file is missing or a directory has no set; with file and line if a set is wrong.
     """
     sets: list[tuple[Path, SentencePairs]] = []
     for path in map(Path, paths):
         if path.is_dir():
             found = _sets_below(path)
             if not found:
-                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; name other files themselves."
+                remedy = "Sets are .tsv, .csv, SICK*.txt and STS.input.X.txt; pass other files by name."
                 raise InputError("no set of sentence pairs in this directory", path, remedy=remedy)
             scored = [(file, item) for file in found for item in _read_if_scored(file)]
             if not scored:
@@ -238,7 +239,7 @@ def _sets_below(directory: Path) -> list[Path]:
         else:
             others.append(path.name)
     if others:
-        logger.info("%s: skipped files whose names are not those of sets: %s", directory, ", ".join(others))
+        logger.info("%s: skipped files that are not named like sets: %s", directory, ", ".join(others))
     return found
 
 
@@ -246,12 +247,12 @@ def _read_if_scored(path: Path) -> list[SentencePairs]:
     try:
         return _read(path)
     except UnscoredError as error:
-        logger.warning("passed over: %s", error)
+        logger.warning("skipped: %s", error)
         return []
 
 
 def _is_set(path: Path) -> bool:
-    """Tell by its name whether a file in a directory is a set."""
+    """Return whether a file in a directory is a set, judging by its name."""
     name = uncompressed_name(path)
     if name.lower().endswith((".tsv", ".csv")) or _SICK.fullmatch(name):
         return True
@@ -259,7 +260,7 @@ def _is_set(path: Path) -> bool:
     if official is None or official["part"] != "input" or official["name"] == _ALL:
         return False
     if _FOREIGN.fullmatch(official["name"]):
-        logger.warning("skipped: %s is not only English", path)
+        logger.warning("skipped: %s is not all English", path)
         return False
     return True
 
@@ -272,13 +273,12 @@ def _read(path: Path) -> list[SentencePairs]:
 
 
 def uncompressed_name(path: Path) -> str:
-    """Return a file's name without the ending of its compression."""
+    """Return a file's name without the suffix of its compression."""
     return path.stem if path.suffix in (".gz", ".bz2", ".xz", ".zst") else path.name
 
 
 def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
-    """Return the sets whose content no other has: one that counted twice would weigh double in its year's
-    mean."""
+    """Drop repeated sets, which would count twice in their year's mean."""
     chosen: dict[str, tuple[Path, SentencePairs]] = {}
     for path, item in sets:
         content = item.fingerprint
@@ -287,7 +287,7 @@ def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
             if kept.group == kept.name and other.group != other.name:
                 (kept_path, kept), (other_path, other) = (other_path, other), (kept_path, kept)
             logger.warning(
-                "skipped: %s has the same pairs as %s (%s), which count once",
+                "skipped: %s has the same pairs as %s (%s)",
                 other_path,
                 kept_path,
                 kept.name,
@@ -299,8 +299,7 @@ def _once(sets: Sequence[tuple[Path, SentencePairs]]) -> list[SentencePairs]:
 
 
 def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> list[SentencePairs]:
-    """Give the second set of a name a number, and the next ones, and its group too where the two were one set
-    each."""
+    """Add a number to the names of sets whose name is taken, and to the groups of sets without a year."""
     result: list[SentencePairs] = []
     taken: set[str] = set()
     for item in sets:
@@ -314,14 +313,14 @@ def _named_apart(sets: Iterable[SentencePairs], paths: Sequence[str | Path]) -> 
 
 
 def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Read one file of any format, plain or compressed; a row whose judgement is blank is unscored.
+    """Read one file of any known format, plain or compressed. A row with a blank score is unscored.
 
-    name, group: as the file's name has them; the official distribution uses its own.
+    name, group: those in the file's name, which files of the official distribution do not use.
 
     Raises:
-        UnscoredError: a header without scores.
-        InputError: an unknown format; no pairs; with file and line a wrong number of fields, a score that is
-            no number, a blank sentence.
+        UnscoredError: the header names no score.
+        InputError: an unknown format or no pairs; with file and line: a wrong number of fields, a score that
+            is not a number, or a blank sentence.
     """
     first = next(numbered_lines(path), None)
     if first is None:
@@ -335,11 +334,9 @@ def read_set_file(path: Path, name: str, group: str) -> list[SentencePairs]:
 
 
 def _official(path: Path) -> SentencePairs:
-    """Return a set of the official distribution of STS: `STS.input.X.txt` with `STS.gs.X.txt` next to it.
+    """Read a set of the official distribution of STS, `STS.input.X.txt` with `STS.gs.X.txt`.
 
-    Its year is in its name (`STS2016.input.headlines.txt`) or in the name of a directory above it
-    (`STS12-en-test/STS.input.MSRpar.txt`); what is in a directory `train` is a group apart from that year's
-    test sets, `2012train`.
+    Sets in a directory `train` are a group of their own, such as `2012train`.
     """
     official = _OFFICIAL.fullmatch(path.name)
     assert official is not None
@@ -354,7 +351,7 @@ def _official(path: Path) -> SentencePairs:
 
 
 def _phrases(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """`phrase ||| phrase ||| gold`, and entries of PPDB 2.0 with `PPDB2.0Score`."""
+    """Read lines of `phrase ||| phrase ||| score`, or entries of PPDB 2.0 with `PPDB2.0Score`."""
     rows = ((number, _fields(text)) for number, text in numbered_lines(path))
     first = next(rows)
     layout = layout_by_form(first[1])
@@ -370,17 +367,16 @@ def _fields(text: str) -> list[str]:
 
 
 def _table(path: Path, name: str, group: str) -> list[SentencePairs]:
-    """Fields between tabs, or CSV; the first line shows where they are.
+    """Read a TSV or CSV, whose first line decides the layout:
 
-    * gold, sentence, sentence, and perhaps more columns, separated by tabs;
-    * STS Benchmark: genre, file, year, number, gold, sentence, sentence, separated by tabs, also where the
-      file's name ends in csv;
-    * any TSV or CSV with a header: SICK (`sentence_A`, `sentence_B`, `relatedness_score`), `sentence1`,
-      `sentence2`, `score`; a CSV is quoted, a TSV never is;
-    * sentence, sentence, gold.
+    * score, sentence, sentence, and perhaps more columns, separated by tabs;
+    * STS Benchmark: genre, file, year, number, score, sentence, sentence, separated by tabs even in a `.csv`;
+    * a header with known names, such as `sentence1`, `sentence2`, `score`, or SICK's `sentence_A`,
+      `sentence_B`, `relatedness_score`; a CSV can have quotes, a TSV cannot;
+    * sentence, sentence, score.
 
-    The file is one set, or where a header names a column `split` or `SemEval_set` (the undivided SICK.txt) a
-    set for each of its values, `NAME.VALUE`. Raises UnscoredError where a header names no score.
+    A header can name a column `split` or `SemEval_set` (as in SICK.txt); then each of its values is a set,
+    `NAME.VALUE`. Raises UnscoredError if a header names no score.
     """
     rows = _rows(path)
     first = next(rows)
@@ -394,10 +390,10 @@ def _table(path: Path, name: str, group: str) -> list[SentencePairs]:
 
 
 def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> SentencePairs:
-    """Read `STS.input.X.txt` (sentence, sentence, perhaps more) and `STS.gs.X.txt` (a score or a blank line
-    for each). Blank lines at the end of either that the other does not have are passed over.
+    """Read `STS.input.X.txt` (two sentences and perhaps more fields per line) and `STS.gs.X.txt` (a score or
+    a blank line for each). Additional blank lines at the end of either file are ignored.
 
-    Raises InputError with file and line: too few fields, no number, another number of lines.
+    Raises InputError with file and line: too few fields, a score that is not a number, or unequal files.
     """
     rows: list[Row] = [(number, text.split("\t")) for number, text in numbered_lines(path, blank=True)]
     golds = [text.split("\t")[0] for _, text in numbered_lines(gold_path, blank=True)]
@@ -412,7 +408,7 @@ def read_official_pairs(path: Path, gold_path: Path, name: str, group: str) -> S
             f"{len(golds)} scores for the {len(rows)} pairs of {path.name}",
             gold_path,
             min(len(rows), len(golds)) + 1,
-            "Each line of one file belongs to the same line of the other.",
+            "Line n of one file must belong to line n of the other.",
         )
     for (number, fields), gold in zip(rows, golds, strict=True):
         if len(fields) < 2:
@@ -430,7 +426,7 @@ def _year_above(path: Path) -> str | None:
 
 
 def _gold_of(path: Path) -> Path:
-    """Return the scores next to a file of pairs, or in a directory next to its own, as in some years."""
+    """Return the file of scores, which is next to the pairs or, in some years, in a sibling directory."""
     name = path.name.replace(".input.", ".gs.", 1)
     if (path.parent / name).is_file():
         return path.parent / name

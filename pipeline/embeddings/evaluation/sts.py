@@ -1,5 +1,5 @@
-"""Semantic textual similarity: correlations on each set, a year's mean over its sets, by sentence length
-(Wieting 2016, Table 7), and how far two models differ (ParaNMT-50M, Table 10)."""
+"""Evaluates semantic textual similarity: correlations per set, year and sentence length (Wieting 2016,
+Table 7), and the difference between two models (ParaNMT-50M, Table 10)."""
 
 import re
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from paraforge.embeddings.evaluation.sets import SentencePairs
 
 @dataclass(frozen=True)
 class SetScore:
-    """A model on one set: correlations x 100, None where they are not defined, of the scored `pairs`;
-    `unscored` rows were passed over."""
+    """The scores of a model on one set: correlations x 100 over the scored `pairs`, None if undefined;
+    `unscored` rows are ignored."""
 
     name: str
     group: str
@@ -31,7 +31,7 @@ class SetScore:
 
 @dataclass(frozen=True)
 class GroupScore:
-    """Unweighted mean over the sets of a year."""
+    """The unweighted mean over the sets of a year."""
 
     name: str
     pearson: float | None
@@ -42,22 +42,22 @@ class GroupScore:
 
 @dataclass(frozen=True)
 class StsScores:
-    """A model on several sets."""
+    """The scores of a model on several sets."""
 
     sets: list[SetScore]
 
     @property
     def groups(self) -> list[GroupScore]:
-        """Years in the order of their first sets."""
+        """The years' scores, in the order of their first sets."""
         names = dict.fromkeys(score.group for score in self.sets)
         return [_group(name, [score for score in self.sets if score.group == name]) for name in names]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a model found on one set.
+    """A model's similarities on one set.
 
-    pairs: with a judgement each. values: its similarities, (pairs,). unscored: rows passed over.
+    pairs: the rows with a judgment. values: similarities, (pairs,). unscored: number of ignored rows.
     """
 
     pairs: SentencePairs
@@ -66,7 +66,7 @@ class Compared:
 
 
 def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
-    """Let a model compare the pairs of sets; unscored rows are passed over."""
+    """Let a model compare the pairs of sets; unscored rows are ignored."""
     compared = []
     for pairs in sets:
         check_interrupt()
@@ -77,7 +77,7 @@ def compare(model: Comparable, sets: Sequence[SentencePairs]) -> list[Compared]:
 
 
 def score(compared: Sequence[Compared]) -> StsScores:
-    """Correlations of what :func:`compare` found."""
+    """Correlate the similarities from :func:`compare` with the judgments."""
     return StsScores(
         [
             SetScore(
@@ -94,7 +94,7 @@ def score(compared: Sequence[Compared]) -> StsScores:
 
 
 def evaluate_sts(model: Comparable, sets: Sequence[SentencePairs]) -> StsScores:
-    """Evaluate a model on sets; unscored rows are passed over."""
+    """Evaluate a model on sets; unscored rows are ignored."""
     return score(compare(model, sets))
 
 
@@ -109,7 +109,8 @@ def _group(name: str, scores: list[SetScore]) -> GroupScore:
 
 
 def development_score(model: Comparable, sets: Sequence[SentencePairs]) -> float:
-    """Unweighted mean of Pearson's r x 100 over development sets; 0 for a set where it is not defined."""
+    """Return the unweighted mean of Pearson's r x 100 over development sets; 0 for a set where it is
+    undefined."""
     scores = [score.pearson for score in evaluate_sts(model, sets).sets]
     return sum(score or 0.0 for score in scores) / len(scores)
 
@@ -121,9 +122,9 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 
 @dataclass(frozen=True)
 class LengthScore:
-    """Pairs of one length. Correlations are x 100, None where they are not defined.
+    """Correlations x 100 over pairs of one length, None if undefined.
 
-    length: tokens of the longer sentence: `<= 4`, `5` to `9`, `>= 10`.
+    length: tokens in the longer sentence: `<= 4`, `5` to `9`, or `>= 10`.
     """
 
     length: str
@@ -134,10 +135,10 @@ class LengthScore:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two models differ.
+    """The difference between two models.
 
-    mean_absolute_pearson: mean over sets of the absolute difference in Pearson's r x 100; None without any.
-    sets: on which both are defined. by_set: first minus second.
+    mean_absolute_pearson: mean over sets of the absolute difference in Pearson's r x 100; None without sets.
+    sets: number of sets on which both are defined. by_set: first minus second.
     """
 
     mean_absolute_pearson: float | None
@@ -146,9 +147,10 @@ class Difference:
 
 
 def by_length(compared: Sequence[Compared]) -> list[LengthScore]:
-    """Correlation within the pairs of each length (of the longer sentence, in tokens), over the pooled pairs
-    of all years' sets. Sets without a year, such as STS Benchmark, which repeats pairs of the years, are
-    looked at only where there are no others.
+    """Return the correlations for each length of the longer sentence, over the pooled pairs of all years'
+    sets.
+
+    Sets without a year are only used if no set has one: STS Benchmark repeats pairs of the years' sets.
     """
     chosen = [item for item in compared if _YEAR.fullmatch(item.pairs.group) is not None] or list(compared)
     lengths = np.concatenate([_lengths(item.pairs) for item in chosen] or [np.empty(0, np.int64)])
@@ -168,7 +170,7 @@ def by_length(compared: Sequence[Compared]) -> list[LengthScore]:
 
 
 def difference(first: StsScores, second: StsScores) -> Difference:
-    """Mean absolute difference in Pearson's r over years' sets, or over all sets where none has a year."""
+    """Compare two models over the years' sets, or over all sets if none has a year."""
     others = {score.name: score.pearson for score in second.sets}
     chosen = [item for item in first.sets if _YEAR.fullmatch(item.group)] or first.sets
     by_set = {}

@@ -1,4 +1,4 @@
-"""Word similarity: human judgements of pairs of words, such as SimLex-999, and how scores agree with them."""
+"""Reads human judgments of word similarity, such as SimLex-999, and correlates scores with them."""
 
 import contextlib
 import csv
@@ -20,7 +20,7 @@ from paraforge.embeddings.evaluation.sets import free_name
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-# Names of columns, without what is neither letter nor digit.
+# Names of columns, reduced to letters and digits.
 _NAMES = {
     "first word": ("word1", "w1", "worda", "term1", "first", "firstword"),
     "second word": ("word2", "w2", "wordb", "term2", "second", "secondword"),
@@ -34,8 +34,7 @@ _REMEDY = "Name the columns in the first line: word1, word2, score."
 
 @dataclass(frozen=True)
 class SimilarityList:
-    """Human judgements of how similar two words are: pairs, lower-cased, and scores, higher is more
-    similar."""
+    """Human judgments of the similarity of word pairs, lower-cased; higher scores are more similar."""
 
     name: str
     pairs: list[Pair]
@@ -46,8 +45,8 @@ class SimilarityList:
 class Correlation:
     """One cell of ParaNMT's Table 13.
 
-    spearman: Spearman's rho x 100 between judgement and score; None where the scores do not differ.
-    pairs: word pairs of the list. found: those that have a score, in either order.
+    spearman: Spearman's rho x 100 between judgment and score; None if all scores are equal.
+    pairs: number of word pairs in the list. found: number of pairs with a score, in either order.
     """
 
     spearman: float | None
@@ -56,7 +55,8 @@ class Correlation:
 
 
 def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Correlation:
-    """Spearman's rho x 100; an unseen pair has the score 0, one seen in both orders the mean of both."""
+    """Correlate scores with judgments. A pair without a score has 0, and one with two (in both orders) their
+    mean."""
     values = []
     found = 0
     for first, second in judgements.pairs:
@@ -68,8 +68,8 @@ def correlate(judgements: SimilarityList, scores: Mapping[Pair, float]) -> Corre
 
 
 def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
-    """Read lists, as :func:`read_similarity_list`; one given twice counts once, a second of a name gets a
-    number."""
+    """Read lists with :func:`read_similarity_list`. A repeated list counts once; if a name is taken, the list
+    gets a number."""
     lists: list[SimilarityList] = []
     for path in paths:
         found = read_similarity_list(path)
@@ -82,15 +82,15 @@ def read_similarity_lists(paths: Sequence[Path]) -> list[SimilarityList]:
 
 
 def read_similarity_list(path: Path) -> SimilarityList:
-    """Read two words and a judgement a row, separated by tabs, semicolons, commas or blanks, whichever of
-    these comes first in this order in the first line, quoted or not.
+    """Read a list with two words and a judgment per row.
 
-    The columns are those that a header names (`word1`, `word2`; `SimLex999`, `score`, `similarity`, `Human
-    (mean)` or the like); without one the words are the first two, and the judgement the only other one with a
-    number in the first line. A row without a judgement is passed over with a warning.
+    The separator is the first of tab, semicolon, comma and blank that the first line contains; fields can be
+    quoted. A header can name the columns (`word1`, `word2`; `SimLex999`, `score`, `similarity`, `Human
+    (mean)` and similar names). Without one, the first two columns are the words, and the only other column
+    with a number in the first line is the judgment. Rows without a judgment are skipped with a warning.
 
-    Raises InputError with file and line: unclear columns, a missing field, a judgement that is not a number.
-    """
+    Raises InputError with file and line: unclear columns, a missing field, or a judgment that is not a
+    number."""
     lines = list(numbered_lines(path))
     if not lines:
         raise InputError("the list is empty", path)
@@ -135,7 +135,7 @@ def _split(text: str, separator: str | None) -> list[str]:
 
 
 def _named_columns(first_line: Sequence[str], path: Path) -> tuple[int, int, int] | None:
-    """Places of the words and the judgement, if the first line names them."""
+    """Return the positions of words and judgment if the first line names them."""
     names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in first_line]
     places = {
         what: [place for place, name in enumerate(names) if name in known] for what, known in _NAMES.items()
@@ -161,9 +161,10 @@ def _usual_columns(line: int, fields: Sequence[str], path: Path) -> tuple[int, i
 
 
 def evaluate_words(words: WordVectors | SentenceEmbedder, judgements: SimilarityList) -> Correlation:
-    """Spearman's rho x 100; a pair with a word that has no vector of its own counts as cosine 0.
+    """Correlate the cosines of word vectors with judgments; a pair without vectors for both words has cosine
+    0.
 
-    words: a table of vectors, or whatever embeds a text, to which a word is a text of one word.
+    words: a table of vectors, or a model that embeds texts, here of one word.
     """
     listed = list(dict.fromkeys(word for pair in judgements.pairs for word in pair))
     if isinstance(words, WordVectors):

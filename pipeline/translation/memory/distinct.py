@@ -1,4 +1,4 @@
-"""Finds the distinct sentences of a corpus, each of which is translated once, and maps every row to its own."""
+"""Finds the distinct sentences of a corpus, each of which is translated once, and maps rows to them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def waiting_rows(table: pa.Table) -> pa.ChunkedArray:
 
 
 def find_distinct(ingested: ShardDirectory, root: Path, threads: int = 1) -> DistinctSentences:
-    """Number the distinct sentences of a corpus, or reuse the files of an earlier run.
+    """Assign numbers to the distinct sentences of a corpus, or reuse the files of an earlier run.
 
     A row is translated if it is not rejected, has not failed and has no translation yet. Each thread needs
     the memory of a few shards, whatever the size of the corpus.

@@ -119,7 +119,7 @@ def draw(blocks: Iterable[tuple[Keys, NDArray[np.int16]]], wanted: int, director
 
 
 def sentence_vectors(texts: Any, vectors: SubwordVectors) -> NDArray[np.float32]:
-    """Return the sum of the word vectors of each text, scaled to length 1, (texts, dimension); zeros for a text
+    """Return the sum of each text's word vectors, scaled to length 1, (texts, dimension); zeros for a text
     without words."""
     sums = vectors.of_texts(texts)
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.float32(1e-12))
@@ -128,7 +128,7 @@ def sentence_vectors(texts: Any, vectors: SubwordVectors) -> NDArray[np.float32]
 def _entries(
     corpus: ShardDirectory, distinct: DistinctSentences, vectors: SubwordVectors | None, threads: int
 ) -> Iterator[tuple[Keys, NDArray[np.int16]]]:
-    """Yield keys and clusters in blocks that do not depend on the shards; without vectors, a single cluster."""
+    """Yield keys and clusters in blocks that do not depend on the shards; without vectors, one cluster."""
     keys = mapped_array(distinct.keys, "<u8").reshape(-1, 2)
     spans = [(begin, min(begin + _BLOCK, len(keys))) for begin in range(0, len(keys), _BLOCK)]
 

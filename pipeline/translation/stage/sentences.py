@@ -63,7 +63,7 @@ class EngineChoice:
         }
 
     def description(self) -> dict[str, Any]:
-        """Return everything besides the sentence that a translation depends on; it names a set of the memory."""
+        """Return everything besides the sentence that a translation depends on; this names a memory's set."""
         remembered_as = getattr(engine_module(self.engine), "remembered_as", None)
         if remembered_as is not None:
             named: dict[str, Any] = remembered_as(self.settings)

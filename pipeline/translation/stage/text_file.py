@@ -57,8 +57,8 @@ def translate_lines(
 ) -> Counter[str]:
     """Translate sentences and write a TSV: input line from 1, rank, score, text.
 
-    The file appears under its name once it is complete. Until then, and after an interruption, ``OUTPUT.part``
-    has the finished translations.
+    The file appears under its name once it is complete. Until then, and after an interruption, the finished
+    translations are in ``OUTPUT.part``.
 
     translator: an open engine. sentences: one per line, in order.
     output: file to write (``.gz``: compressed), or ``-``.

@@ -129,7 +129,7 @@ def test_a_set_given_twice_counts_once(tmp_path: Path, order: int, caplog: pytes
     assert sorted(pairs.group for pairs in sets) == ["2012", "2012"]
     assert sorted(map(len, sets)) == [1, 3]
     # The directory is read twice, so that MSRvid is passed over as well.
-    assert caplog.text.count("which count once") == len(files) + len(copies) + len(files) + 1
+    assert caplog.text.count("has the same pairs as") == len(files) + len(copies) + len(files) + 1
 
 
 def test_only_the_same_pairs_and_scores_are_the_same_set(tmp_path: Path) -> None:
