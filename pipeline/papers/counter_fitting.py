@@ -1,4 +1,4 @@
-"""Counter-fitting (Mrksic et al. 2016): moves word vectors so that synonyms are near and antonyms are not."""
+"""Counter-fits word vectors (Mrksic et al. 2016): moves synonyms together and antonyms apart."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,15 +14,15 @@ from paraforge.base.word_vectors.vectors import FloatArray, WordVectors
 
 STEPS, RATE = 20, 0.1
 NEIGHBOUR = 0.8
-"""Least cosine of words whose similarity is to be kept."""
+"""Smallest cosine of words whose similarity should be kept."""
 _BLOCK = 2048
 Pair = tuple[str, str]
 Pairs = npt.NDArray[np.int64]
 
 
 def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
-    """Return pairs of lower-cased words, each in the order of the alphabet, of files with two words a line.
-    Raises InputError, with file and line, if a line does not have two words."""
+    """Read files with two words per line. Returns pairs of lower-cased words, each in alphabetical order.
+    Raises InputError with file and line if a line does not have two words."""
     pairs = set()
     for path in paths:
         for number, text in numbered_lines(path):
@@ -36,12 +36,13 @@ def read_word_pairs(paths: Sequence[Path]) -> set[Pair]:
 def counter_fit(
     vectors: WordVectors, synonyms: Collection[Pair], antonyms: Collection[Pair]
 ) -> tuple[WordVectors, dict[str, int]]:
-    """Return the same words with vectors of the same lengths in other directions, and the number of used
-    pairs of each kind.
+    """Change the directions of word vectors, but not their lengths.
 
-    Every step moves each word by `RATE` times the mean gradient of its constraints: the cosine of antonyms to
-    0 at most, of synonyms to 1, and of words that were neighbours to what it was at least. Words in no pair
-    do not change.
+    Each step moves each word by `RATE` times the mean gradient of its constraints: a cosine of at most 0 for
+    antonyms, of 1 for synonyms, and of at least the original one for neighbors. Words in no pair do not
+    change.
+
+    Returns the new vectors, and the number of used pairs of each kind.
 
     Raises InputError if no pair has two words with vectors.
     """

@@ -22,20 +22,20 @@ _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 
 
 def words_and_marks(text: str) -> list[str]:
-    """Return runs of letters and digits, and single other marks, lower-cased: what the baselines take for
+    """Split a text into lower-cased runs of letters and digits and single other marks, the baselines'
     words."""
     return _WORD_OR_MARK.findall(text.lower())
 
 
 class TfIdf:
-    """Cosine of the vectors `(1 + ln tf) * (1 + ln((1 + N) / (1 + N_t)))` of both sentences.
+    """Cosine of two sentences' vectors with the elements `(1 + ln tf) * (1 + ln((1 + N) / (1 + N_t)))`.
 
-    N is the number of sentences that it is fitted on, N_t how many of them have the term: a word, or a
-    trigram of a word with a space before and behind it. One that fewer than two sentences have is left out.
+    N is the number of fitted sentences, and N_t the number of those with the term: a word, or a trigram of a
+    word between two spaces. Terms in only one sentence are ignored.
     """
 
     def __init__(self, texts: Sequence[str], terms: Literal["words", "trigrams"] = "words") -> None:
-        """Fit the inverse document frequencies; MissingPackageError if scikit-learn is not installed."""
+        """Fit inverse document frequencies. Raises MissingPackageError if scikit-learn is not installed."""
         package = require("sklearn.feature_extraction.text", "evaluation")
         cut: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}
         if terms == "words":
@@ -43,7 +43,7 @@ class TfIdf:
         self._vectorizer = package.TfidfVectorizer(sublinear_tf=True, min_df=_LEAST_SENTENCES, **cut)
         try:
             self._vectorizer.fit(texts)
-        except ValueError:  # not a term that two sentences have: these two match no sentence
+        except ValueError:  # no term is in two sentences; these two match no sentence
             self._vectorizer.fit([*texts, _NO_WORD, _NO_WORD])
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -53,7 +53,7 @@ class TfIdf:
 
 
 class Jaccard:
-    """The size of the intersection divided by that of the union of both sentences' sets of words."""
+    """Size of the intersection of two sentences' words, divided by the size of their union."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return scores from 0 to 1; 0 if neither has a word."""
@@ -63,8 +63,8 @@ class Jaccard:
 
 
 class ChrF:
-    """chrF as sacreBLEU computes it (character n-grams of 1 to 6, beta 2): the second sentence of a pair is
-    the translation, the first one its reference."""
+    """chrF of sacreBLEU (character n-grams of 1 to 6, beta 2), with the second sentence as translation and
+    the first as its reference."""
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return scores from 0 to 1."""
@@ -79,7 +79,7 @@ class ChrF:
 
 
 def make_baseline(name: Baseline, texts: Sequence[str]) -> TfIdf | Jaccard | ChrF:
-    """Return the baseline of this name; TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
+    """Return a baseline by its name. TF-IDF is fitted on `texts`, all sentences of the evaluated sets."""
     if name == "jaccard":
         return Jaccard()
     if name == "chrf":

@@ -1,5 +1,4 @@
-"""The softmax loss with pairs of score 0, such as antonyms: they are pushed apart, and their sides are
-negatives of all others."""
+"""The softmax loss with pairs of score 0, such as antonyms, that are pushed apart and serve as negatives."""
 
 from torch import Tensor
 
@@ -9,11 +8,11 @@ from paraforge.embeddings.losses.softmax import softmax_of
 
 
 def antonym_loss(batch: Batch) -> Tensor:
-    """Of n pairs, a of score 0 or less: `(1 - a/n)` times `softmax_loss` over the others, whose negatives are
-    the sides of all n, plus the sum over the a pairs of `max(0, cos(s, t)) / n` (Mrksic et al. 2016, antonym
-    repel). A pair without a score is a paraphrase.
+    """Return the loss of n pairs, of which a have a score of 0 or less, a scalar.
 
-    Returns a scalar.
+    It is `(1 - a/n)` times `softmax_loss` over the other pairs, with the sides of all n pairs as negatives,
+    plus the sum of `max(0, cos(s, t)) / n` over the a pairs (Mrksic et al. 2016, antonym repel). A pair
+    without a score is a paraphrase.
     """
     if batch.scores is None or not bool((apart := batch.scores <= 0).any()):
         return softmax_of(batch)

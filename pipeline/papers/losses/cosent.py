@@ -1,4 +1,4 @@
-"""CoSENT (Su 2022): the cosines of scored pairs in the order of their scores."""
+"""CoSENT (Su 2022), which orders the cosines of pairs as their scores."""
 
 import torch
 from torch import Tensor
@@ -8,12 +8,12 @@ from paraforge.embeddings.losses import Batch, Loss
 
 
 def cosent_loss(embeddings: Tensor, scores: Tensor, scale: float = 20.0) -> Tensor:
-    """`ln(1 + sum exp(c (cos_j - cos_i)))` over all two pairs i, j of which i has the higher score.
+    """Return `ln(1 + sum exp(c (cos_j - cos_i)))` over all i, j such that pair i has the higher score.
 
-    embeddings: (2 * pairs, dimension): all left, then all right sides. scores: (pairs,), of any scale.
-    scale: c, above 0.
+    embeddings: (2 * pairs, dimension), all left and then all right sides. scores: (pairs,), of any scale.
+    scale: c, greater than 0.
 
-    Returns a scalar. Memory and time grow with the square of the pairs.
+    Memory and time grow with the square of the number of pairs.
     """
     if len(embeddings) != 2 * len(scores) or not len(scores):
         raise ValueError(f"{len(embeddings)} embeddings are not both sides of {len(scores)} pairs")

@@ -33,15 +33,15 @@ Labelled = tuple[FloatArray, Labels]
 
 @dataclass(frozen=True, kw_only=True)
 class TransferScore:
-    """A model on one task; figures are x 100: the accuracy of a classification and F1 of MRPC on fixed
-    embeddings, the correlations of relatedness.
+    """The score of a model on one task, x 100: accuracy (and F1 for MRPC on fixed embeddings), or
+    correlations.
 
     tested_on: `test`, `trial`, or `10-fold cross-validation`.
-    repeated: test examples that are in the training set too; without a split, examples that repeat an earlier
-        one. They make a score look better than it is.
+    repeated: number of test examples that are also in the training set; without a split, number of examples
+        that repeat an earlier one. They make a score look better than it is.
     training: `fixed`, or how the encoder was trained for the task.
-    chosen: if so, for each fold the settings that differ from the defaults, the best epoch and its
-        development score, None if it is not defined.
+    chosen: for a trained encoder, one entry per fold with the settings that differ from the defaults, the
+        best epoch and its development score (None if undefined).
     """
 
     name: str
@@ -58,7 +58,7 @@ class TransferScore:
 
 
 def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
-    """Add the task's own description to figures; folds matter if it has no test set."""
+    """Make a score from figures and the task's description; `folds` matters if it has no test set."""
     return TransferScore(
         name=task.name,
         tested_on=task.tested_on if task.test is not None else f"{folds}-fold cross-validation",
@@ -72,14 +72,14 @@ def transfer_score(task: Task, folds: int, **figures: Any) -> TransferScore:
 def evaluate_transfer(
     model: Comparable, tasks: Sequence[Task], seed: int = 1, folds: int = FOLDS
 ) -> list[TransferScore]:
-    """Do tasks one after the other, with fixed embeddings.
+    """Evaluate fixed embeddings on tasks.
 
-    folds: of tasks without a split.
-    seed: draws folds and development examples, and starts the relatedness model; the same seed gives the same
-        figures.
+    folds: number of folds for tasks without a split.
+    seed: decides folds, development examples and the start of the relatedness model; the same seed gives the
+        same figures.
 
     Raises:
-        InputError: a model without vectors, or too few examples of a class for two folds.
+        InputError: the model has no vectors, or a class has too few examples for two folds.
         MissingPackageError: scikit-learn is not installed.
     """
     scores = []
@@ -92,7 +92,7 @@ def evaluate_transfer(
 
 
 def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) -> TransferScore:
-    """Do one task; see :func:`evaluate_transfer`."""
+    """Evaluate fixed embeddings on one task; see :func:`evaluate_transfer`."""
     embedder = fixed_embedder(model, task.train.texts)
     train, development, test = (
         (features(embedder, examples), np.array(examples.labels)) if examples is not None else None
@@ -123,21 +123,21 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
 
 
 def fixed_embedder(model: Comparable, texts: Sequence[str]) -> SentenceEmbedder:
-    """Return the embedder that a task is done with; one that adapts sees the task's training texts. Raises
-    InputError if the model gives no vectors."""
+    """Return the embedder for a task; an adaptive model adapts to the task's training texts. Raises
+    InputError if the model has no vectors."""
     if isinstance(model, Adaptive):
         model = model.adapted_to(texts)
     if not isinstance(model, SentenceEmbedder):
         raise InputError(
-            "transfer tasks need vectors of sentences, and this only compares pairs",
-            remedy="Use a model that embeds; the baselines are for --sts.",
+            "transfer tasks need sentence vectors, and this model only compares pairs",
+            remedy="Use a model that embeds sentences; the baselines only support --sts.",
         )
     return model
 
 
 def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
-    """Return the vector u of each text, (examples, dimension) float32; for pairs |u - v| and u * v side by
-    side (W16 Eq. 12), (examples, 2 x dimension)."""
+    """Return each text's vector u, (examples, dimension) float32; for pairs, |u - v| and u * v concatenated
+    (W16 Eq. 12), (examples, 2 x dimension)."""
     first = np.asarray(embedder.encode(examples.first), dtype=np.float32)
     if examples.second is None:
         return first
@@ -146,10 +146,10 @@ def features(embedder: SentenceEmbedder, examples: Examples) -> FloatArray:
 
 
 def predicted_on_test(train: Labelled, development: Labelled | None, test: FloatArray, seed: int) -> Labels:
-    """Predict labels of the test examples by a classifier whose penalty did best on the development examples.
+    """Predict labels of test examples with the penalty that is best on the development examples.
 
-    development: None: a tenth of the training examples, drawn by seed with the classes' shares; the chosen
-        penalty is then trained on all of them.
+    development: None for a stratified random tenth of the training examples; the final classifier is then
+        trained on all of them.
     """
     fitting, judging = train, development
     if judging is None:
@@ -162,8 +162,8 @@ def predicted_on_test(train: Labelled, development: Labelled | None, test: Float
 def cross_validated_accuracy(
     examples: FloatArray, labels: Labels, folds: Sequence[tuple[Rows, Rows]], seed: int
 ) -> float:
-    """Return the mean accuracy x 100 over folds, see :func:`fold_examples`; within each the penalty is chosen
-    on a tenth of its training examples."""
+    """Return the mean accuracy x 100 over folds (see :func:`fold_examples`); each fold's penalty is chosen on
+    a tenth of its training examples."""
     accuracies = []
     for number, (fit, held_out) in enumerate(folds):
         predicted = predicted_on_test(
@@ -174,18 +174,18 @@ def cross_validated_accuracy(
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:
-    """Draw the training and the test examples of each fold by seed with the classes' shares; fewer folds if a
-    class has fewer examples, InputError if it has one."""
+    """Draw stratified training and test examples for each fold. If a class has fewer examples than folds,
+    there are fewer folds. Raises InputError if a class has a single example."""
     selection = require("sklearn.model_selection", "evaluation")
     count = int(min(folds, np.unique(labels, return_counts=True)[1].min()))
     if count < 2:
-        raise InputError("a class has a single example, cross-validation needs two of each")
+        raise InputError("a class has a single example; cross-validation needs at least two of each class")
     splitter = selection.StratifiedKFold(count, shuffle=True, random_state=seed)
     return list(splitter.split(labels, labels))
 
 
 def held_out_examples(labels: Labels, seed: int) -> tuple[Rows, Rows]:
-    """Draw nine tenths and one tenth of the examples, with every class in both if possible."""
+    """Split the examples randomly into nine tenths and one tenth, each with every class if possible."""
     selection = require("sklearn.model_selection", "evaluation")
     counts = np.unique(labels, return_counts=True)[1]
     fit, held_out = selection.train_test_split(
@@ -206,7 +206,7 @@ def _predicted(train: Labelled, test: FloatArray, penalty: float) -> Labels:
         C=penalty, solver="newton-cholesky" if newton else "lbfgs", max_iter=_ITERATIONS
     )
     with warnings.catch_warnings():
-        # A weak penalty may not converge in time; it is then one candidate among others.
+        # A weak penalty may not converge in time; it still is one of the candidates.
         warnings.simplefilter("ignore")
         classifier.fit(scaler.fit_transform(train[0]), train[1])
     return np.asarray(classifier.predict(scaler.transform(test)))

@@ -1,4 +1,4 @@
-"""Does transfer tasks by training a copy of the model end to end, in one or several variants."""
+"""Evaluates a model on transfer tasks by training copies of it end to end, in one or several variants."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ TRAINED, PENALISED, RANDOM = "fine-tuned", "fine-tuned, L2", "from random"
 
 @dataclass(frozen=True)
 class Variant:
-    """A training variant for a task: candidate settings, of which those with the best development score are
-    used."""
+    """A variant of training, with candidate settings; the one with the best development score is used."""
 
     name: str
     candidates: tuple[FineTuningParameters, ...]
@@ -48,22 +47,21 @@ def make_variants(
     penalties: Sequence[float] = (),
     settings: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Variant]:
-    """Return the ways to train that a user asks for.
+    """Return the variants that a user asks for.
 
-    starts: `trained` is fine-tuning without a penalty for leaving the model's parameters, `random` from
-        scratch.
-    penalties: fine-tuning with the best of them is a variant of its own (W16 4.4.1).
-    settings: values of other `FineTuningParameters`; every combination is a candidate of each variant.
+    starts: `trained` fine-tunes the model without a penalty, `random` trains from scratch.
+    penalties: fine-tuning with the best of these penalties is another variant (W16 4.4.1).
+    settings: values of other `FineTuningParameters`; each variant tries every combination.
 
-    Raises ConfigurationError that names every parameter that does not exist or is not allowed.
+    Raises ConfigurationError that lists all unknown or wrong parameters.
     """
     settings = settings or {}
-    problems = [f"--set {key}: give --fine-tune-from" for key in settings if key == "start"]
+    problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
     if penalties:
         if "fixed" in settings.get("encoder", ()):
-            problems.append("--set encoder=fixed: --fine-tune-penalty is of an encoder that is trained")
+            problems.append("--set encoder=fixed: --fine-tune-penalty needs a trained encoder")
         problems += [
-            f"--set {key}: --fine-tune-penalty sets it"
+            f"--set {key}: already set by --fine-tune-penalty"
             for key in ("lambda_words", "lambda_composition")
             if key in settings
         ]
@@ -100,7 +98,8 @@ def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
 
 
 def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
-    """Return the encoder that is trained for tasks; an average of word vectors becomes one over their words.
+    """Return the encoder to train for tasks. An average of word vectors becomes an encoder of the tasks'
+    words.
 
     Raises ConfigurationError if the model has no encoder to train.
     """
@@ -110,7 +109,7 @@ def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:
         return average_as_encoder(model, [text for part in parts for text in part.texts])
     if not isinstance(model, SentenceModel):
         problem = f"--fine-tune: {opened.name} ({opened.kind}) has no encoder to train"
-        remedy = "give what paraforge train wrote, word vectors, or SIF with --components 0 or --fit"
+        remedy = "use a model from paraforge train, word vectors, or SIF with --components 0 or --fit"
         raise ConfigurationError([f"{problem}; {remedy}"])
     return model
 
@@ -122,11 +121,11 @@ def fine_tune_transfer(
     seed: int = 1,
     folds: int = FOLDS,
 ) -> list[TransferScore]:
-    """Do tasks one after the other, each in all variants. The model is not changed.
+    """Fine-tune copies of a model for each task and variant, and evaluate them.
 
-    seed: draws folds and development examples as :func:`evaluate_transfer` does, and starts the training; on
-        a CPU the same seed gives the same figures.
-    folds: of tasks without a split.
+    seed: decides folds and development examples as in :func:`evaluate_transfer`, and the training; on a CPU,
+        the same seed gives the same figures.
+    folds: number of folds for tasks without a split.
 
     Raises InputError if a class has too few examples for two folds, or a loss is not finite.
     """
@@ -145,8 +144,8 @@ def fine_tune_transfer(
 
 
 def task_splits(task: Task, seed: int, folds: int) -> list[Split]:
-    """One split of a task that has a test set, otherwise one a fold; development examples are a tenth of the
-    training examples where the task has none."""
+    """Return the task's split, or one per fold if it has no test set. If there are no development examples, a
+    tenth of the training examples is used."""
     if task.test is not None:
         return [_split(task, task.train, task.development, task.test, seed)]
     labels = np.array(task.train.labels)
@@ -181,7 +180,7 @@ def _figures(split: Split, fitted: Fitted) -> dict[str, Any]:
 
 
 def _score(task: Task, variant: Variant, fits: Sequence[Mapping[str, Any]]) -> TransferScore:
-    """For folds, the mean."""
+    """Average the figures over folds."""
     figures = {name: mean([fit[name] for fit in fits]) for name in fits[0] if name != "chosen"}
     chosen = [fit["chosen"] for fit in fits]
     return transfer_score(task, len(fits), training=variant.name, chosen=chosen, **figures)

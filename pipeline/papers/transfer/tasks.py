@@ -13,13 +13,12 @@ from paraforge.base.text.lines import numbered_lines
 
 Kind = Literal["classification", "relatedness"]
 FOLDS: Final = 10
-"""For tasks without a split."""
+"""Number of folds for tasks without a split."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts `first`, or pairs of texts with `second`, and their labels: class names, or numbers,
-    unchanged."""
+    """Texts, or pairs of texts, with labels: names of classes or numbers, as in the file."""
 
     first: list[str]
     second: list[str] | None
@@ -30,23 +29,23 @@ class Examples:
 
     @property
     def texts(self) -> list[str]:
-        """All texts, those of pairs one after the other."""
+        """All texts; for pairs, all first texts and then all second texts."""
         return [*self.first, *(self.second or [])]
 
     def select(self, rows: Iterable[int]) -> Examples:
-        """Return the examples with these numbers, in this order."""
+        """Return the examples at these indices, in this order."""
         chosen = list(rows)
         second = None if self.second is None else [self.second[row] for row in chosen]
         return Examples([self.first[row] for row in chosen], second, [self.labels[row] for row in chosen])
 
     def repeated_in(self, other: Examples) -> int:
-        """Return how many of these examples, regardless of labels, are among the others too."""
+        """Return how many of these examples are also among others, ignoring labels."""
         others = set(other._keys())
         return sum(key in others for key in self._keys())
 
     @property
     def repeats(self) -> int:
-        """How many of these examples, regardless of labels, repeat an earlier one."""
+        """The number of examples that repeat an earlier one, ignoring labels."""
         return len(self) - len(set(self._keys()))
 
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -56,16 +55,15 @@ class Examples:
 def read_columns(path: Path, label: int = 0, text: int = 1, count: int = 2) -> Examples:
     """Read a label and a text from the columns of a TSV without a header.
 
-    Raises InputError with file and line for another number of fields, a blank label, or fewer than two
-    classes.
+    Raises InputError with file and line: a wrong number of fields, a blank label, or fewer than two classes.
     """
     rows = ((number, fields_of_line(path, number, line, count)) for number, line in numbered_lines(path))
     return texts_of_rows(path, ((number, fields[label], fields[text]) for number, fields in rows))
 
 
 def old_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file from before UTF-8 that are not blank, stripped: several tasks are distributed
-    in Latin-1, and have been converted by some who passed them on."""
+    """Yield the stripped non-blank lines of a file in UTF-8 or Latin-1, in which several tasks are
+    distributed."""
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -77,8 +75,8 @@ def old_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_polarity(paths: Sequence[Path]) -> Examples:
-    """SentEval's two files of texts, one per line, the negative (or objective) class first; Latin-1 as they
-    are distributed, or UTF-8. Raises InputError where a file is empty."""
+    """Read SentEval's two files with one text per line, the negative or objective class first, in Latin-1 or
+    UTF-8. Raises InputError if a file is empty."""
     texts: list[str] = []
     labels: list[str] = []
     for label, path in enumerate(paths):
@@ -91,14 +89,14 @@ def read_polarity(paths: Sequence[Path]) -> Examples:
 
 
 def pairs_of_rows(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Examples:
-    """Of rows of label, sentence, sentence."""
+    """Make examples from rows of label, sentence, sentence."""
     labels, first, second = ([fields[place] for _, fields in rows] for place in range(3))
     _check_classes(path, labels)
     return Examples(first, second, labels)
 
 
 def rows_with_header(path: Path, columns: Sequence[Sequence[str]]) -> list[tuple[int, list[str]]]:
-    """Line number and fields of the columns, each of which has one of several names."""
+    """Return the line number and the chosen fields of each row; a column is given by its possible names."""
     lines = numbered_lines(path)
     header = next(lines, None)
     if header is None:
@@ -131,7 +129,7 @@ def texts_of_rows(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
     texts: list[str] = []
     labels: list[str] = []
     for number, label, text in rows:
-        # A blank text stays: the customer reviews as they are distributed have one.
+        # A blank text stays, because the original customer reviews have one.
         if not label.strip():
             raise InputError("a blank label", path, number)
         labels.append(label.strip())
@@ -142,28 +140,29 @@ def texts_of_rows(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
 
 def _check_classes(path: Path, labels: list[str]) -> None:
     if len(set(labels)) < 2:
-        raise InputError(f"{len(set(labels))} distinct labels, two at least are needed", path)
+        raise InputError(f"only {len(set(labels))} distinct label, at least 2 are needed", path)
 
 
 def read_mrpc(path: Path) -> Examples:
-    """Return the Microsoft paraphrase corpus: a header, then quality, two numbers and two sentences, between
-    tabs. Raises as :func:`read_columns`."""
+    """Read the Microsoft paraphrase corpus: a TSV with a header that names quality and two strings. Raises as
+    :func:`read_columns`."""
     return pairs_of_rows(path, rows_with_header(path, [("quality",), ("#1 string",), ("#2 string",)]))
 
 
 def read_sst_fine(path: Path) -> Examples:
-    """SentEval's `label text` a line. Raises as :func:`read_columns`."""
+    """Read SentEval's lines of `label text`. Raises as :func:`read_columns`."""
     rows = ((number, text.partition(" ")) for number, text in numbered_lines(path))
     return texts_of_rows(path, ((number, label, text) for number, (label, _, text) in rows))
 
 
-# SentEval has `text TAB label`; TREC has `coarse class TAB fine class TAB question`: the coarse class counts.
+# SentEval has `text TAB label`. TREC has `coarse class TAB fine class TAB question`; the coarse class is
+# used.
 read_sst_phrases = partial(read_columns, label=1, text=0)
 read_trec = partial(read_columns, text=2, count=3)
 
 
 def read_trec_labels(path: Path) -> Examples:
-    """SentEval's `COARSE:fine question` a line, in Latin-1 as it is distributed. Raises as
+    """Read SentEval's lines of `COARSE:fine question`, in Latin-1 or UTF-8. Raises as
     :func:`read_columns`."""
 
     def rows() -> Iterator[tuple[int, str, str]]:
@@ -182,16 +181,18 @@ SICK_LABELS = {
     "relatedness_score": ("relatedness_score",),
     "entailment_judgment": ("entailment_judgment", "entailment_label"),
 }
-"""A label of SICK -> its names in the files of SemEval 2014 and in the undivided SICK.txt."""
+"""The names of each label in the files of SemEval 2014 and in the undivided SICK.txt."""
 _SICK_PARTS = "semeval_set"
 
 
 def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
-    """SICK: a header, then columns that it names; `label` is one of `SICK_LABELS`.
+    """Read SICK, a TSV with a header.
 
-    part: `TRAIN`, `TRIAL` or `TEST` of the undivided SICK.txt, whose column `SemEval_set` names it.
+    label: one of `SICK_LABELS`.
+    part: `TRAIN`, `TRIAL` or `TEST` in the column `SemEval_set` of the undivided SICK.txt.
 
-    Raises as :func:`read_columns`, and where a score is not a number from 1 to 5."""
+    Raises as :func:`read_columns`, and if a score is not a number from 1 to 5.
+    """
     names = SICK_LABELS[label]
     rows = rows_with_header(path, [names, ("sentence_a",), ("sentence_b",), *([(_SICK_PARTS,)] * bool(part))])
     chosen = [(number, fields) for number, fields in rows if part is None or fields[3].upper() == part]
@@ -212,12 +213,12 @@ def read_sick(path: Path, label: str, part: str | None = None) -> Examples:
 class Task:
     """One transfer task with its examples.
 
-    kind: `classification` of texts or pairs by logistic regression; `relatedness` of pairs by the KL
+    kind: `classification` of texts or pairs by logistic regression, or `relatedness` of pairs with the KL
         objective.
-    train: all examples where there is no split. test: None means cross-validation on `train`.
-    development: None means that a part of `train` is taken.
-    tested_on: `test`, `trial` where the test set is not there, or `10-fold cross-validation`.
-    positive: the class whose F1 is reported next to the accuracy on the test set.
+    train: training examples; all examples if there is no split. test: None for cross-validation on `train`.
+    development: None if a part of `train` is used.
+    tested_on: `test`, `trial` if there is no test set, or `10-fold cross-validation`.
+    positive: the class whose F1 is reported besides the accuracy on the test set.
     """
 
     name: str
@@ -231,8 +232,10 @@ class Task:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a classification's files are and how they are read: one file a split, or without a split one file
-    a class. `read` takes the files of a split."""
+    """The files of a classification task, and how to read them.
+
+    read: reads the files of one part: one file, or one per class. train, development, test: their names.
+    """
 
     read: Callable[[Sequence[Path]], Examples]
     train: tuple[str, ...]
@@ -246,7 +249,8 @@ def _one_file(read: Callable[[Path], Examples], train: str, development: str = "
 
 
 def _two_classes(first: str, second: str) -> tuple[_Layout, ...]:
-    """Return a TSV of labels and texts, `MR.tsv`, or SentEval's file a class."""
+    """Return the layouts of a task without a split: `MR.tsv` with labels, or SentEval's one file per
+    class."""
     name = first.partition("/")[0]
     return (_one_file(read_columns, f"{name}.tsv"), _Layout(read_polarity, (first, second)))
 
@@ -293,10 +297,10 @@ _POSITIVE: Final = {"MRPC": "1"}
 
 
 def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[list[Task], list[str]]:
-    """Read the tasks of these names (none: all) whose files are in one of these directories, in the order of
-    `TASKS`; returns them, and the names of those that are missing.
+    """Read the named tasks (by default all) from the first directory that has their files.
 
-    Raises InputError with file and line where a file that is there is malformed.
+    Returns the tasks in the order of `TASKS`, and the names of missing ones. Raises InputError with file and
+    line if a file is malformed.
     """
     found: list[Task] = []
     missing: list[str] = []
@@ -313,7 +317,7 @@ def find_tasks(directories: Sequence[Path], names: Sequence[str] = ()) -> tuple[
 
 
 def _classification(name: str, directory: Path) -> Task | None:
-    """Read a task by the first layout whose training and test files are there."""
+    """Read a task in the first layout whose training and test files exist."""
     for layout in _LAYOUTS[name]:
         train, test = ([directory / file for file in files] for files in (layout.train, layout.test))
         if all(path.is_file() for path in (*train, *test)):
@@ -331,8 +335,8 @@ def _classification(name: str, directory: Path) -> Task | None:
 
 
 def _sick(name: str, directory: Path) -> Task | None:
-    """SICK (Marelli et al. 2014): three files, in the directory or in SICK below it, or the undivided
-    SICK.txt; without a test set it is trained on SICK_train and tested on SICK_trial."""
+    """Read SICK (Marelli et al. 2014), undivided or as three files, in the directory or its subdirectory
+    SICK. Without a test set, SICK_trial is used for testing."""
     kind, column = _SICK[name]
     for place in (directory, directory / "SICK"):
         whole = place / _WHOLE

@@ -1,5 +1,5 @@
-"""Trains classifiers for transfer tasks over fixed sentence vectors or together with the encoder, in the
-training loop of `learning` (Wieting 2016, 4.4 and Eq. 12-14; Tai 2015)."""
+"""Trains classifiers for transfer tasks, on fixed sentence vectors or together with the encoder (Wieting
+2016, 4.4 and Eq. 12-14; Tai 2015)."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class FineTuningParameters(Section):
 
 
 def average_as_encoder(average: WordAverage, texts: Sequence[str]) -> SentenceModel:
-    """Return an average of word vectors as an encoder: a word's row is its vector times its weight, without
-    the common components, so the mean of the rows is the sentence's vector.
+    """Return an encoder that computes an average of word vectors: the mean over rows of a table, which are
+    the words' weighted vectors without the common components.
 
-    texts: the words of other texts are unknown. A word that has no vector is unknown as well, which is a zero
-        vector where the table has none; unlike in the average it counts in the sentence's length.
+    texts: texts whose words the table has. Other words, and words without a vector, are unknown; they have
+        the unknown word's vector or zeros, and, unlike in the average, count in the sentence's length.
     """
     (cut,) = make_units(WORD).cut(pa.array(texts, pa.string()))
     known = average.vectors.rows(cut.vocabulary) >= 0
@@ -103,14 +103,14 @@ def start_model(
     new_units: int,
     seed: int,
 ) -> SentenceModel:
-    """Return a model of the same architecture over the units that a task has; the given one is not changed.
+    """Return a model of the same architecture for the units of a task. The given model is not changed.
 
-    Tables lose the rows that no text of the task reads, so an update of whole tables is fast. Units that the
-    model does not know, and that the training texts have at least `new_units` times (0: none), get a row of
-    their own, which starts as the unknown unit's.
+    Rows that no text of the task uses are dropped, so that updating whole tables is fast. A unit that the
+    model does not know gets its own row, a copy of the unknown unit's, if it occurs at least `new_units`
+    times in the training texts (0: never).
 
-    other_texts: of development and test examples; only units that the model knows are taken from them.
-    start: `trained` takes the model's parameters; `random` draws all of them by seed, as a training would.
+    other_texts: texts of development and test examples, from which only known units are taken.
+    start: `trained` copies the model's parameters, `random` initializes them by seed, as a training does.
     """
     vocabularies: dict[str, Vocabulary] = {}
     counts: dict[str, npt.NDArray[np.int64]] = {}
@@ -128,7 +128,7 @@ def start_model(
             occurrences[name] = occurrences.get(name, 0) + times
         units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
         vocabularies[unit] = Vocabulary(units, known.unknown)
-        # How often the training texts have each.
+        # Occurrences in the training texts.
         counts[unit] = np.array([occurrences[name] for name in units])
 
     def table(part: VectorParameters, number: int) -> Tensor:
@@ -150,10 +150,10 @@ def start_model(
 
 
 CLASSES: Final = 5
-"""Scores of relatedness are from 1 to this."""
+"""The highest relatedness; the lowest is 1."""
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
 _FIXED: Final = FineTuningParameters(epochs=40, patience=6, lambda_classifier=5e-5)
-"""How the relatedness model is trained over fixed vectors."""
+"""Training of the relatedness model on fixed vectors."""
 _ENCODER: Final = "encoder"
 
 Scores = npt.NDArray[np.float64]
@@ -182,15 +182,15 @@ def pair_features(first: Tensor, second: Tensor) -> Tensor:
 
 
 def held_out_pairs(pairs: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Draw the numbers of nine tenths and of one tenth of the pairs by seed."""
+    """Split the indices of pairs randomly into nine tenths and one tenth."""
     order = np.random.default_rng(seed).permutation(pairs)
     cut = max(1, pairs // 10)
     return order[cut:], order[:cut]
 
 
 class SigmoidSoftmax(nn.Module):
-    """`softmax(W_p * sigmoid(W x + b_h) + b_p)` over the classes. Over a pair x is |u - v| and u * v
-    together, so that W holds W_+ and W_x of W16 Eq. 12."""
+    """The network `softmax(W_p * sigmoid(W x + b_h) + b_p)` over classes. For pairs, x is |u - v| and u * v
+    concatenated, so W is W_+ and W_x of W16 Eq. 12 side by side."""
 
     def __init__(self, inputs: int, hidden: int, classes: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -207,11 +207,11 @@ class SigmoidSoftmax(nn.Module):
 
 
 class TaskNetwork(nn.Module):
-    """An encoder, and over its vectors the network of W16 4.4.
+    """An encoder, and the network of W16 4.4 on its vectors.
 
-    Features are standardised by their mean and standard deviation on the training examples at the start, so
-    the network learns at the same pace whatever the scale of a model's vectors. A feature that hardly differs
-    between examples is divided by a tenth of the features' size, not by a number close to zero.
+    Features are standardised by their initial mean and standard deviation on the training examples, so the
+    scale of a model's vectors does not matter. A nearly constant feature is divided by a tenth of the
+    features' root mean square instead of a number close to zero.
     """
 
     def __init__(
@@ -222,8 +222,8 @@ class TaskNetwork(nn.Module):
         network: SigmoidSoftmax,
         projection: nn.Linear | None = None,
     ) -> None:
-        """training: the sentences of the training examples, of pairs all first ones before all second.
-        projection: W_p of every sentence vector, `h = W_p v` (Arora 2017, A.2); None: h = v."""
+        """training: sentences of the training examples; for pairs, all first and then all second ones.
+        projection: W_p in `h = W_p v` for a sentence vector v (Arora 2017, A.2); None for h = v."""
         super().__init__()
         self.encoder = encoder
         self.network = network
@@ -245,29 +245,29 @@ class TaskNetwork(nn.Module):
         network.to(features)
 
     def features(self, vectors: Tensor) -> Tensor:
-        """Return the features of sentence vectors, projected: the vectors, or |u - v| and u * v."""
+        """Project sentence vectors, and return them or, for pairs, |u - v| and u * v."""
         if self.projection is not None:
             vectors = self.projection(vectors)
         return pair_features(*vectors.chunk(2)) if self.pairs else vectors
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Return log-probabilities, (examples, classes), of sentence vectors."""
+        """Return log-probabilities, (examples, classes), for sentence vectors."""
         return self.network((self.features(vectors) - self.mean) / self.deviation)
 
     def of_sentences(self, sentences: TokenBatch) -> Tensor:
-        """Return the same of any number of sentences, without gradient."""
+        """Return log-probabilities for any number of sentences, without gradients."""
         with torch.no_grad():
             return self(encode(self.encoder, sentences, self.mean.device))
 
 
 class ClassifierTraining(Task[Tensor, nn.Module]):
-    """The task of the training loop: minimise the mean KL divergence from a target distribution over the
-    classes plus L2 penalties:
+    """The task for the training loop: minimise a mean KL divergence J with L2 penalties,
 
     `J + lambda_classifier ||layers above||^2 + lambda_words ||tables - start||^2
     + lambda_composition ||other parameters of the encoder - start||^2`.
 
-    J is W16 Eq. 14; of a class its target is 1 and J the negative log-likelihood.
+    J is W16 Eq. 14. In classification the target of the correct class is 1, so J is the negative
+    log-likelihood.
     """
 
     counted = "examples"
@@ -280,8 +280,8 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         parameters: FineTuningParameters,
         seed: int,
     ) -> None:
-        """predict: gives the log-probabilities of the examples with these numbers, (examples, classes).
-        targets: (examples, classes), rows that sum to 1. seed: draws the order of examples."""
+        """predict: returns the log-probabilities of the examples at some indices, (examples, classes).
+        targets: (examples, classes), rows that sum to 1. seed: decides the order of examples."""
         self.module = module
         self.size = len(targets)
         self.total = len(targets) * parameters.epochs
@@ -316,7 +316,7 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
             yield from order.split(self._parameters.batch_size)
 
     def step(self, batch: Tensor, updates: int) -> TrainingStep:
-        """Make one update by these examples."""
+        """Make one update with these examples."""
         loss, gradients = self.gradients(batch)
         self.optimiser.begin_step()
         with torch.no_grad():
@@ -325,15 +325,15 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         return TrainingStep(len(batch), 1, float(loss), 1)
 
     def loss(self, examples: Tensor) -> Tensor:
-        """Return J of some examples, without penalties."""
+        """Return J for some examples, without penalties."""
         log_probabilities = self._predict(examples)
         targets = self._targets[examples].to(log_probabilities)
         return nn.functional.kl_div(log_probabilities, targets, reduction="batchmean")
 
     def gradients(self, examples: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return J of some examples, and the gradients of J and all penalties by parameter name."""
+        """Return J for some examples, and the gradients of the whole objective by parameter name."""
         loss = self.loss(examples)
-        # An encoder has no part in a batch without a single token: its gradient is zero then.
+        # If a batch has no tokens, the encoder does not contribute and its gradient is zero.
         found = torch.autograd.grad(loss, list(self._trained.values()), materialize_grads=True)
         gradients = dict(zip(self._trained, separate(found), strict=True))
         weights = self._parameters
@@ -353,8 +353,8 @@ def relatedness(
 ) -> tuple[float | None, float | None]:
     """Return Pearson and Spearman x 100 on the test pairs; the development pairs choose the epoch.
 
-    Scores are from 1 to `CLASSES`.
-    development: None means a tenth of the training pairs, drawn by seed, which are then not trained on.
+    train, development, test: features and scores, 1 to `CLASSES`. development: None for a random tenth of the
+        training pairs, which is then not trained on.
     """
     if development is None:
         fit, held_out = held_out_pairs(len(train[1]), seed)
@@ -393,8 +393,8 @@ class Split:
 class Fitted:
     """The result of a fit.
 
-    parameters: the candidate that did best on the development examples.
-    development_score: accuracy or Pearson x 100; None if it was never defined. epoch: the best, from 1.
+    parameters: the candidate with the best development score.
+    development_score: accuracy or Pearson x 100; None if it was never defined. epoch: the best one, from 1.
     predictions: labels or scores of the test examples.
     model: the trained encoder with the task's vocabulary.
     """
@@ -409,12 +409,11 @@ class Fitted:
 def fine_tune(
     model: SentenceModel, split: Split, candidates: Sequence[FineTuningParameters], seed: int
 ) -> Fitted:
-    """Train a copy of a model for a task with each setting, and return the one that does best on the
-    development examples.
+    """Train a copy of a model with each candidate, and return the one with the best development score.
 
-    seed: of random starts and of the order of examples; on a CPU the same seed gives the same result.
+    seed: decides random starts and the order of examples; on a CPU, the same seed gives the same result.
 
-    Raises InputError if the loss is not finite, Interrupted at SIGTERM or Ctrl-C.
+    Raises InputError if the loss is not finite, Interrupted on SIGTERM or Ctrl-C.
     """
     fits = (_fit(model, split, candidate, seed) for candidate in candidates)
     return max(fits, key=lambda fit: -math.inf if fit.development_score is None else fit.development_score)
@@ -469,7 +468,7 @@ def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, s
 def example_predictor(
     network: TaskNetwork, sentences: TokenBatch, examples: int
 ) -> Callable[[Tensor], Tensor]:
-    """Return what gives the log-probabilities of training examples, with gradients, by their numbers."""
+    """Return the function from indices of training examples to their log-probabilities, with gradients."""
     device = network.mean.device
 
     def predict(rows: Tensor) -> Tensor:

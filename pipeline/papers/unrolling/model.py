@@ -1,5 +1,5 @@
-"""Trained decoders as a sentence model: text in, vectors or similarities out; one directory on disk; vectors
-of further words by a linear map (Kiros et al. 2015)."""
+"""Embeds and compares texts with trained decoders, and adds words to them by a linear map (Kiros et al.
+2015)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from paraforge.papers.unrolling.triples import END
 
 
 class DecoderModel(SentenceModel):
-    """Sentence embeddings out of a network that predicts neighbouring sentences.
+    """Sentence embeddings from a network that predicts neighboring sentences.
 
-    On disk the directory of a `SentenceModel` whose description is `decoders.json`.
+    On disk, it is the directory of a `SentenceModel` with the description `decoders.json`.
     """
 
     description: ClassVar[str] = DESCRIPTION
@@ -48,11 +48,11 @@ class DecoderModel(SentenceModel):
         *others: Any,
         **options: Any,
     ) -> None:
-        """Make a model in memory, see `SentenceModel`; InputError where the vocabulary has no end of a
+        """Make a model in memory; see `SentenceModel`. Raises InputError if the vocabulary has no end of
         sentence."""
         super().__init__(encoder, parameters, vocabularies, *others, **options)
         if END not in self.vocabulary:
-            raise InputError("the vocabulary has no end of a sentence")
+            raise InputError("the vocabulary has no end-of-sentence symbol")
         encoder.end = self.vocabulary.id_of(END)
 
     @classmethod
@@ -64,7 +64,7 @@ class DecoderModel(SentenceModel):
         maximum_length: int,
         about: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Return the model that reads a network by a representation; it shares the network's parameters."""
+        """Return a model for a network with a representation; it shares the network's parameters."""
         parameters = ReaderParameters(
             dimension=network.architecture.word_dimension,
             layers=network.architecture,
@@ -86,21 +86,21 @@ class DecoderModel(SentenceModel):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words, and the end of a sentence."""
+        """The words and the end of sentence."""
         return self.vocabularies[WORD]
 
     @property
     def representation(self) -> RepresentationParameters:
-        """What represents a sentence, and how two are compared."""
+        """The representation and similarity of sentences."""
         return self.parameters.representation
 
     @property
     def words(self) -> list[str]:
-        """Those that its encoder knows."""
+        """The words that the encoder knows."""
         return [word for word in super().words if word != END]
 
     def read_by(self, representation: RepresentationParameters) -> Self:
-        """Return the same network, read by another representation; InputError where it has no states to
+        """Return the same network with another representation. Raises InputError if it has no states to
         unroll."""
         try:
             check_representation(self.layers, representation)
@@ -111,21 +111,21 @@ class DecoderModel(SentenceModel):
         )
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
-        """Return each text of `first` with the one at the same place of `second`: dot products, or cosines
-        where the representation says so; 0 where one has no word."""
+        """Return the similarity of texts at the same index: the dot product or cosine, as the representation
+        says; 0 if a text has no word."""
         return self.similarity_of_vectors(self.encode(first), self.encode(second)).astype(np.float32)
 
     def similarity_of_vectors(
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
-        """Return the same of vectors, (rows, dimension) each; float64 (rows,)."""
+        """Return the same for vectors, (rows, dimension) each; float64 (rows,)."""
         return compare(left, right, self.representation)
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:
-        """Open what `save` wrote, on a device, and raise as `SentenceModel.open`.
+        """Open a model written by `save` on a device. Raises as `SentenceModel.open`.
 
-        directory: behind `@` what to read it by if that is not what it was trained for.
+        directory: can end with `@` and a representation other than the trained one.
         """
         place, representation = split_name(directory)
         model = super().open(place, device)
@@ -133,17 +133,17 @@ class DecoderModel(SentenceModel):
 
 
 def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
-    """Return the model with a vector for every word of `vectors`, too, that its vocabulary does not have.
+    """Return the model with the words of `vectors` added to its vocabulary.
 
-    The map is the matrix that takes the vectors of the words that both have to those that the model learnt,
-    with the least squared error. Decoders predict the words that they were trained on, as before.
+    A matrix, fitted by least squares on the words in both, maps the given vectors to the model's. Decoders
+    still only predict the words that they were trained on.
 
-    Raises InputError: both have fewer words in common than `vectors` has dimensions.
+    Raises InputError if there are fewer words in common than `vectors` has dimensions.
     """
     vocabulary, network = model.vocabulary, model.network
     own = {vocabulary.unknown, END}
     given = vectors.words
-    # Not the words of an earlier expansion, whose vectors are those of another map.
+    # Without the words of an earlier expansion, whose vectors come from another map.
     trained = {*vocabulary.units[: network.predicted]} - own
     shared = [row for row, word in enumerate(given) if word in trained]
     if len(shared) < vectors.dimension:

@@ -1,6 +1,6 @@
-"""The network, an encoder for a sentence and decoders for the ones before and after it, its loss (DD 3 and 4;
-Eq. 4, 6, 9, 10), and the vectors it gives: the context, or states of the unrolled decoders (DD 3.3, Figure 1,
-Appendix C)."""
+"""A network with an encoder for a sentence and decoders for the previous and the next one, its loss (DD 3 and
+4; Eq. 4, 6, 9, 10), and sentence vectors from it: the context, or states of the unrolled decoders (DD 3.3,
+Figure 1, Appendix C)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,10 +26,10 @@ from paraforge.papers.unrolling.triples import TripleBatch, with_ends
 def negative_log_likelihood(
     states: Tensor, weight: Tensor, bias: Tensor, words: Bags, products: torch.dtype | None = None
 ) -> Tensor:
-    """Sum over all words w of all rows k of `logsumexp(U h_k + b) - u_w h_k - b_w`, a scalar.
+    """Return the sum of `logsumexp(U h_k + b) - u_w h_k - b_w` over the words w of all rows k, a scalar.
 
-    states: h, (rows, dimension). weight: U, (vocabulary, dimension), the output vectors;
-    bias: b, (vocabulary,). words: those that row k predicts.
+    states: h, (rows, dimension). weight: output vectors U, (vocabulary, dimension).
+    bias: b, (vocabulary,). words: the words that each row predicts.
     products: type of matrix products, e.g. bfloat16.
     """
     low = states.dtype if products is None else products
@@ -39,14 +39,14 @@ def negative_log_likelihood(
 
 
 class LayerNormGru(nn.Module):
-    """A gated recurrent unit with layer normalisation (Cho et al. 2014; Ba et al. 2016, Eq. 26-28), over
-    packed sentences. For input x and state h, with N a layer normalisation with gain and bias of its own each
-    time:
+    """A gated recurrent unit with layer normalisation (Cho et al. 2014; Ba et al. 2016, Eq. 26-28).
+
+    For input x and state h:
 
     (z; r) = s(N(W x) + N(U h)),  c = tanh(N(V x) + r * N(T h)),  h' = (1 - z) h + z c.
 
-    z and r are normalised together. W and V are the rows of `input_weight`, U and T of `state_weight`:
-    (3 state_dimension, dimension), first those of z and r.
+    Each N is a layer normalisation with its own gain and bias; z and r are normalised together. W and V are
+    rows of `input_weight`, U and T of `state_weight`, (3 state_dimension, dimension), those of z and r first.
     """
 
     def __init__(self, input_dimension: int, state_dimension: int) -> None:
@@ -60,12 +60,12 @@ class LayerNormGru(nn.Module):
         self.state_bias = nn.Parameter(torch.zeros(3 * state_dimension))
 
     def forward(self, inputs: Tensor, batch_sizes: Sequence[int], state: Tensor) -> Tensor:
-        """States of every token, (tokens, state_dimension), in packed order.
+        """Return the state of every token, (tokens, state_dimension), in packed order.
 
-        inputs: (tokens, input_dimension): all first tokens, then all second ones, ..., of sentences by
-            falling length.
-        batch_sizes: sentences that have a t-th token.
-        state: (sentences, state_dimension), what each begins with, in the same order.
+        inputs: (tokens, input_dimension) in packed order: the first tokens of all sentences, then the second
+            tokens, and so on, with sentences in order of descending length.
+        batch_sizes: number of sentences with a t-th token, for each t.
+        state: initial states, (sentences, state_dimension), in the same order.
         """
         states = []
         for part in self.project(inputs).split(list(batch_sizes)):
@@ -74,12 +74,12 @@ class LayerNormGru(nn.Module):
         return torch.cat(states)
 
     def project(self, inputs: Tensor) -> Tensor:
-        """Return the share of inputs, (rows, 3 state_dimension); it does not depend on any state."""
+        """Return the contribution of inputs, (rows, 3 state_dimension), which is independent of the state."""
         return self._normalised(F.linear(inputs, self.input_weight), self.input_gain, self.input_bias)
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
-        """Return the next states, (rows, state_dimension), of what `project` gives and of the states before,
-        of that shape."""
+        """Return the next states from the result of `project` and the previous states, (rows,
+        state_dimension)."""
         size = 2 * self.state_dimension
         recurrent = self._normalised(F.linear(state, self.state_weight), self.state_gain, self.state_bias)
         gates = torch.sigmoid(projected[:, :size] + recurrent[:, :size])
@@ -88,7 +88,7 @@ class LayerNormGru(nn.Module):
         return torch.lerp(state, candidate, update)
 
     def _normalised(self, values: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
-        """(rows, 3 state_dimension): both gates together, and the candidate."""
+        """Normalise both gates together, and the candidate, (rows, 3 state_dimension)."""
         size = 2 * self.state_dimension
         parts = [
             F.layer_norm(values[:, part], (values[:, part].shape[1],), gain[part], bias[part])
@@ -98,7 +98,7 @@ class LayerNormGru(nn.Module):
 
 
 class Output(nn.Module):
-    """Output vectors and biases of all words; `softmax(weight h + bias)` are their probabilities."""
+    """Output vectors and biases of all words, whose probabilities are `softmax(weight h + bias)`."""
 
     def __init__(self, words: int, dimension: int) -> None:
         super().__init__()
@@ -106,12 +106,12 @@ class Output(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def probabilities(self, states: Tensor) -> Tensor:
-        """(rows, words) of states (rows, dimension)."""
+        """Return the probabilities of words, (rows, words), for states, (rows, dimension)."""
         return torch.addmm(self.bias, states, self.weight.t()).softmax(1)
 
 
 class GruDecoder(nn.Module):
-    """A GRU whose state begins as the context, and whose first input is a vector of its own (<GO>)."""
+    """A GRU whose initial state is the context, and whose first input is its own vector (<GO>)."""
 
     def __init__(self, word_dimension: int, state_dimension: int) -> None:
         super().__init__()
@@ -119,10 +119,10 @@ class GruDecoder(nn.Module):
         self.gru = LayerNormGru(word_dimension, state_dimension)
 
     def forward(self, context: Tensor, vectors: Tensor, packed: PackedSentences) -> Tensor:
-        """Return the state that each word is predicted from, (tokens, state_dimension), in packed order.
+        """Return the states that predict each word, (tokens, state_dimension), in packed order.
 
         context: (sentences, state_dimension).
-        vectors: of the words, (tokens, word_dimension), in packed order.
+        vectors: word vectors, (tokens, word_dimension), in packed order.
         """
         sizes: list[int] = packed.batch_sizes.tolist()
         inputs = [self.start.expand(sizes[0], -1)]
@@ -133,16 +133,16 @@ class GruDecoder(nn.Module):
 class SentencePredictor(nn.Module):
     """An encoder and two decoders.
 
-    words: (vocabulary, word_dimension), the vectors that encoder and decoders read.
-    predicted: how many of them, the first ones, decoders predict.
-    decoders: of the sentence before and of the one behind; none where a bag of words is predicted.
-    output: the output vectors of both.
+    words: input vectors of encoder and decoders, (vocabulary, word_dimension).
+    predicted: number of words that decoders predict, the first ones of the vocabulary.
+    decoders: decoders of the previous and the next sentence; none if a bag of words is predicted.
+    output: output vectors, shared by both decoders.
     """
 
     def __init__(
         self, parameters: NetworkParameters, words: int, seed: int, predicted: int | None = None
     ) -> None:
-        """Make a network as training begins with it: weights uniform, the gains of layer norm 1, biases 0."""
+        """Make an untrained network: uniform weights, gains of layer normalisation 1, biases 0."""
         super().__init__()
         self.predicted = words if predicted is None else predicted
         self.architecture = parameters
@@ -162,17 +162,17 @@ class SentencePredictor(nn.Module):
 
     @property
     def context_dimension(self) -> int:
-        """Elements of a context, and of a decoder's state."""
+        """The dimension of a context and of a decoder's state."""
         return self.architecture.context_dimension
 
     def decoder(self, side: int) -> GruDecoder:
-        """Return the recurrent decoder of the sentence before (0) or behind (1)."""
+        """Return the recurrent decoder of the previous (0) or the next sentence (1)."""
         found = self.decoders[side]
         assert isinstance(found, GruDecoder)
         return found
 
     def encode(self, sentences: Bags) -> Tensor:
-        """Contexts, (sentences, context_dimension); each sentence has its end, so that none is empty."""
+        """Return contexts, (sentences, context_dimension). Sentences include their end, so none is empty."""
         if self.encoder is None:
             return bag_mean(self.words, sentences) * sentences.lengths.to(self.words.dtype).unsqueeze(1)
         packed = pack(sentences)
@@ -181,14 +181,14 @@ class SentencePredictor(nn.Module):
         return packed.last(states)
 
     def forward(self, batch: TripleBatch, products: torch.dtype | None = None) -> Tensor:
-        """Minus the log-probability of all words of all neighbours, summed: a scalar, in nats.
+        """Return the negative log-probability, in nats, summed over the words of all neighbors, a scalar.
 
         products: type of the products with the output vectors.
         """
         context = self.encode(batch.current)
         sides = (batch.previous, batch.following)
         if not self.decoders:
-            # The same distribution for both neighbours: it is computed once.
+            # Both neighbors have the same distribution, which is computed once.
             return self._loss(context, joined(sides), products)
         losses = []
         for side, words in enumerate(sides):
@@ -204,7 +204,7 @@ class SentencePredictor(nn.Module):
 
 
 def joined(parts: Sequence[Bags]) -> Bags:
-    """Sentence k of all parts as one, in the order of the parts."""
+    """Join the sentences with the same number in all parts, in the order of the parts."""
     number = torch.cat([part.sentences for part in parts])
     order = number.argsort(stable=True)
     ids = torch.cat([part.ids for part in parts])[order]
@@ -217,8 +217,10 @@ DECODERS = 2
 def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
     """Return the first hidden states of both recurrent decoders, (sentences, 2, steps, context_dimension).
 
-    The first step is fed <GO>, as in training, each other the mean of all word vectors under the
-    probabilities that the step before gave (DD Figure 1). context: (sentences, context_dimension).
+    The first input is <GO>, as in training. Each later input is the mean of all word vectors, weighted by the
+    probabilities from the previous step (DD Figure 1).
+
+    context: (sentences, context_dimension).
     """
     sides = []
     for side in range(DECODERS):
@@ -237,7 +239,7 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
 def represent(
     network: SentencePredictor, sentences: Bags, representation: RepresentationParameters
 ) -> Tensor:
-    """Return vectors of sentences, (sentences, dimension): see `dimension_of`."""
+    """Return sentence vectors, (sentences, dimension); see `dimension_of`."""
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
@@ -246,15 +248,15 @@ def represent(
 
 
 def dimension_of(network: NetworkParameters, representation: RepresentationParameters) -> int:
-    """Elements of a vector."""
+    """Return the dimension of a sentence vector."""
     states = DECODERS * representation.steps if representation.kind == "unrolled" else 1
     return states * network.context_dimension
 
 
 class Reader(Encoder):
-    """Gives each sentence the vector that a representation reads out of a network.
+    """Encodes sentences with a network and one of its representations.
 
-    end: the word that ends every sentence, which texts do not have.
+    end: id of the word that ends every sentence; it is not in texts.
     """
 
     end = 0
@@ -270,7 +272,7 @@ class Reader(Encoder):
         return {"network.words": WORD}
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Return zeros for a sentence without tokens; the vectors are always the network's own."""
+        """Return sentence vectors, zeros for a sentence without tokens; `tables` is ignored."""
         bags, read = batch[WORD], self.reading
         ended = with_ends(bags.ids.cpu().numpy(), bags.offsets.cpu().numpy(), self.end, read.maximum_length)
         sentences = Bags(*map(torch.from_numpy, ended)).to(bags.ids.device)
@@ -281,8 +283,7 @@ class Reader(Encoder):
 def compare(
     left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], representation: RepresentationParameters
 ) -> npt.NDArray[np.float64]:
-    """Similarity of the rows at the same place, (rows,) float64: their dot product, or cosine; 0 with a zero
-    vector."""
+    """Return the dot products or cosines of rows at the same index, (rows,) float64; 0 for a zero vector."""
     if representation.similarity == "dot":
         check_rows(left, right)
         return np.einsum("ij,ij->i", left, right, dtype=np.float64)

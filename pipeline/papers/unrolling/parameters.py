@@ -1,4 +1,4 @@
-"""How models that predict neighbouring sentences are built, trained, read and named."""
+"""Parameters of models that predict neighboring sentences, and names of their representations."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from paraforge.embeddings.encoders.protocol import Encoder
 
 LARGEST_STEPS = 30
-"""Hidden states of a decoder that can be read at most."""
+"""The largest number of hidden states to read from a decoder."""
 
 
 class NetworkParameters(Section):
-    """An encoder, and one decoder each for the sentence before and the one behind (DD 4)."""
+    """An encoder, and a decoder each for the previous and the next sentence (DD 4)."""
 
     encoder: Literal["bow", "gru"] = Field(
         "bow", description="bow: sum of the word vectors; gru: last state of a layer-normalised GRU"
     )
     decoder: Literal["bow", "gru"] = Field(
         "gru",
-        description="bow: each word given the context alone; gru: each word given those before it, too",
+        description="bow: each word depends only on the context; gru: also on the words before it",
     )
     word_dimension: int = Field(620, ge=1, le=8192, description="dimension of the word vectors")
     state_dimension: int = Field(
@@ -47,12 +47,12 @@ class NetworkParameters(Section):
 
     @property
     def context_dimension(self) -> int:
-        """Elements of the context, and of a decoder's state."""
+        """The dimension of the context and of a decoder's state."""
         return self.word_dimension if self.encoder == "bow" else self.state_dimension
 
 
 class RepresentationParameters(Section):
-    """What represents a sentence, and how two of them are compared."""
+    """The representation of a sentence, and how two of them are compared."""
 
     kind: Literal["context", "unrolled", "mean"] = Field(
         "unrolled",
@@ -68,7 +68,7 @@ class RepresentationParameters(Section):
     similarity: Literal["dot", "cosine"] = Field("dot", description="dot product, or cosine")
 
     def __str__(self) -> str:
-        """As it is written behind the name of a model: `unrolled:3`, `context:cosine`."""
+        """Return the representation as in the name of a model: `unrolled:3`, `context:cosine`."""
         steps = "" if self.kind == "context" else f":{self.steps}"
         return f"{self.kind}{steps}{'' if self.similarity == 'dot' else ':cosine'}"
 
@@ -103,7 +103,7 @@ class PredictionParameters(Section):
 
 
 class DecodersParameters(Section):
-    """One model: its network, words, training, and what it is read by."""
+    """One model: its network, vocabulary, training and representation."""
 
     network: NetworkParameters = Field(default_factory=NetworkParameters, description="the architecture")
     vocabulary: VocabularyParameters = Field(
@@ -124,7 +124,7 @@ class DecodersParameters(Section):
 
     @property
     def reading(self) -> RepresentationParameters:
-        """The representation, chosen or by default."""
+        """The chosen or default representation."""
         if self.representation is not None:
             return self.representation
         return RepresentationParameters(kind="unrolled" if self.network.decoder == "gru" else "context")
@@ -136,11 +136,10 @@ class DecodersParameters(Section):
 
 
 def check_representation(network: NetworkParameters, representation: RepresentationParameters) -> None:
-    """Raise ValueError where the network's decoders have no states to unroll."""
+    """Raise ValueError if the network's decoders have no states to unroll."""
     if representation.kind != "context" and network.decoder == "bow":
         raise ValueError(
-            f"representation {representation.kind}: a decoder bow has no states to unroll; its space is that "
-            "of the context"
+            f"representation {representation.kind}: a bow decoder has no states to unroll; use context"
         )
 
 
@@ -163,18 +162,18 @@ class ReaderParameters(VectorParameters):
 
 
 DESCRIPTION = "decoders.json"
-"""The file that a directory of such a model has."""
+"""The file that identifies a directory as such a model."""
 
 
 def is_decoder_model(name: str | Path) -> bool:
-    """Return whether there is a model of this kind, with or without a representation behind its name."""
+    """Return whether a name, with or without a representation, is a model of this kind."""
     directory, _, _ = str(name).rpartition("@")
     return any((Path(path) / DESCRIPTION).is_file() for path in (str(name), directory) if path)
 
 
 def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]:
-    """Directory, and the representation named behind the last `@`, if any; InputError where it is something
-    else."""
+    """Return the directory, and the representation after the last `@`, if any. Raises InputError if that is
+    not a representation."""
     path = Path(name)
     before, at, text = str(name).rpartition("@")
     if not at or path.exists():
@@ -183,10 +182,8 @@ def split_name(name: str | Path) -> tuple[Path, RepresentationParameters | None]
 
 
 def parse_representation(text: str, model: str | None = None) -> RepresentationParameters:
-    """`context`, `unrolled:N` or `mean:N`, N being the number of states of each decoder (3 if it is left
-    out), and `:cosine` where that is wanted and not the dot product; InputError about `model` for anything
-    else.
-    """
+    """Parse `context`, `unrolled:N` or `mean:N`, N states per decoder (default 3), with `:cosine` appended if
+    vectors are compared by cosine instead of dot product. Raises InputError about `model` otherwise."""
     kind, *rest = text.split(":")
     values: dict[str, object] = {"kind": kind}
     if rest and rest[-1] in ("cosine", "dot"):
@@ -201,6 +198,6 @@ def parse_representation(text: str, model: str | None = None) -> RepresentationP
         raise InputError(
             f"no representation '{text}'",
             model,
-            remedy=f"Use context, unrolled:N and mean:N, N from 1 to {LARGEST_STEPS}; add :cosine "
-            "where the dot product is not wanted.",
+            remedy=f"Use context, unrolled:N or mean:N with N from 1 to {LARGEST_STEPS}; append :cosine to "
+            "compare by cosine.",
         ) from error

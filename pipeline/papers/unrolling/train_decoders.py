@@ -1,5 +1,4 @@
-"""Trains a network to predict the neighbors of sentences, as a task of the training loop: triples,
-vocabulary, scores, the model's directory."""
+"""Trains a network to predict the neighbors of sentences, and evaluates it, with the shared training loop."""
 
 import logging
 import time
@@ -45,17 +44,17 @@ def decoder_trainer(
     device: str = "cpu",
     **options: Any,
 ) -> Trainer[TripleBatch, SentencePredictor]:
-    """Return a run that trains a network; its result is the same to the bit for one machine and number of
-    threads.
+    """Return a run that trains a network. On one machine, the same number of threads gives identical results.
 
-    Raises InputError where the network has another number of words than the triples, or NaN. options: of
-    `Trainer`.
+    options: those of `Trainer`.
+
+    Raises InputError if the numbers of words of network and triples differ, or a parameter is not finite.
     """
     return Trainer(PredictionObjective(network, store, parameters, threads, device), **options)
 
 
 class PredictionObjective(Task[TripleBatch, SentencePredictor]):
-    """The task of the training loop. A batch is one update; its loss is a sum over predicted words."""
+    """The task for the training loop. Each batch is one update; losses are summed over predicted words."""
 
     counted = "triples"
     prefetch = 4
@@ -94,7 +93,7 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         self.total = epochs * len(store) + rest * parameters.batch_size
 
     def identity(self) -> dict[str, Any]:
-        """Parameters, network and triples."""
+        """Return the parameters, the network and the triples."""
         return {
             "parameters": self._parameters.model_dump(mode="json"),
             "network": self.module.architecture.model_dump(mode="json"),
@@ -102,11 +101,11 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
         }
 
     def running(self) -> AbstractContextManager[None]:
-        """Threads inside torch's operations."""
+        """Limit the threads inside torch's operations."""
         return torch_threads(self._threads)
 
     def batches(self, record: Record) -> Iterator[TripleBatch]:
-        """Triples in the random order of each epoch, from where the record is."""
+        """Yield triples in the random order of each epoch, from the record's position."""
         epoch, position, left = record.epoch, record.position, self._updates - record.updates
         while left > 0:
             order = self._schedule.order(epoch)
@@ -117,7 +116,7 @@ class PredictionObjective(Task[TripleBatch, SentencePredictor]):
             epoch, position = epoch + 1, 0
 
     def step(self, batch: TripleBatch, updates: int) -> TrainingStep:
-        """One update by the mean over the words that a batch predicts."""
+        """Make one update by the mean loss over the words that a batch predicts."""
         words = len(batch.previous.ids) + len(batch.following.ids)
         total = self.module(batch.to(self._device), self._products)
         gradients = separate(torch.autograd.grad(total / words, list(self._named.values())))
@@ -138,14 +137,15 @@ _DIGITS = 8
 
 @dataclass(frozen=True)
 class DecodersReport:
-    """What a training gave.
+    """The result of a training.
 
     signature: one line on the data and the version.
-    triples: in the files. seen: in all epochs. sentences: with words; skipped: without; held_out: left out.
-    sentences_per_second: triples a second of the last process that trained.
-    best_score: development score of the model that was kept.
+    triples: triples in the file. seen: triples seen in all epochs.
+    sentences, skipped: sentences with and without words. held_out: sentences left out.
+    sentences_per_second: triples per second of the last process that trained.
+    best_score: development score of the chosen model.
     sets, years: Pearson and Spearman x 100 on the test sets, by name.
-    history: one entry an evaluation or epoch, with the loss in nats a predicted word.
+    history: one entry per evaluation or epoch, with the loss in nats per predicted word.
     """
 
     signature: str
@@ -179,14 +179,14 @@ def train_decoders(
 ) -> DecodersReport:
     """Train a model into a directory, which is replaced as a whole when the model is finished.
 
-    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of all that the
-    result depends on: the same call resumes where a killed one stopped.
+    Triples, checkpoints and finished models are in `resources.work`/decoders/KEY, the hash of everything that
+    the result depends on, so the same call resumes a killed one.
 
-    judges: its development sets choose the model, and its test sets are evaluated on at the end. With
-        `drop_leaked` none of their sentences is trained on: a document ends at each.
+    judges: development sets that choose the model, and test sets to evaluate at the end. With `drop_leaked`,
+        their sentences are not trained on; a document ends at each of them.
 
     Raises:
-        InputError: the file is missing or wrong, or has no three sentences in a row.
+        InputError: the file is missing or wrong, or has no three consecutive sentences.
         ConfigurationError: no such device.
         Interrupted: SIGTERM or Ctrl-C; a checkpoint has been written.
         WorkLockedError: another process runs the same training.

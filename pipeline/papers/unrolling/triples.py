@@ -44,18 +44,19 @@ END: Final = "\n"
 
 @dataclass(frozen=True)
 class SentenceFile:
-    """A file of contiguous sentences, plain, gz, bz2, xz or zst. With a tab in its first line it is a TSV
-    whose last column is the sentence, otherwise plain text, a sentence a line.
+    """A file of contiguous sentences, plain, gz, bz2, xz or zst: a TSV with the sentence in the last column
+    if its first line has a tab, otherwise one sentence per line.
 
-    document_columns: columns of a TSV, from 0: a document ends where one of them changes. None: the first
-        one, unless it is the sentence's. Without any, and in plain text, a blank line ends a document.
+    document_columns: columns of a TSV, from 0, that identify the document; None for the first one. Without
+        such columns, and in plain text, a blank line ends a document.
     """
 
     path: Path
     document_columns: Sequence[int] | None = None
 
     def identity(self) -> Any:
-        """Describe what the text depends on, fit for JSON; raise InputError if there is no such file."""
+        """Return everything that the text depends on, as JSON values. Raises InputError if the file is
+        missing."""
         if not self.path.is_file():
             raise InputError("no such file", self.path)
         return [sha256_file(self.path), self.document_columns]
@@ -66,8 +67,8 @@ class SentenceBlock:
     """Consecutive sentences.
 
     sentences: string array (pyarrow) without nulls; some may be blank.
-    documents: int64, the number of each one's document, ascending.
-    held_out: how many more sentences were left out.
+    documents: number of each sentence's document, int64, ascending.
+    held_out: number of sentences that were left out.
     """
 
     sentences: Any
@@ -81,10 +82,10 @@ class SentenceBlock:
 def read_sentences(file: SentenceFile, held_out: LeakageFilter | None = None) -> Iterator[SentenceBlock]:
     """Yield the sentences of a file, block by block.
 
-    held_out: sentences that are left out; a document ends at each.
+    held_out: sentences to leave out; a document ends at each of them.
 
-    Raises InputError for a missing, empty or damaged file, for missing columns, and with its number for a
-    line that is not UTF-8 or has another number of columns than the first.
+    Raises InputError if the file is missing, empty, damaged or lacks a column; with the line number if a line
+    is not UTF-8 or does not have as many columns as the first.
     """
     left_out = 0
     for texts, numbers in _read(file):
@@ -95,7 +96,7 @@ def read_sentences(file: SentenceFile, held_out: LeakageFilter | None = None) ->
 
 
 def _read(file: SentenceFile) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
-    """Yield sentences, and the numbers of their documents within the file, from 0."""
+    """Yield sentences and their documents' numbers, from 0."""
     compression_of(file.path)
     refuse_binary(file.path)
     columns = _columns(file)
@@ -121,7 +122,7 @@ def _read(file: SentenceFile) -> Iterator[tuple[Any, npt.NDArray[np.int64]]]:
 
 
 def _columns(file: SentenceFile) -> dict[str, int]:
-    """Return the column of the sentence and of each part of a document's name; nothing for plain text."""
+    """Return the columns of the sentence and of the document's name; none for plain text."""
     first = next(iter(line_blocks(file.path, Reading(strict=False)))).lines[0].as_py()
     sentence, documents = first.count("\t"), file.document_columns
     if documents is None:
@@ -130,7 +131,7 @@ def _columns(file: SentenceFile) -> dict[str, int]:
         documents = (0,)
     if sentence in documents:
         raise InputError(
-            f"column {sentence} is the sentence's, and cannot name a document",
+            f"column {sentence} has the sentences, so it cannot identify documents",
             file.path,
             remedy="Pass other columns with --document-columns.",
         )
@@ -146,7 +147,7 @@ def _rows(path: Path, columns: dict[str, int]) -> Iterator[Block]:
 
 
 def _check(block: Block, path: Path) -> None:
-    """Refuse a row that its reader marked: a sentence that is left out would make others neighbours."""
+    """Raise InputError for a faulty row, because leaving it out would make other sentences neighbors."""
     if not block.codes.any():
         return
     row = int(np.flatnonzero(block.codes)[0])
@@ -161,8 +162,7 @@ def _check(block: Block, path: Path) -> None:
 
 @dataclass(frozen=True)
 class TripleBatch:
-    """Sentences with their neighbours, as ids of words, each with its end: place k of all three is one
-    triple."""
+    """Sentences with their neighbors, as word ids including their ends; triple k is entry k of all three."""
 
     previous: Bags
     current: Bags
@@ -177,15 +177,16 @@ class TripleBatch:
 
 
 class TripleStore:
-    """Sentences as ids, and which of them have a neighbour on both sides, in one directory.
+    """A directory with sentences as ids, and which of them have neighbors on both sides.
 
-    sentences: how many there are. skipped: sentences without a word, which were left out. held_out: others.
-    documents: how many there are. fingerprint: hash of ids, triples and vocabulary. vocabulary: the words.
+    sentences, documents: their numbers. skipped: number of sentences without words, which were left out.
+    held_out: number of other sentences left out. fingerprint: hash of ids, triples and vocabulary.
+    vocabulary: the words.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open what `build_triple_store` wrote; InputError where it is missing, damaged, or has ids beyond
-        the vocabulary."""
+        """Open a directory written by `build_triple_store`. Raises InputError if it is missing, damaged, or
+        has ids outside the vocabulary."""
         path = directory / _INDEX
         index = read_json(path)
         with describing(path):
@@ -202,11 +203,11 @@ class TripleStore:
         self._centres = map_array(directory / _CENTRES, "int64", (self._triples,))
 
     def __len__(self) -> int:
-        """Return number of triples."""
+        """Return the number of triples."""
         return self._triples
 
     def batch(self, triples: npt.NDArray[np.int64]) -> TripleBatch:
-        """Return some of the triples, in this order."""
+        """Return the triples with these numbers, in this order."""
         centres = np.asarray(self._centres[triples])
         return TripleBatch(*(self._sequences.select(centres + step) for step in (-1, 0, 1)))
 
@@ -217,14 +218,14 @@ def build_triple_store(
     limits: VocabularyParameters,
     maximum_length: int,
 ) -> TripleStore:
-    """Cut sentences into words once, count, settle the vocabulary, and write the ids to disk.
+    """Split sentences into words, choose the vocabulary, and write the ids to disk.
 
-    Memory holds one block of sentences and the distinct words. A sentence without a word is left out and
-    counted. The vocabulary is the unknown word, the most frequent words, and the end of a sentence.
+    Memory holds one block of sentences and the distinct words. Sentences without words are left out and
+    counted. The vocabulary is the unknown word, the most frequent words, and the end of sentence.
 
-    maximum_length: words of a sentence at most, its end included.
+    maximum_length: maximum number of words in a sentence, including its end.
 
-    Raises InputError where no sentence has a neighbour on both sides within its document.
+    Raises InputError if no sentence has a neighbor on both sides within its document.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _INDEX).unlink(missing_ok=True)
@@ -242,10 +243,10 @@ def build_triple_store(
         writer.close()
     if not writer.triples:
         raise InputError(
-            f"no triple to train on: {writer.sentences:,} sentences with words in {writer.documents:,} "
-            "documents, none with a neighbour on both sides",
-            remedy="A document needs three sentences: look at the files' format and at the column that "
-            "names the document.",
+            f"no triples to train on: {writer.sentences:,} sentences with words in {writer.documents:,} "
+            "documents, none with a neighbor on both sides",
+            remedy="A document needs at least three sentences. Check the file's format and the column that "
+            "identifies documents.",
         )
     writer.finish(limits)
     return TripleStore(directory)
@@ -258,7 +259,7 @@ class _Writer:
         self._maximum_length = maximum_length
         self._units = Words()
         self._words = IdSequencesWriter(directory, _UNIT, known=[END])
-        # The documents of the last two sentences, which may be neighbours of the next ones.
+        # The documents of the last two sentences, which can be neighbors of the next ones.
         self._before = np.empty(0, dtype=np.int64)
         self._centres = (directory / _CENTRES).open("wb")
         self._digest = hashlib.sha256()
@@ -270,7 +271,7 @@ class _Writer:
         if not len(kept):
             return
         lookup = self._words.numbers(cut.vocabulary)
-        # Sentences without words have no ids, so leaving them out is leaving out their offsets.
+        # Sentences without words have no ids, so only their offsets need to be removed.
         offsets = np.append(cut.offsets[kept], cut.offsets[-1])
         ids, offsets = with_ends(lookup[cut.ids], offsets, 0, self._maximum_length)
         self._words.append(ids, offsets[1:])
@@ -281,7 +282,7 @@ class _Writer:
         joined = np.concatenate([self._before, documents])
         known = self._before[-1:]
         self.documents += int((np.diff(np.concatenate([known, documents])) != 0).sum()) + (not len(known))
-        # Documents follow each other, so a sentence whose neighbours share one is of it, too.
+        # Documents are contiguous, so a sentence whose neighbors share a document belongs to it.
         inner = np.flatnonzero(joined[2:] == joined[:-2]) + 1
         centres = (inner + self.sentences - len(self._before)).astype(np.int64)
         self._centres.write(centres.tobytes())
@@ -321,15 +322,15 @@ class _Writer:
 def with_ends(
     ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], end: int, maximum_length: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Return the first `maximum_length` - 1 words of each sentence, and `end`, as ids and offsets.
+    """Return ids and offsets of sentences cut to `maximum_length` - 1 words and followed by `end`.
 
-    ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1].
+    ids, offsets: sentence k has the ids offsets[k] to offsets[k + 1] - 1.
     """
     lengths = np.minimum(np.diff(offsets), maximum_length - 1) + 1
     new_offsets = offsets_of(lengths)
     places = ranges(offsets[:-1], lengths)
     ends = new_offsets[1:] - 1
-    places[ends] = 0  # any place that exists; the end is written over it
+    places[ends] = 0  # overwritten by the end; any valid position would do
     result = (ids[places] if len(ids) else np.zeros(len(places), dtype=ids.dtype)).copy()
     result[ends] = end
     return result, new_offsets

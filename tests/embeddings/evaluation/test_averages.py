@@ -135,7 +135,7 @@ def test_counts_of_pairs() -> None:
     counted = count_pairs([block, block], "x")
     assert counted.counts == {"the": 6, "dog": 4, ".": 2, "a": 2, "!": 2}
     assert counted.documents == 16
-    with pytest.raises(InputError, match="not a word"):
+    with pytest.raises(InputError, match="no words to count"):
         count_pairs([], "x")
 
 

@@ -75,8 +75,8 @@ def test_variants() -> None:
         ((["random"], [0.1]), "needs --fine-tune-from trained"),
         ((["trained"], [], {"rate": ["1"]}), "rate: no such parameter; use one of batch_size"),
         ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
-        ((["trained"], [], {"start": ["random"]}), "give --fine-tune-from"),
-        ((["trained"], [0.1], {"lambda_words": ["1"]}), "--fine-tune-penalty sets it"),
+        ((["trained"], [], {"start": ["random"]}), "use --fine-tune-from"),
+        ((["trained"], [0.1], {"lambda_words": ["1"]}), "already set by --fine-tune-penalty"),
     ],
 )
 def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> None:

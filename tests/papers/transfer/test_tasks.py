@@ -112,7 +112,7 @@ def test_relatedness() -> None:
 
 
 def test_models_without_vectors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need vectors"):
+    with pytest.raises(InputError, match="need sentence vectors"):
         fixed_embedder(Jaccard(), ["x"])
     (tmp_path / "MR.tsv").write_text("0\t1 2\n1\t2 3\n" * 20)
     (score,) = evaluate_transfer(Numbers(), find_tasks([tmp_path])[0])

@@ -165,7 +165,7 @@ def test_a_damaged_directory_is_refused(tmp_path: Path) -> None:
             DecoderModel.open(tmp_path / "model")
     model.save(tmp_path / "model")
     Vocabulary(["<unk>", "end", *OWN], "<unk>").save(tmp_path / "model" / "word.vocabulary.json")
-    with pytest.raises(InputError, match="no end of a sentence"):
+    with pytest.raises(InputError, match="no end-of-sentence symbol"):
         DecoderModel.open(tmp_path / "model")
     (tmp_path / "model" / "decoders.json").unlink()
     with pytest.raises(InputError, match="not a directory of a trained model"):

@@ -78,7 +78,7 @@ def test_sentences_of_the_sets_are_not_trained_on(tmp_path: Path, drop: bool) ->
 def test_wrong_input_is_an_error_and_no_model(tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("One sentence.\n\nAnother one.\n\nTwo. \nSentences.\n")
-    with pytest.raises(InputError, match=r"no triple to train on: 4 sentences with words in 3 documents"):
+    with pytest.raises(InputError, match=r"no triples to train on: 4 sentences with words in 3 documents"):
         train(tmp_path, short)
     empty = tmp_path / "empty.txt"
     empty.write_text("")

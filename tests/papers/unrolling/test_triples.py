@@ -115,7 +115,7 @@ def test_no_token_is_taken_for_the_end(tmp_path: Path) -> None:
     "documents", [[], [["a"], ["b"], ["c", "d"]], [["", "", ""]]], ids=["nothing", "short", "blank"]
 )
 def test_nothing_to_train_on_is_an_error(tmp_path: Path, documents: list[list[str]]) -> None:
-    with pytest.raises(InputError, match=r"no triple to train on: .*none with a neighbour on both sides"):
+    with pytest.raises(InputError, match=r"no triples to train on: .*none with a neighbor on both sides"):
         make_store(tmp_path, documents)
     with pytest.raises(InputError, match="no such file"):
         TripleStore(tmp_path)
@@ -207,7 +207,7 @@ def test_documents_go_on_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (b"a\tb\tc\na\tb\n", {}, r"books:2: another number of columns"),
         (b"a\tb\na\t\xff\n", {}, r"books:2: not UTF-8"),
         (b"a\tb\n", {"document_columns": (4,)}, "no column 4"),
-        (b"a\tb\n", {"document_columns": (1,)}, "column 1 is the sentence's"),
+        (b"a\tb\n", {"document_columns": (1,)}, "column 1 has the sentences"),
         (b"PK\x03\x04rest", {}, "zip archive"),
     ],
     ids=["empty", "ragged", "utf8", "column", "both", "zip"],
