@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 def describe_encoder(parameters: EncoderParameters) -> str:
-    """One line: `concatenation(average of word 300, lstm of word 300 to 300 (pooling max))`."""
+    """Describe an encoder: `concatenation(average of word 300, lstm of word 300 to 300 (pooling max))`."""
     if isinstance(parameters, CombinationParameters):
         return f"{parameters.kind}({', '.join(describe_encoder(part) for part in parameters.parts)})"
     output = getattr(parameters, "output_dimension", None)

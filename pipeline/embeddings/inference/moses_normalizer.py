@@ -1,10 +1,9 @@
-"""The project's tokens by the `tokenizers` library: sacremoses' rules as insertions of spaces.
+"""Makes a tokenizer of the `tokenizers` library that gives the project's tokens, by inserting spaces.
 
-sacremoses substitutes over the whole sentence, one rule after the other; each rule, in the end, puts spaces
-between characters. Here each is one substitution of the empty string at the places where it would, known by
-what comes before and after. The two can differ only in several commas between digits, and in three or more
-apostrophes each a letter apart (`a'b'c'd`): there sacremoses leaves some where they are, because a match of
-its rules swallows the neighbour that the next one needs.
+sacremoses applies one rule after another to the whole sentence, and each rule only adds spaces. Here each
+rule is a single substitution that inserts a space wherever the text before and after matches. Results can
+only differ for several commas between digits, and for three or more apostrophes each a letter apart
+(`a'b'c'd`), where a match of sacremoses' rules consumes the context that the next match would need.
 """
 
 import re
@@ -21,7 +20,7 @@ EXTRA = "sentence-transformers"
 
 
 def character_class(characters: Iterable[str]) -> str:
-    """Characters as the inside of a class of Oniguruma's syntax, as ranges."""
+    """Return characters as ranges for a character class in Oniguruma's syntax, without its brackets."""
     ranges: list[list[int]] = []
     for code in sorted({ord(character) for character in characters}):
         if ranges and code == ranges[-1][1] + 1:
@@ -34,9 +33,9 @@ def character_class(characters: Iterable[str]) -> str:
 
 
 def word_tokenizer(units: list[str], unknown: str, punctuation: bool = True) -> Any:
-    """Return a `tokenizers.Tokenizer` whose ids are places in `units`, `unknown` for what is not there.
+    """Return a `tokenizers.Tokenizer` whose ids are indices of `units`; other tokens are `unknown`.
 
-    punctuation: False leaves out tokens without a letter or digit, as the units `bare_word` do.
+    punctuation: False leaves out tokens without a letter or digit, like the unit `bare_word`.
     """
     package = require("tokenizers", EXTRA)
     model = package.models.WordLevel({unit: number for number, unit in enumerate(units)}, unk_token=unknown)
@@ -59,7 +58,7 @@ def word_tokenizer(units: list[str], unknown: str, punctuation: bool = True) -> 
 
 
 def substitutions() -> list[tuple[str, str]]:
-    """Patterns in Oniguruma's syntax and what takes their place, in order."""
+    """Return patterns in Oniguruma's syntax and their replacements, in order."""
     moses = MosesTokenizer(lang="en")
     alphanumeric = character_class(moses.IsAlnum)
     alpha = character_class(moses.IsAlpha)
@@ -83,26 +82,27 @@ def substitutions() -> list[tuple[str, str]]:
 
 
 def _tokens_of_marks() -> str:
-    """Tokens, now separated by spaces, that have no letter and no digit."""
+    """Return the pattern of tokens (separated by spaces) without a letter or digit."""
     characters = (chr(code) for code in range(sys.maxunicode + 1))
     kept = character_class(character for character in characters if LETTER_OR_DIGIT.match(character))
     return rf"(?<![^ ])[^ {kept}]+(?![^ ])"
 
 
 def _commas(number: str) -> str:
-    """COMMA_SEPARATE_1 to _3: all but a comma between two digits, or before one that the text begins with."""
+    """Return the pattern for COMMA_SEPARATE_1 to _3: around all commas, except between two digits and before
+    a digit at the beginning."""
     before = rf"(?<=[^{number}])(?=,)|(?=,[^{number}])|(?<=[{number}])(?=,\z)"
     behind = rf"(?<=[^{number}],)|(?<=,)(?=[^{number}])"
     return f"{before}|{behind}"
 
 
 def _apostrophes(alpha: str, number: str) -> str:
-    """EN_SPECIFIC_1 to _5; an apostrophe at either end of the text stays where it is."""
+    """Return the pattern for EN_SPECIFIC_1 to _5, which keep an apostrophe at either end of the text."""
     no_letter, letter = f"[^{alpha}]", f"[{alpha}]"
     mark = f"[^{alpha}{number}]"
     alone = [(mark, letter), (letter, no_letter)]
     places = [f"(?<={left})(?='{right})|(?<={left}')(?={right})" for left, right in alone]
-    # What is between two apostrophes, or the second one, has been swallowed by the first one's match.
+    # The match of a first apostrophe consumes the text between two apostrophes, or the second one.
     swallowed = f"(?<!{no_letter}')(?<!{no_letter}'{no_letter})"
     places.append(f"(?<={no_letter}){swallowed}(?='{no_letter})")
     places.append(f"(?<={no_letter}')(?<!{no_letter}'')(?<!{no_letter}'{no_letter}')(?={no_letter})")
@@ -112,8 +112,8 @@ def _apostrophes(alpha: str, number: str) -> str:
 
 
 def _full_stops(moses: MosesTokenizer, alpha: str, lower: str) -> str:
-    """handles_nonbreaking_prefixes: before the full stop that ends a token, unless one of the reasons to
-    keep it."""
+    """Return the pattern for handles_nonbreaking_prefixes: before a full stop at the end of a token, except
+    in the listed cases."""
     numeric = set(moses.NUMERIC_ONLY_PREFIXES)
     words = sorted(set(moses.NONBREAKING_PREFIXES) - numeric)
     kept = [
