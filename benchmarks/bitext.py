@@ -1,4 +1,4 @@
-"""The bitexts that benchmarks and tests translate."""
+"""Reads the bitexts that benchmarks and tests translate."""
 
 import gzip
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from paraforge.corpus.columns import schema_of
 
 
 def read_bitext(paths: Iterable[Path], limit: int) -> tuple[list[str], list[str]]:
-    """English and the foreign side of TSV files: their last two columns."""
+    """Read the English and the foreign side of TSV files, their last two columns."""
     rows: list[list[str]] = []
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
@@ -29,7 +29,7 @@ def write_ingested(
     rows_per_shard: int = ROWS_PER_SHARD,
     **more: Sequence[Any],
 ) -> Path:
-    """Write shards as the stage ingest does: without references and reasons, empty ones and none."""
+    """Write shards in the form of the stage ingest, with empty references and without reasons."""
     first: dict[str, int] = {}
     reasons = rejected or [None] * len(sources)
     columns = {

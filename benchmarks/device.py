@@ -1,4 +1,4 @@
-"""What a device could do by arithmetic and by memory, and what it does while a block runs."""
+"""Measures the limits of a device for arithmetic and memory, and watches it while a block runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 
 def ceilings(device: str, size: int = 8192) -> tuple[float, float]:
-    """Operations a second of a bfloat16 product of ``size`` squared, and bytes per second of a copy."""
+    """Return operations per second of a bfloat16 product of ``size`` squared, and bytes per second of a
+    copy."""
     import torch
 
     left = torch.randn(size, size, device=device, dtype=torch.bfloat16)
@@ -25,7 +26,7 @@ def ceilings(device: str, size: int = 8192) -> tuple[float, float]:
 
 
 def finish(device: str) -> None:
-    """Wait for what a GPU still has to do."""
+    """Wait until a GPU has finished its work."""
     if device != "cpu":
         import torch
 
@@ -44,8 +45,8 @@ def _seconds(device: str, work: Callable[[], Any], repeats: int = 20) -> float:
 
 
 def ask_driver(device: str, fields: str, *options: str) -> list[str]:
-    """The command by which nvidia-smi gives fields of a GPU. It numbers all of them, whatever
-    CUDA_VISIBLE_DEVICES leaves."""
+    """Return the command with which nvidia-smi prints fields of a GPU. It counts all GPUs, whatever
+    CUDA_VISIBLE_DEVICES is."""
     visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     number = int(device.partition(":")[2] or 0)
     chosen = visible[number] if number < len(visible) else str(number)
@@ -54,7 +55,7 @@ def ask_driver(device: str, fields: str, *options: str) -> list[str]:
 
 
 def name_of(device: str) -> str:
-    """``cpu``, or what the driver calls the GPU; ``cuda`` where the driver cannot be asked."""
+    """Return ``cpu``, or the driver's name of the GPU, or ``cuda`` if the driver cannot be asked."""
     if device == "cpu" or shutil.which("nvidia-smi") is None:
         return device.partition(":")[0]
     done = subprocess.run(ask_driver(device, "name"), capture_output=True, text=True, check=True)
@@ -62,7 +63,7 @@ def name_of(device: str) -> str:
 
 
 class Watch:
-    """What a device does while a block runs.
+    """Watches what a device does while a block runs.
 
     seconds: of the block. idle: share of the time, 0 to 1, in which a GPU had nothing to do, by the driver's
     samples, or one core did not work for this process. watts, gib: mean power, and most memory that is taken
@@ -95,7 +96,7 @@ class Watch:
             self._read(self._driver.communicate()[0])
 
     def _read(self, text: str) -> None:
-        """Take what nvidia-smi printed; the last line may be cut, and a GPU may not know its power."""
+        """Parse nvidia-smi's output; the last line may be incomplete, and some GPUs do not report power."""
         rows = [line.split(", ") for line in text.split("\n")[:-1]]
         columns: list[list[float]] = [[], [], []]
         for row in rows:

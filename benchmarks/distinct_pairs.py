@@ -1,4 +1,4 @@
-"""Real sentence pairs in any number, no text twice, so that no cache makes a benchmark look fast.
+"""Makes any number of realistic sentence pairs without repeated texts, so that no cache helps a benchmark.
 
 Beyond the real ones, pair *n* is one of them with about a quarter of its words exchanged for words of
 similar frequency, the same ones on both sides. One exchanged word in 2,000 is in no other text, because the
@@ -33,7 +33,7 @@ _BITEXTS = ("multi30k.train", "newstest2008-2023", "tatoeba", "software.*")
 
 
 def rows_of(path: Path) -> Iterator[list[str]]:
-    """Fields of the lines of a compressed TSV but the first, which may be a header."""
+    """Yield the fields of a compressed TSV's lines, except the first, which can be a header."""
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         next(file)
         for line in file:
@@ -41,7 +41,7 @@ def rows_of(path: Path) -> Iterator[list[str]]:
 
 
 def paraphrase_pairs(data: Path) -> list[Pair]:
-    """About 300,000 pairs: news and its machine translations, verses, captions, subtitles."""
+    """Read about 300,000 pairs: news and its machine translations, verses, captions, subtitles."""
     news = rows_of(data / "mt_outputs" / "newstest2021.cs-en.tsv.gz")
     pairs = [(fields[1], translation) for fields in news for translation in fields[2:]]
     for fields in rows_of(data / "bitext" / "bkr_cs_x_en7.tsv.gz"):
@@ -52,13 +52,14 @@ def paraphrase_pairs(data: Path) -> list[Pair]:
 
 
 def bitext_pairs(data: Path) -> list[Pair]:
-    """About 130,000 pairs of references and Czech sentences: captions, news, everyday sentences, software."""
+    """Read about 130,000 pairs of references and Czech sentences: captions, news, everyday sentences,
+    software."""
     paths = [path for name in _BITEXTS for path in sorted((data / "bitext").glob(f"{name}.en-cs.tsv.gz"))]
     return [(fields[-2], fields[-1]) for path in paths for fields in rows_of(path)]
 
 
 class DistinctPairs:
-    """Pairs 0, 1, ... without end, made from real ones; see the module.
+    """Endless distinct pairs, numbered from 0, made from real ones; see the module.
 
     pairs: the real ones of five words a side or more, without those that repeat a text.
     """
@@ -80,7 +81,7 @@ class DistinctPairs:
         self._seed = np.uint64(seed)
 
     def blocks(self, pairs: int, repeated: int = 0, after: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Both sides of ``pairs`` pairs after the first ``after``, block by block.
+        """Yield both sides of ``pairs`` pairs after the first ``after``, block by block.
 
         repeated: in each block the second side of one pair in so many is that of the pair before; 0: of none.
         """
@@ -93,7 +94,7 @@ class DistinctPairs:
             yield texts
 
     def texts(self, numbers: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
-        """Both sides of the pairs with these numbers."""
+        """Return both sides of the pairs with these numbers."""
         base = numbers % len(self.pairs)
         sides = []
         limit = np.full(len(numbers), np.uint64(_EXCHANGED * 2**64))
@@ -144,5 +145,5 @@ def _without_repetition(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64: another number for each, without any pattern."""
+    """Apply splitmix64, which maps each number to another one without any pattern."""
     return mix(values + np.uint64(0x9E3779B97F4A7C15))

@@ -1,4 +1,4 @@
-"""Quality against speed of the engines: engine x precision x beam x batch size, each in a process of its own.
+"""Compares speed and quality of engines, precisions, beams and batch sizes, each in its own process.
 
 python -m benchmarks.engines --model models/nmt --bitext FILE.tsv.gz
 """
@@ -31,7 +31,7 @@ REFERENCE = "fairseq float32, beam 12, batch own"
 
 @dataclass(frozen=True)
 class Cell:
-    """One way of translating the sentences.
+    """One way to translate the sentences.
 
     engine, compute_type, beam, batch_tokens: see
     :class:`~paraforge.translation.decoding.translator.DecodingOptions`; 0 tokens: the engine chooses.
@@ -44,12 +44,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The cell in words."""
+        """A description of the cell."""
         return f"{self.engine} {self.compute_type}, beam {self.beam}, batch {self.batch_tokens or 'own'}"
 
 
 def plan(engines: list[str], beams: list[int], device: str) -> list[Cell]:
-    """List the cells of the table: three sizes of batches with the largest beam, one with the others."""
+    """List the cells of the table: three batch sizes with the largest beam, one with the others."""
     cells = []
     for engine in engines or [*TYPES]:
         for kind in TYPES[engine]:
@@ -61,7 +61,7 @@ def plan(engines: list[str], beams: list[int], device: str) -> list[Cell]:
 
 
 def measure(cell: Cell, model: str, sources: list[str], threads: int, device: str) -> dict[str, Any]:
-    """Load the model, warm up on a few sentences, then translate against the clock."""
+    """Load the model, warm up on a few sentences, and time a translation."""
     translator = open_translator(
         cell.engine,
         open_model(Path(model), cell.engine, verify=False),
@@ -82,7 +82,7 @@ def measure(cell: Cell, model: str, sources: list[str], threads: int, device: st
 
 
 def worker() -> None:
-    """Read a task from standard input, write what was measured to standard output."""
+    """Read a task from standard input, and write the figures to standard output."""
     values = json.loads(sys.stdin.read())
     found = measure(Cell(**values.pop("cell")), **values)
     sys.stdout.write(f"\n{json.dumps(found)}\n")
@@ -97,7 +97,8 @@ def main(
     threads: int = typer.Option(2),
     device: str = typer.Option("cpu"),
 ) -> None:
-    """Measure and record every cell: speed, memory, BLEU, chrF, and how many hypotheses are fairseq's."""
+    """Measure and record for every cell: speed, memory, BLEU, chrF, and how many hypotheses equal
+    fairseq's."""
     import sacrebleu
 
     references, sources = read_bitext(bitext, sentences)

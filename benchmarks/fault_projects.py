@@ -1,4 +1,4 @@
-"""The small project that faults happen to: all stages, short trainings, and two hosts with one memory."""
+"""Makes small projects to test faults in: all stages, short trainings, and two hosts with one memory."""
 
 import hashlib
 import os
@@ -38,8 +38,8 @@ _TRAINING = {
 
 
 def make(directory: Path, wanted: Sequence[str]) -> None:
-    """Make ``directory/one``, some of whose stages have been run, and ``directory/two``, half of whose corpus
-    is that of the first; none has a work directory."""
+    """Make ``directory/one``, in which some stages have run, and ``directory/two``, which shares half of its
+    corpus with the first. Neither has a work directory."""
     one, two = (directory / host for host in HOSTS)
     make_project(one, *_CHOICES)
     paths = write_sample(one, pairs=PAIRS)
@@ -84,7 +84,7 @@ class Stage:
 
 @cache
 def stages() -> dict[str, Stage]:
-    """Every stage of dvc.yaml, and MEMORY."""
+    """Return every stage of dvc.yaml, and MEMORY."""
     found = {}
     declared = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     for name, arguments in stage_names().items():
@@ -101,7 +101,7 @@ def stages() -> dict[str, Stage]:
 
 
 def copied(snapshot: Path, place: Path, stage: str, workers: int, without_outputs: bool) -> None:
-    """Copy the projects that a stage needs; nothing is shared with the snapshot.
+    """Copy the projects that a stage needs, without sharing files with the snapshot.
 
     Args:
         snapshot: what :func:`make` made.
@@ -126,7 +126,7 @@ def copied(snapshot: Path, place: Path, stage: str, workers: int, without_output
 
 
 def digests(place: Path, stage: str) -> dict[str, str]:
-    """SHA-256 of every file that a stage has written, by its path; of an output that is missing, nothing."""
+    """Return the SHA-256 of every file that a stage has written, by path; a missing output has none."""
     kind = stages()[stage]
     found = {}
     for host in kind.hosts:
@@ -139,14 +139,15 @@ def digests(place: Path, stage: str) -> dict[str, str]:
 
 
 def files(path: Path) -> list[Path]:
-    """A file, or all files below a directory, in order."""
+    """Return a file, or all files in a directory, in order."""
     if path.is_file():
         return [path]
     return sorted(one for one in path.rglob("*") if one.is_file() and not one.is_symlink())
 
 
 def candidates(place: Path, stage: str, where: str) -> list[Path]:
-    """Files that may be damaged, of the stage's ``work``, ``outputs`` or ``inputs``: no locks, none empty."""
+    """Return the files of the stage's ``work``, ``outputs`` or ``inputs`` that can be damaged: no locks and
+    no empty files."""
     kind = stages()[stage]
     names = {"work": ["work"], "outputs": kind.outputs, "inputs": kind.inputs}[where]
     roots = [place / host / name for host in kind.hosts for name in names]
@@ -157,7 +158,7 @@ def candidates(place: Path, stage: str, where: str) -> list[Path]:
 
 
 def damage(path: Path, how: str, dice: random.Random) -> str:
-    """Damage a file that shares its bytes with no other; says what was done.
+    """Damage a file that shares its bytes with no other. Returns what was done.
 
     Args:
         path: the file.
@@ -179,14 +180,14 @@ def damage(path: Path, how: str, dice: random.Random) -> str:
 
 
 def age(directory: Path, seconds: float) -> None:
-    """Let all files below a directory be of the future: the clock has been set back since."""
+    """Give all files in a directory times in the future, as if the clock had been set back since."""
     for path in files(directory):
         stat = path.stat()
         os.utime(path, (stat.st_atime + seconds, stat.st_mtime + seconds))
 
 
 def sources(snapshot: Path) -> dict[str, str]:
-    """How the second source of the first project may be changed: new content, by what was done."""
+    """Return possible new contents of the first project's second source, by description."""
     lines = (snapshot / HOSTS[0] / source_name(snapshot)).read_text(encoding="utf-8").splitlines(True)
     other = lines[len(lines) // 2].replace(".", "!")
     return {
@@ -197,6 +198,6 @@ def sources(snapshot: Path) -> dict[str, str]:
 
 
 def source_name(snapshot: Path) -> str:
-    """The file of the first project that a change is made in."""
+    """Return the file of the first project to change."""
     parameters: dict[str, Any] = read_parameters(snapshot / HOSTS[0])
     return str(parameters["ingest"]["sources"][-1]["path"])

@@ -1,4 +1,5 @@
-"""Faults at random moments of every stage; what it writes afterwards is compared with an undisturbed run.
+"""Injects faults at random moments of every stage, and compares the final output with that of an undisturbed
+run.
 
 Each run draws a stage, a fault and a moment, then runs the stage once more with nothing in its way:
 
@@ -70,7 +71,7 @@ ALL = "all runs"
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a stage does when nothing happens: seconds, operations of the first host, digests of its files."""
+    """An undisturbed run of a stage: seconds, operations of the first host, digests of its files."""
 
     seconds: float
     operations: list[str]
@@ -102,7 +103,7 @@ class Draw:
     fresh: bool
 
     def words(self) -> str:
-        """The fault and its moment for people."""
+        """Describe the fault and its moment."""
         what = f"kill -9 of the {self.who}" if self.kind == "kill" else self.kind
         what += f" ({self.detail})" if self.detail else ""
         moment = f"{self.seconds:.2f} s after" if self.seconds else "at"
@@ -113,7 +114,7 @@ class Draw:
 
 
 def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw:
-    """The fault of a run: the same whenever it is asked for."""
+    """Draw the fault of a run, which is always the same for a run."""
     dice = random.Random(f"{seed} {number}")
     names = list(undisturbed)
     stage = dice.choices(names, [WEIGHTS.get(name, 5) for name in names])[0]
@@ -152,7 +153,7 @@ def draw(seed: int, number: int, undisturbed: Mapping[str, Undisturbed]) -> Draw
 
 
 def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
-    """What :mod:`benchmarks.faulty_process` is told."""
+    """Return the instructions for :mod:`benchmarks.faulty_process`."""
     kind = "signal" if chosen.kind.startswith("SIG") else chosen.kind
     if chosen.seconds:
         kind = "none"  # it only says that the moment has come
@@ -177,7 +178,7 @@ def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
 
 @dataclass
 class Command:
-    """A stage that runs, in a process group of its own, and what it says."""
+    """A running stage in its own process group, and its output."""
 
     project: Path
     words: Path
@@ -186,7 +187,7 @@ class Command:
     started_processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, stage: str, order: Mapping[str, Any] | None) -> Command:
-        """Start it, with a fault or without."""
+        """Start the stage, with a fault or without."""
         environment = project_environment(self.project)
         # Workers of Dask are forked from a process that has imported Dask.
         environment["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
@@ -209,14 +210,14 @@ class Command:
         return self
 
     def pid(self) -> int | None:
-        """Of the process that runs the stage, as soon as it does."""
+        """Return the process that runs the stage, once there is one."""
         try:
             return int((self.project / ".stage").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     def send(self, number: int, who: str, dice: random.Random) -> bool:
-        """Send a signal to the group, the parent or one of its children; whether there was one."""
+        """Send a signal to the group, the parent or a child. Returns whether there was one."""
         pid = self.pid()
         if pid is None:
             return False
@@ -235,15 +236,15 @@ class Command:
             return False
 
     def said(self) -> str:
-        """All that it has said."""
+        """Return all output."""
         return self.words.read_text(encoding="utf-8", errors="replace")
 
     def is_unclear(self) -> bool:
-        """Whether it says nothing, or what only its authors understand."""
+        """Return whether the output is empty, or only understandable to developers."""
         return "Traceback" in self.said() or not self.said().strip()
 
     def end(self) -> None:
-        """Kill what is left of it, children of earlier starts included."""
+        """Kill the remaining processes, including children of earlier starts."""
         for process in self.started_processes:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -253,7 +254,8 @@ class Command:
 def carry_out(
     commands: Sequence[Command], chosen: Draw | None, fired: Path, dice: random.Random
 ) -> tuple[bool, bool]:
-    """Wait for commands, and do what is due at a time; whether they ended, and the fault came."""
+    """Wait for commands, and inject a fault when it is due. Returns whether they ended, and whether the fault
+    occurred."""
     victim = commands[0]
     happened = False
     due: float | None = None
@@ -280,7 +282,8 @@ def carry_out(
 
 @dataclass
 class Result:
-    """What became of a run: one of OUTCOMES, why, and whether the fault came before the stage had ended."""
+    """The result of a run: one of OUTCOMES, the reason, and whether the fault occurred before the stage
+    ended."""
 
     outcome: str
     why: str
@@ -395,7 +398,7 @@ class Machine:
     def _first_run(
         self, chosen: Draw, commands: Sequence[Command], right: Sequence[Mapping[str, str]]
     ) -> tuple[str, str] | None:
-        """What the disturbed run itself did wrong, if anything: the outcome and why."""
+        """Return what the disturbed run did wrong, if anything: the outcome and the reason."""
         code, *others = [command.process.returncode for command in commands]
         if any(others):
             return "lost", f"the other host, which nothing was done to: {_last(commands[1:])}"
@@ -410,7 +413,7 @@ class Machine:
         return ("lost", words) if chosen.kind == "stop" else None
 
     def _damage(self, chosen: Draw, dice: random.Random) -> tuple[tuple[Path, bytes] | None, str]:
-        """Damage a file; gives it as it was if it is an input, and what was done."""
+        """Damage a file. Returns its previous content if it is an input, and what was done."""
         where, how = chosen.damaged or ("", "")
         found = fault_projects.candidates(self.directory, chosen.stage, where) if where else []
         if not found:
@@ -420,7 +423,7 @@ class Machine:
         return saved, f"{path.relative_to(self.directory)}: {fault_projects.damage(path, how, dice)}"
 
     def _again(self, chosen: Draw, commands: Sequence[Command], wanted: Mapping[str, str]) -> tuple[str, str]:
-        """Run the stage with nothing in its way, one host after the other: the outcome and why."""
+        """Run the stage undisturbed, on one host after the other. Returns the outcome and the reason."""
         for command in commands:
             command.start(chosen.stage, None)
             ended, _ = carry_out([command], None, self.directory / "never", random.Random())
@@ -434,7 +437,7 @@ class Machine:
         return ("silent", f"other bytes in {', '.join(wrong)[:SHOWN]}") if wrong else ("same", "")
 
     def _of_changed_source(self, change: str, content: str) -> dict[str, str]:
-        """Digests of ingest where its source is another."""
+        """Return the digests of ingest with a changed source."""
         if change not in self.changed:
             place = self.place / "changed"
             shutil.rmtree(place, ignore_errors=True)
@@ -455,7 +458,7 @@ def _last(commands: Sequence[Command]) -> str:
 
 
 def record(seed: int, number: int, chosen: Draw, result: Result, seconds: float) -> None:
-    """Append a line on a run."""
+    """Append a line about a run."""
     append(
         "faults",
         f"{chosen.stage}: {chosen.words()}",
@@ -476,7 +479,7 @@ def record(seed: int, number: int, chosen: Draw, result: Result, seconds: float)
 
 
 def lines(seed: int) -> dict[int, Measurement]:
-    """The last line on each run of a seed."""
+    """Return the last line about each run of a seed."""
     path = directory() / "faults.jsonl"
     found = read(path) if path.exists() else []
     runs = [one for one in found if one.configuration.get("run") and one.seeds == [seed]]
@@ -484,7 +487,7 @@ def lines(seed: int) -> dict[int, Measurement]:
 
 
 def summary(found: Mapping[int, Measurement]) -> dict[str, float]:
-    """Sums over runs: outcomes, kills, and faults that came in time."""
+    """Return sums over runs: outcomes, kills, and faults that occurred in time."""
     totals: Counter[str] = Counter(runs=len(found))
     for one in found.values():
         totals.update({name: int(value) for name, value in one.figures.items() if name != "seconds"})
@@ -498,7 +501,7 @@ def main(
     bad: Annotated[bool, typer.Option(help="do those again that did not end well")] = False,
     place: Annotated[Path | None, typer.Option(help="directory for the projects, kept for the next")] = None,
 ) -> None:
-    """Draw faults until there are as many lines as asked for."""
+    """Run faults until there are as many lines as requested."""
     with tempfile.TemporaryDirectory(prefix="paraforge-faults-") as temporary:
         machine = Machine((place or Path(temporary)).absolute())
         done = lines(seed)

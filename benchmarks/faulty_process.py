@@ -1,4 +1,4 @@
-"""What happens to a process at its n-th file operation: a kill, a signal, a full disk, a clock set back.
+"""Injects a fault at the n-th file operation of a process: a kill, a signal, a full disk, a clock set back.
 
 :mod:`benchmarks.faults` copies this file into a project as sitecustomize.py, so that every Python process
 of a stage reads it, and starts the stage by it: ``python -m sitecustomize MODULE``. It needs nothing but
@@ -38,7 +38,7 @@ FULL_BYTES = 4096  # what still fits into a file that is already open
 
 
 class Fault:
-    """One fault, waiting for its moment.
+    """A fault that waits for its moment.
 
     Attributes:
         project: the directory whose files count.
@@ -54,7 +54,7 @@ class Fault:
         self.busy = threading.local()
 
     def watch(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """See an audit event; an error raised here is that of the operation."""
+        """Handle an audit event; an error raised here becomes that of the operation."""
         places = OPERATIONS.get(event)
         if places is None or getattr(self.busy, "now", False):
             return
@@ -73,7 +73,7 @@ class Fault:
             self.busy.now = False
 
     def _inside(self, path: Any) -> str | None:
-        """A path below the project, or None for one elsewhere or of no interest."""
+        """Return a path in the project, or None for other or irrelevant paths."""
         if not isinstance(path, (str, bytes, os.PathLike)):
             return None
         name = os.fsdecode(path)
@@ -131,7 +131,7 @@ def turn_back(seconds: float) -> None:
 
 
 def break_engine(how: str, first: int) -> None:
-    """Have the engine ``fake`` fail from its n-th batch on: lost, memory, wrong or timeout."""
+    """Make the engine ``fake`` fail from its n-th batch on: lost, memory, wrong or timeout."""
     from paraforge.translation.engines.fake import FakeTranslator
 
     decode = FakeTranslator._decode
@@ -154,7 +154,7 @@ def break_engine(how: str, first: int) -> None:
 
 
 def install() -> None:
-    """Do what the environment says, in this process and in those that it starts."""
+    """Install the fault from the environment, in this process and its children."""
     wanted = json.loads(os.environ[FAULT])
     if wanted["kind"] == "engine":
         break_engine(wanted["how"], wanted["at"])

@@ -1,4 +1,4 @@
-"""Whether and how well translation and training run on a GPU: all that has to be seen on the first one.
+"""Measures how well translation and training work on a GPU, for the first GPU that is available.
 
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz
 python -m benchmarks.gpu_proof --model models/nmt --text newstest.en-cs.tsv.gz --device cpu --small
@@ -50,7 +50,7 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Setting:
-    """What all parts are given.
+    """What all parts receive.
 
     model: directory of a ready model. text: TSV.gz, English and foreign side last. device: cpu or cuda:N.
     small: few sentences, to see that everything runs. expected: file of this CPU's best hypotheses.
@@ -72,7 +72,7 @@ class Setting:
         return small if self.small else full
 
     def bitext(self, full: int, small: int) -> tuple[list[str], list[str]]:
-        """References and one of two numbers of sources; of a text with fewer, they come again, numbered."""
+        """Return references and one of two numbers of sources; a shorter text is repeated with numbers."""
         number = self.size(full, small)
         references, sources = read_bitext([Path(self.text)], number)
         if not sources:
@@ -81,7 +81,7 @@ class Setting:
         return references, [*sources, *islice(longer, number - len(sources))]
 
     def options(self, engine: str, compute_type: str, **changes: Any) -> DecodingOptions:
-        """Options of a search; a CPU has bfloat16 or float32 in place of float16."""
+        """Return options for a search; a CPU uses bfloat16 or float32 instead of float16."""
         if self.on_cpu and compute_type != "float32":
             compute_type = "bfloat16" if engine == "torch" else "float32"
         return DecodingOptions(**{"beam": BEAM, "compute_type": compute_type, **changes})
@@ -89,7 +89,7 @@ class Setting:
     def open(
         self, engine: str, compute_type: str, graphs: bool = False, batch_tokens: int = 0, **changes: Any
     ) -> Any:
-        """An engine with the model, loaded."""
+        """Open an engine and load the model."""
         model = open_model(Path(self.model), engine, verify=False)
         threads = (os.cpu_count() or 1) if self.on_cpu else 1
         placement = Placement(self.device, threads, batch_tokens, graphs)
@@ -100,7 +100,7 @@ class Setting:
         return files_fingerprint(Path(self.model).iterdir())
 
     def named(self) -> dict[str, Any]:
-        """What tells the lines of one machine and model from others."""
+        """What identifies the lines of a machine and model."""
         return {"device": name_of(self.device), "small": self.small, "model": Path(self.model).name}
 
 
@@ -113,7 +113,7 @@ def _failed(results: Sequence[Hypotheses]) -> int:
 
 
 def _differing(results: Sequence[Hypotheses], others: Sequence[Hypotheses], scores: bool = False) -> int:
-    """Sentences whose best hypothesis has another text, or another score in its last bit."""
+    """Return the sentences whose best hypothesis has another text, or another score in the last bit."""
     pairs = zip(_best(results), _best(others), strict=True)
     return sum(a.text != b.text or (scores and repr(a.score) != repr(b.score)) for a, b in pairs)
 
@@ -123,13 +123,14 @@ def _percent(share: float | None) -> float | None:
 
 
 def peaks(setting: Setting) -> Figures:
-    """What the device reaches: operations a second of a large product, bytes a second of a large copy."""
+    """Measure the device's limits: operations per second of a large product, bytes per second of a large
+    copy."""
     arithmetic, bandwidth = ceilings(setting.device, setting.size(8192, 256))
     return {"tera_operations_per_second": arithmetic / 1e12, "terabytes_per_second": bandwidth / 1e12}
 
 
 def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
-    """Speed, idle share and quality of a way of translating, and how often a CPU agrees."""
+    """Measure speed, idle share and quality of a way to translate, and its agreement with a CPU."""
     import sacrebleu
 
     references, sources = setting.bitext(most, 24)
@@ -156,7 +157,7 @@ def translation(setting: Setting, most: int = 20_000, **given: Any) -> Figures:
 
 
 def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figures:
-    """Speed with the random weights of a transformer-base."""
+    """Measure speed with the random weights of a transformer-base."""
     _, sources = setting.bitext(12_000, 12)
     texts = [" ".join(sources[at : at + 12]) for at in range(len(sources))]
     size = Size(layers=2, width=32, feed_forward=64, heads=4) if setting.small else Size()
@@ -168,8 +169,8 @@ def transformer_base(setting: Setting, beam: int = BEAM, **given: Any) -> Figure
 
 
 def _agreement(setting: Setting, sources: Sequence[str], best: Sequence[Hypothesis]) -> Figures:
-    """Of the sentences in the CPU's file, how many have its best hypothesis, and how far scores of these are
-    apart; nothing where the file is of another model or text."""
+    """Return how many sentences have the same best hypothesis as on the CPU, and how far their scores differ;
+    nothing if the CPU's file is for another model or text."""
     path = Path(setting.expected)
     content = json.loads(path.read_text()) if path.is_file() else {}
     known = content["best"] if content.get("model") == setting.fingerprint() else {}
@@ -190,7 +191,7 @@ def _digest(text: str) -> str:
 
 
 def on_this_cpu(setting: Setting) -> Figures:
-    """Best hypotheses of the first sentences in float32 on this machine's CPU, as hashes with scores."""
+    """Return the best hypotheses of the first sentences in float32 on this CPU, as hashes with scores."""
     _, sources = setting.bitext(_JUDGED, 24)
     best = _best(list(replace(setting, device="cpu").open("torch", "float32").translate(sources)))
     pairs = {
@@ -201,7 +202,7 @@ def on_this_cpu(setting: Setting) -> Figures:
 
 
 def graphs_equal(setting: Setting) -> Figures:
-    """Recorded steps against the same steps as they are, with the same shapes, bit for bit."""
+    """Compare recorded steps with the same steps run directly, with the same shapes, bit by bit."""
     from paraforge.translation.torch_search import graphs
 
     _, sources = setting.bitext(4_000, 24)
@@ -219,7 +220,7 @@ def graphs_equal(setting: Setting) -> Figures:
 
 
 def shapes(setting: Setting) -> Figures:
-    """Memory that is reserved for each of 256 shapes of batches when it is new, and when it comes again."""
+    """Measure the memory reserved for each of 256 batch shapes, when new and when repeated."""
     import numpy as np
     import psutil
     import torch
@@ -246,7 +247,7 @@ def shapes(setting: Setting) -> Figures:
 
 
 def memory_fraction(setting: Setting, engine: str) -> Figures:
-    """A tenth of the device's memory and batches that do not fit: they are halved, once, and none fails."""
+    """Run batches that do not fit in a tenth of the device's memory: they are halved once, and none fails."""
     import torch
 
     _, sources = setting.bitext(8_000, 24)
@@ -270,8 +271,8 @@ def memory_fraction(setting: Setting, engine: str) -> Figures:
 
 
 def overflow(setting: Setting) -> Figures:
-    """Weights by which a feed-forward block exceeds half precision, though its function is the same: what
-    gives no number is computed again in float32."""
+    """Run weights that make a feed-forward block overflow in half precision, without changing its function:
+    results that are not finite are computed again in float32."""
     from paraforge.translation.torch_search import weights
 
     _, sources = setting.bitext(1_000, 24)
@@ -302,7 +303,7 @@ def overflow(setting: Setting) -> Figures:
 
 
 def _kill_the_busiest(work: Path, killed: list[int], over: threading.Event) -> None:
-    """Kill the child of this process that has worked most, when a task is finished."""
+    """Kill the busiest child of this process once a task is finished."""
     import psutil
 
     while not over.wait(0.02):
@@ -315,7 +316,8 @@ def _kill_the_busiest(work: Path, killed: list[int], over: threading.Event) -> N
 
 
 def two_workers(setting: Setting) -> Figures:
-    """Two processes translate on one device, one of which is killed: the same bytes as without."""
+    """Translate with two processes on one device, one of which is killed: the bytes are the same as
+    without."""
     from paraforge.translation.stage.parameters import TranslateParameters
     from paraforge.translation.stage.translate import translate
 
@@ -350,7 +352,7 @@ def two_workers(setting: Setting) -> Figures:
 
 
 def training(setting: Setting) -> Figures:
-    """300 updates of a translation model, on the sample bitext."""
+    """Measure 300 updates of a translation model on the sample bitext."""
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         resources = Resources(devices=[setting.device], threads=setting.size(0, 1), work=place / "work")
@@ -370,7 +372,7 @@ def training(setting: Setting) -> Figures:
 
 
 def tasks(setting: Setting, engine: str, size: int, at_once: int) -> Figures:
-    """Tasks as a worker has them, one or two at once: speed, and the share of time in which the device waits.
+    """Run tasks like a worker, one or two at a time: speed, and the share of time in which the device waits.
 
     The beam is narrow: the faster the search, the more a gap shows.
     """
@@ -433,7 +435,7 @@ for _engine, _size, _at_once in product(("torch", "ctranslate2"), (4_000, 32_000
 
 
 def worker() -> None:
-    """Read a setting and a part's name from standard input, write its figures to standard output."""
+    """Read a setting and a part's name from standard input, and write its figures to standard output."""
     values, name = json.loads(sys.stdin.read())
     figures = PARTS[name][0](Setting(**values))
     sys.stdout.write(f"\n{json.dumps(figures)}\n")
@@ -481,7 +483,7 @@ def main(
     minutes: float = typer.Option(9, help="of this call; the next one does what is left"),
     only: list[str] = typer.Option([], help="measure this part again"),
 ) -> None:
-    """Measure what has not been measured on this device. Exit code 3: parts are left for another call."""
+    """Measure what has not been measured on this device. Exit code 3: another call has to continue."""
     if unknown := sorted(set(only) - set(PARTS)):
         raise typer.BadParameter(f"there is no part {unknown[0]}; there are {'; '.join(PARTS)}")
     given = Setting(

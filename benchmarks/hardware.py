@@ -1,4 +1,4 @@
-"""The machine, the memory that a benchmark needed, its data, and processes of its own."""
+"""Describes the machine, measures memory, finds data, and runs parts of benchmarks in their own processes."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from paraforge.base.shards.resources import available_cores
 
 
 def hardware() -> str:
-    """Processor, cores, memory and Python in one line."""
+    """Return processor, cores, memory and Python on one line."""
     name = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -31,14 +31,14 @@ def hardware() -> str:
 
 
 def peak_memory(children: bool = False) -> float:
-    """Most memory that this process has held, or that any one of its finished children has, in MiB."""
+    """Return the peak memory of this process or of its largest finished child, in MiB."""
     who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
     peak = resource.getrusage(who).ru_maxrss
     return peak / 2**20 if platform.system() == "Darwin" else peak / 2**10
 
 
 def data_directory() -> Path:
-    """PARAFORGE_DATA, or a message and the end."""
+    """Return PARAFORGE_DATA, or exit with a message."""
     directory = os.environ.get("PARAFORGE_DATA")
     if not directory or not Path(directory).is_dir():
         raise typer.BadParameter("set the environment variable PARAFORGE_DATA to the directory of real data")
@@ -46,7 +46,7 @@ def data_directory() -> Path:
 
 
 def answer_of(module: str, given: Any, limit: float | None = None) -> dict[str, Any]:
-    """Give JSON to a module's ``worker`` in a fresh interpreter, and return what it prints last.
+    """Pass JSON to a module's ``worker`` in a fresh interpreter. Returns the JSON that it prints last.
 
     The answer is ``failed`` and why if it fails or takes more than ``limit`` seconds. What it started ends
     with it.

@@ -1,4 +1,4 @@
-"""How good paraphrases are, and whether they are what was asked for, beside a copy of the source.
+"""Measures how good paraphrases are, and whether they are as requested, next to a copy of the source.
 
 python -m benchmarks.paraphrase models/paraphraser --text captions --sentences 500
 python -m benchmarks.paraphrase models/paraphraser --text news --back-translation models/nmt
@@ -42,25 +42,25 @@ PARSER = "link-grammar"
 
 @dataclass(frozen=True)
 class Texts:
-    """n sources; references of each, equally many; the foreign text of each, or none."""
+    """Sources, the same number of references for each, and foreign texts or none."""
 
     sources: list[str]
     references: list[list[str]]
     foreign: list[str] = field(default_factory=list)
 
     def first(self, count: int) -> Texts:
-        """The first ``count`` of them."""
+        """Return the first ``count`` texts."""
         return Texts(self.sources[:count], self.references[:count], self.foreign[:count])
 
 
 def compare(model: Comparable, references: Sequence[str], translations: Sequence[str]) -> np.ndarray:
-    """The score of each pair."""
+    """Return the score of each pair."""
     unjudged = np.zeros(len(references))
     return similarities(model, SentencePairs("pairs", "pairs", references, translations, unjudged))
 
 
 def captions(directory: Path) -> Texts:
-    """The caption of each image of test_2016 that was translated into Czech, and the other four."""
+    """Return the captions of test_2016 that were translated into Czech, each with the image's other four."""
     pairs = _tsv(directory / "bitext" / "multi30k.test_2016_flickr.en-cs.tsv.gz")
     rows = _tsv(directory / "captions" / "test_2016.en5.tsv.gz")
     others = []
@@ -72,13 +72,13 @@ def captions(directory: Path) -> Texts:
 
 
 def news(directory: Path) -> Texts:
-    """Reference A of newstest2021, and reference B."""
+    """Return reference A of newstest2021, and reference B."""
     rows = _tsv(directory / "mt_outputs" / "newstest2021.cs-en.tsv.gz")[1:]
     return Texts([row[1] for row in rows], [[row[2]] for row in rows], [row[0] for row in rows])
 
 
 def held_out(shards: Path) -> Texts:
-    """The pairs that a training held out, without their tags."""
+    """Return the pairs that a training held out, without tags."""
     rows = [
         row
         for table in ShardDirectory(shards).tables(["source_text", "reference", "held_out"])
@@ -93,7 +93,7 @@ def _tsv(path: Path) -> list[list[str]]:
 
 
 def distinct(texts: Sequence[str], order: int) -> float:
-    """Share of n-grams of tokens, over all texts, that are different ones (Li et al. 2016), 0 to 1."""
+    """Return the share of distinct n-grams of tokens over all texts (Li et al. 2016), 0 to 1."""
     grams = [
         tuple(tokens[start : start + order])
         for tokens in map(tokenize, texts)
@@ -108,9 +108,9 @@ def judge(
     outputs: Sequence[str],
     transformer: Comparable | None = None,
 ) -> dict[str, float | None]:
-    """BLEU and chrF against the references, BLEU against the source, iBLEU, similarity to the source by the
-    built-in scorer and by a sentence-transformer (0 to 1), unigram overlap with it, and the share of distinct
-    words and bigrams."""
+    """Return BLEU and chrF against the references, BLEU against the source, iBLEU, similarity to the source
+    by the built-in scorer and by a sentence-transformer (0 to 1), unigram overlap with it, and the share of
+    distinct words and bigrams."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -140,7 +140,8 @@ def control_error(
     outputs: Sequence[str],
     scorer: str | None = None,
 ) -> float | None:
-    """Share of the outputs that are not what was asked, 0 to 1; None where nothing was, or several things.
+    """Return the share of outputs that are not as requested, 0 to 1; None unless exactly one thing was
+    requested.
 
     scorer: the model whose scores the buckets of similarity are of; by default the built-in one.
     """
@@ -160,7 +161,7 @@ def control_error(
 def ways_of(
     model: Paraphraser, templates: int, only: Sequence[str] = ()
 ) -> dict[str, tuple[dict[str, str], dict[str, Any]]]:
-    """What is asked and how is searched, by name: the beam, and all others, or those that begin as one of
+    """Return requests and searches by name: the beam, and all others or those whose names begin with one of
     ``only``."""
     ways: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         "beam": ({}, {}),
@@ -178,14 +179,14 @@ def ways_of(
 
 
 def back_translated(model: Path, foreign: Sequence[str], threads: int) -> list[str]:
-    """What a translation model makes of the foreign texts, with a beam of 12."""
+    """Translate the foreign texts with a translation model and a beam of 12."""
     translator = open_translator("ctranslate2", model, DecodingOptions(beam=12), Placement("cpu", threads))
     results = translator.translate(foreign)
     return [result.hypotheses[0].text if result.hypotheses else "" for result in results]
 
 
 def record_curve(model: Paraphraser, name: str, text: str, sources: Sequence[str]) -> None:
-    """Append similarity against overlap, as the stage measures it."""
+    """Append similarity by overlap, as measured by the stage."""
     for row in control_curve(model, sources):
         asked = ", ".join(f"{control} {bucket}" for control, bucket in row.pop("asked").items() if bucket)
         label = ", ".join((text, name, asked or "beam"))
@@ -207,8 +208,9 @@ def main(
     examples: Annotated[Path | None, typer.Option(help="TSV of the first twenty, as they are")] = None,
     threads: int = 1,
 ) -> None:
-    """Judge copy, back-translation, beam, diverse beam and samples (mean of three seeds) without control,
-    then the beam along each control: also how often the beam without control is not what was asked for."""
+    """Evaluate the copy, the back-translation, beam, diverse beam and samples (mean of three seeds) without
+    control, then the beam with each control, including how often the uncontrolled beam is not as
+    requested."""
     if text == "corpus":
         if pairs is None:
             raise InputError("--text corpus needs --pairs")

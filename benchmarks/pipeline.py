@@ -1,4 +1,5 @@
-"""Time, speed and peak memory of every stage of a project: ``python -m benchmarks.pipeline PROJECT``.
+"""Measures time, speed and peak memory of every stage of a project: ``python -m benchmarks.pipeline
+PROJECT``.
 
 It runs ``dvc repro`` there, watches the processes of each stage, and records the stages, where the rows went
 and the score bands. What is done already is not run again and has no times.
@@ -30,8 +31,8 @@ DVC = "dvc"
 
 @dataclass
 class Watched:
-    """A stage's first and last second, processor seconds, and peak memory: of all its processes together, and
-    of the largest."""
+    """A stage's start and end, processor seconds, and peak memory: of all its processes together, and of the
+    largest."""
 
     begin: float
     end: float
@@ -41,12 +42,12 @@ class Watched:
 
     @property
     def seconds(self) -> float:
-        """On the clock."""
+        """Elapsed time."""
         return max(self.end - self.begin, _EVERY)
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all processes."""
+        """Processor time of all processes."""
         return sum(self.cpu.values())
 
 
@@ -55,7 +56,7 @@ def watch(
     directory: Path,
     look: Callable[[dict[str, Watched], float], None] = lambda seen, seconds: None,
 ) -> tuple[dict[str, Watched], float]:
-    """Run a command and watch it, as the stage ``dvc``, and the stages that it starts.
+    """Run a command, and watch it (as the stage ``dvc``) and the stages that it starts.
 
     look: called every few seconds with what was seen until then.
 
@@ -92,7 +93,7 @@ def watch(
 
 
 def _members(root: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
-    """Every process below ``root`` that belongs to a stage."""
+    """Return every process below ``root`` that belongs to a stage."""
     try:
         for child in root.children():
             match = _STAGE.search(" ".join(child.cmdline()))
@@ -107,12 +108,12 @@ def _members(root: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
 
 
 def read_metrics(project: Path) -> dict[str, dict[str, Any]]:
-    """``metrics/STAGE.json`` by stage."""
+    """Read ``metrics/STAGE.json`` by stage."""
     return {path.stem: read_json(path) for path in sorted((project / "metrics").glob("*.json"))}
 
 
 def record_stages(corpus: str, seen: dict[str, Watched], metrics: dict[str, dict[str, Any]]) -> None:
-    """A measurement a stage that ran."""
+    """Record a measurement for each stage that ran."""
     for stage, watched in seen.items():
         if stage == DVC:
             continue
@@ -139,7 +140,7 @@ def record_stages(corpus: str, seen: dict[str, Watched], metrics: dict[str, dict
 
 
 def record_corpus(corpus: str, metrics: dict[str, dict[str, Any]]) -> None:
-    """Translation quality, where the rows went, and the score bands."""
+    """Record translation quality, counts of rows by fate, and score bands."""
     nmt, selected = metrics.get("nmt", {}), metrics["select"]
     append(
         "corpus",
@@ -172,7 +173,7 @@ def record_corpus(corpus: str, metrics: dict[str, dict[str, Any]]) -> None:
 def main(
     project: Annotated[Path, typer.Argument(help="a checkout with its params.yaml")] = Path(),
 ) -> None:
-    """Run ``dvc repro`` in PROJECT, and print and record what each stage took and what came out."""
+    """Run ``dvc repro`` in PROJECT, and print and record the cost of each stage and the results."""
     print(hardware(), flush=True)
     seen, seconds = watch([sys.executable, "-m", "dvc", "repro"], project)
     metrics = read_metrics(project)

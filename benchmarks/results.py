@@ -1,4 +1,4 @@
-"""Measurements as data: benchmarks and experiments append to ``results/``."""
+"""Records and reads measurements, which benchmarks and experiments append to ``results/``."""
 
 import datetime
 import json
@@ -17,7 +17,7 @@ Value = str | int | float | bool | None
 
 
 class Paper(BaseModel):
-    """What a paper reports for the same thing, by the names of our figures, and where it says so."""
+    """The figures of a paper for the same thing, under our names, and where they are from."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     source: str
@@ -25,7 +25,7 @@ class Paper(BaseModel):
 
 
 class Measurement(BaseModel):
-    """One line of ``results/*.jsonl``; what is not known is null.
+    """One line of ``results/*.jsonl``; unknown values are null.
 
     Attributes:
         task: name of the file without ``.jsonl``.
@@ -51,12 +51,12 @@ class Measurement(BaseModel):
 
 
 def directory() -> Path:
-    """Where measurements are: ``results/`` of the checkout, or ``PARAFORGE_RESULTS``."""
+    """Return the directory of measurements: ``results/`` of the checkout, or ``PARAFORGE_RESULTS``."""
     return Path(os.environ.get("PARAFORGE_RESULTS") or ROOT / "results")
 
 
 def _commit() -> str | None:
-    """The checked-out commit, with ``+`` where tracked files differ from it; None outside a checkout."""
+    """Return the current commit, with ``+`` if tracked files differ from it; None outside a checkout."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -70,14 +70,14 @@ def _commit() -> str | None:
 
 
 def _command() -> str:
-    """The command line of this process, as it can be typed again."""
+    """Return the command line of this process in a form that can be typed."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     start = f"python -m {main.name}" if main and main.name else shlex.quote(sys.argv[0])
     return " ".join([start, *map(shlex.quote, sys.argv[1:])])
 
 
 def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """Figures of Pearson x 100 by group of STS sets: ``sts2012``, ``stsb_dev``."""
+    """Return Pearson x 100 by group of STS sets: ``sts2012``, ``stsb_dev``."""
     named = {group.lower().replace("-", "_"): score for group, score in scores.items()}
     return {
         f"sts{name}" if name.isdigit() else name: round(score, 1)
@@ -87,7 +87,7 @@ def sts_figures(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def over_seeds(runs: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, float] | None]:
-    """Means of figures over runs that all have them, and their standard deviations; None of a single run."""
+    """Return means and standard deviations of the figures that all runs have; no deviations for one run."""
     means = {name: statistics.fmean(run[name] for run in runs) for name in runs[0]}
     if len(runs) < 2:
         return means, None
@@ -110,7 +110,7 @@ def append(
     command: str | None = None,
     **configuration: Value,
 ) -> Measurement:
-    """Print and record a measurement; command, commit, hardware and date are filled in.
+    """Print and record a measurement, with command, commit, hardware and date.
 
     Args:
         task: file to append to, without ``.jsonl``.
@@ -151,7 +151,7 @@ def append(
 
 
 def read(path: Path) -> list[Measurement]:
-    """Measurements of a file.
+    """Read the measurements in a file.
 
     Raises:
         ValueError: if a line is not one, naming file and line.
@@ -168,7 +168,7 @@ def read(path: Path) -> list[Measurement]:
 
 
 def latest(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """The last measurement of each configuration, in the order of the first ones."""
+    """Return the last measurement of each configuration, in the order of their first ones."""
     kept: dict[str, Measurement] = {}
     for one in measurements:
         kept[json.dumps(one.configuration, sort_keys=True)] = one
@@ -176,12 +176,12 @@ def latest(measurements: Iterable[Measurement]) -> list[Measurement]:
 
 
 def number(value: float, decimals: int) -> str:
-    """A figure for people."""
+    """Format a figure."""
     return f"{value:,.{decimals}f}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
 
 
 def decimals(values: Collection[float]) -> int:
-    """Decimals that show the values of a column as they were recorded: at most three, and none where every
-    value has three digits before the point."""
+    """Return the decimals for a column's values: at most three, and none if every value has three digits
+    before the point."""
     fractions = [len(repr(v).partition(".")[2]) for v in values if not float(v).is_integer()]
     return min(3, max(fractions, default=0)) if any(abs(v) < 100 for v in values) else 0

@@ -1,4 +1,4 @@
-"""How good the pairs of a round trip are, next to back-translations of real foreign sentences.
+"""Compares pairs from round trips with back-translations of real foreign sentences.
 
 python -m benchmarks.round_trip captions-round captions-real --text captions --shared
 """

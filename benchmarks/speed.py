@@ -1,4 +1,5 @@
-"""Rows a second of every stage in about five minutes, next to this machine's last run: ``make bench``.
+"""Measures rows per second of every stage in about five minutes, next to this machine's last run: ``make
+bench``.
 
 It needs the sample's finished corpus and model (``make corpus``), and no other data. The stages run over many
 distinct pairs that are made from the corpus' own, the translation over distinct sentences of its bitext, and
@@ -108,7 +109,7 @@ def translate_bare(model: Path, sources: list[str], threads: int) -> tuple[list[
 
 
 def judged(texts: list[str], seconds: float, references: list[str]) -> dict[str, float | None]:
-    """Return the figures of translations that took so many seconds, start included."""
+    """Return speed and BLEU of translations that took these seconds, including the start."""
     import sacrebleu
 
     return {
@@ -119,8 +120,7 @@ def judged(texts: list[str], seconds: float, references: list[str]) -> dict[str,
 
 
 def last_rate(name: str, configuration: dict[str, Any]) -> tuple[float, str] | None:
-    """Return the rows a second and the date of this machine's last run of the same work, if one is
-    recorded."""
+    """Return rows per second and date of this machine's last run of the same work, if recorded."""
     path = directory() / f"{TASK}.jsonl"
     wanted = {"name": name, **configuration}
     for line in reversed(read(path) if path.is_file() else []):

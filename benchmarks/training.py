@@ -1,4 +1,4 @@
-"""Speed and memory of training a translation model: ``python -m benchmarks.training --help``."""
+"""Measures speed and memory of training a translation model: ``python -m benchmarks.training --help``."""
 
 import resource
 import tempfile
@@ -35,7 +35,7 @@ def trained(
     batch_tokens: int,
     processes: int,
 ) -> dict[str, float]:
-    """Figures of a training of 3+3 layers from the beginning; see :func:`main`."""
+    """Train 3+3 layers from scratch and return figures; see :func:`main`."""
     parameters = NmtParameters.model_validate(
         {
             "vocabulary": {"size": vocabulary},
@@ -73,7 +73,7 @@ def trained(
 
 
 def sample(directory: Path, resources: Resources, pairs: int = 20_000) -> ShardDirectory:
-    """Pairs of the sample bitext, ingested."""
+    """Ingest pairs of the sample bitext."""
     source = {"name": "sample", "format": "sample", "pairs": pairs}
     ingest(IngestParameters.model_validate({"sources": [source]}), directory, resources)
     return ShardDirectory(directory)

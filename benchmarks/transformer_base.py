@@ -1,4 +1,4 @@
-"""A transformer-base with random weights, and how fast engines search with it.
+"""Makes a transformer-base with random weights, and measures how fast engines search with it.
 
 Speed depends on shapes, not on what was learned. So a machine without a large model, and without a network,
 makes one from a seed: six layers, width 512, feed-forward 2048, 8 heads, 32,000 shared pieces. The end of the
@@ -35,7 +35,7 @@ class Size:
 
 
 def write_random_model(pattern: TranslationModel, output: Path, size: Size, seed: int = 1) -> Path:
-    """Write a model of random weights that segments text as another model does.
+    """Write a model with random weights and another model's subwords.
 
     pattern: a model with post-norm, whose SentencePiece models and special tokens are copied.
     output: directory to make. Returns ``output``.
@@ -96,7 +96,7 @@ def _write_text(file: BinaryIO, text: str) -> None:
 
 
 def _variables(size: Size, end: int, dice: np.random.Generator) -> Iterator[tuple[str, Any]]:
-    """The weights by CTranslate2's names: linear layers keep the variance of what they are given."""
+    """Return weights by CTranslate2's names; linear layers preserve the variance of their inputs."""
     width, inner = size.width, size.feed_forward
 
     def linear(name: str, outputs: int, inputs: int) -> Iterator[tuple[str, Any]]:
@@ -133,7 +133,8 @@ def _variables(size: Size, end: int, dice: np.random.Generator) -> Iterator[tupl
 def speed(
     open_engine: Callable[..., Any], texts: Sequence[str], device: str, lengths: Sequence[int] = (16, 32, 48)
 ) -> dict[str, float | None]:
-    """Measure an engine with such a model: as many texts are cut to each length, and so are targets.
+    """Measure an engine with such a model: the same number of texts is cut to each length, and so are
+    targets.
 
     open_engine: is given ``maximum_source_tokens`` and ``maximum_target_tokens``.
     texts: longer than all lengths.

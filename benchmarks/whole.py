@@ -1,4 +1,4 @@
-"""All stages over a large corpus by one ``dvc repro``: time, processors, memory and disk of each.
+"""Runs all stages over a large corpus with one ``dvc repro``, and measures time, processors, memory and disk.
 
     python -m benchmarks.whole work/whole --pairs 1000000
     python -m benchmarks.whole work/bitext --pairs 1000000 --bitext
@@ -36,7 +36,7 @@ _REPEATED = 10
 
 
 def write_pairs(directory: Path, data: Path, pairs: int, bitext: bool, workers: int) -> None:
-    """Write files of ``reference, translation`` or ``reference, source_text``; those that are there stay."""
+    """Write files of ``reference, translation`` or ``reference, source_text``; existing files stay."""
     if directory.is_dir():
         return
     temporary = directory.with_suffix(".tmp")
@@ -62,7 +62,7 @@ def _read_real_pairs(data: Path, bitext: bool) -> None:
 
 
 def _write_file(path: Path, begin: int, rows: int) -> None:
-    """Write pairs from number ``begin`` on, unless the file is there."""
+    """Write pairs from number ``begin`` on, unless the file exists."""
     if path.is_file():
         return
     made, repeated = _made
@@ -75,7 +75,7 @@ def _write_file(path: Path, begin: int, rows: int) -> None:
 
 
 def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
-    """A project that makes everything from the files in a directory."""
+    """Make a project that builds everything from the files in a directory."""
     second, translation = ("source_text", "fake") if bitext else ("translation", "none")
     make_project(
         project,
@@ -99,7 +99,7 @@ def new_project(project: Path, files: Path, bitext: bool, workers: int) -> None:
 
 
 def used_bytes(project: Path) -> dict[str, int]:
-    """Bytes on the disk of data, DVC's cache and work, a file with several names counted once, and of
+    """Return the bytes on disk of data, DVC's cache and work, counting hard-linked files once, and of
     ``all``."""
     found: dict[str, int] = {}
     seen: set[tuple[int, int]] = set()
@@ -118,7 +118,7 @@ def used_bytes(project: Path) -> dict[str, int]:
 
 
 def files_below(directory: Path) -> dict[str, float]:
-    """Megabytes and number of the files below a directory."""
+    """Return size in megabytes and number of the files in a directory."""
     sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
     return {f"{directory.name}_mb": round(sum(sizes) / 1e6, 1), f"{directory.name}_files": len(sizes)}
 
@@ -132,7 +132,7 @@ def main(
     keep: bool = typer.Option(False, help="leave the project in its place"),
     data: Path = typer.Option(Path(os.environ.get("PARAFORGE_DATA", "")), help="$PARAFORGE_DATA"),
 ) -> None:
-    """Make the pairs, run everything, record what it took. Run it again if it was killed."""
+    """Make the pairs, run everything, and record the cost. After a kill, run it again."""
     print(hardware(), flush=True)
     project = (place / "project").resolve()
     files = place.resolve() / "pairs"
@@ -188,7 +188,7 @@ def main(
 
 
 def together(one: Watched, before: dict[str, Any] | None) -> Watched:
-    """What was seen of a stage now and by an earlier process."""
+    """Combine the measurements of a stage by this process and an earlier one."""
     if before is None:
         return one
     other = Watched(**before)
@@ -202,7 +202,7 @@ def together(one: Watched, before: dict[str, Any] | None) -> Watched:
 
 
 def record(name: str, seen: dict[str, Watched], seconds: float, configuration: dict[str, Any]) -> None:
-    """A measurement a stage, one of DVC's own time, and one of the whole."""
+    """Record a measurement for each stage, one for DVC itself, and one for everything."""
     stages = {stage: watched for stage, watched in seen.items() if stage != DVC}
     wall = sum(watched.seconds for watched in stages.values())
     rows = {stage: (one.seconds, one.cpu_seconds, one) for stage, one in stages.items()}

@@ -1,1 +1,1 @@
-"""The papers' tables, a file each: what is trained and judged on what, beside the papers' figures."""
+"""The papers' tables, one file each: what is trained and evaluated, with the papers' figures."""

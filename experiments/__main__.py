@@ -1,4 +1,4 @@
-"""Run the cells of the papers' tables that are not done yet, and record the rows whose seeds are all there.
+"""Runs unfinished cells of the papers' tables, and records the rows whose seeds are all finished.
 
 python -m experiments list
 python -m experiments run mega_batches
@@ -37,7 +37,7 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, help=__
 
 @app.command("list")
 def list_tables() -> None:
-    """Tables, their rows and seeds."""
+    """List tables, their rows and seeds."""
     for name in names():
         table, rows = read_table(name)
         typer.echo(f"{name}: {table.title} ({table.paper or 'not in the papers'}); seeds {table.seeds}")
@@ -58,7 +58,7 @@ def run(
     ] = None,
     threads: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
-    """Run what is not done yet."""
+    """Run what is not finished yet."""
     data_directory()
     bench = Bench(work, corpus or [], threads)
     failed: list[int] = []
@@ -94,7 +94,7 @@ def run(
 
 
 class Bench:
-    """Runs cells and keeps them: `work/cells/KEY/` holds a model, and `figures.json` once it is finished."""
+    """Runs cells and stores them: `work/cells/KEY/` has a model, and `figures.json` once it is finished."""
 
     def __init__(self, work: Path, corpora: list[Path], threads: int) -> None:
         self.work, self.corpora, self.threads = work, corpora, threads
@@ -102,13 +102,13 @@ class Bench:
 
     @property
     def pool(self) -> Pool:
-        """All training pairs, made when the first training wants them."""
+        """The pool of all training pairs, made when a training first needs it."""
         if self._pool is None:
             self._pool = Pool(self.work / "pool", self.corpora)
         return self._pool
 
     def missing(self, row: Row) -> str:
-        """What a row cannot be run without: sources that the pool has no pair of, or a teacher."""
+        """Return what a row lacks: sources without any pair in the pool, or a teacher."""
         if row.wants_teacher and teacher_directory() is None:
             return "PARAFORGE_TEACHER names no directory of a sentence-transformers model"
         if row.encoder is None:
@@ -119,7 +119,7 @@ class Bench:
         return f"no pairs of {', '.join(sorted(sources))}: see --corpus" if sources else ""
 
     def place(self, cell: Cell, rows: list[Row]) -> Path:
-        """Directory of a cell, by the hash of all that its figures depend on."""
+        """Return the directory of a cell, named by the hash of everything that its figures depend on."""
         needed = [self.place(before, rows).name for before in _before(cell, rows)]
         if cell.row.encoder is not None:
             # A model that is trained otherwise by now is another one, also by a default.
@@ -135,7 +135,7 @@ class Bench:
         return self.work / "cells" / cell.key(data, needed)
 
     def figures(self, cell: Cell, rows: list[Row]) -> dict[str, dict[str, Any]]:
-        """Figures of a cell by label ('' of a trained model), from its directory or by running it."""
+        """Return the figures of a cell by label ('' for a trained model), running it if needed."""
         directory = self.place(cell, rows)
         finished = directory / "figures.json"
         if not finished.is_file():
@@ -166,7 +166,7 @@ def _before(cell: Cell, rows: list[Row]) -> Iterator[Cell]:
 
 @cache
 def _fingerprint(place: Path) -> str:
-    """Names and sizes of a directory's files."""
+    """Return the names and sizes of a directory's files."""
     found = [
         [str(path.relative_to(place)), path.stat().st_size]
         for path in sorted(place.rglob("*"))
@@ -178,7 +178,7 @@ def _fingerprint(place: Path) -> str:
 def record(
     name: str, table: Table, row: Row, found: list[dict[str, dict[str, Any]]], corpora: list[Path]
 ) -> None:
-    """Append mean and deviation of a row's figures, unless the row's last line has the same."""
+    """Append the mean and deviation of a row's figures, unless its last line has the same."""
     path = directory() / f"{name}.jsonl"
     known = latest(read(path)) if path.is_file() else []
     again = ["python", "-m", "experiments", "run", name, "--row", row.name]
@@ -217,7 +217,7 @@ def record(
 
 
 def main() -> None:
-    """A mistake is one line and an exit code, and Ctrl-C is 130."""
+    """Turn errors into one line and an exit code; Ctrl-C is 130."""
     try:
         app()
     except ParaforgeError as error:

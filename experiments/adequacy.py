@@ -1,4 +1,4 @@
-"""Calibrate the column `adequacy`: how likely people accept a pair with a built-in score and a contradiction.
+"""Calibrates the column `adequacy`: how likely people accept a pair with a given score and contradiction.
 
 Judgements: STS 2012 to 2014 (4 and above of 5 is accepted), MSRP (the label), WMT 2015 (a z-score of 0.3 and
 above). All domains weigh the same. Each domain is left out once: how far the others' prediction is from its
@@ -38,7 +38,7 @@ Domain = tuple[Numbers, npt.NDArray[np.bool_]]
 
 
 def judged(name: str) -> list[tuple[str, str, bool]]:
-    """Read pairs of a file, and whether people accept each."""
+    """Read the pairs of a file, and whether people accept each."""
     rows = [line.split("\t") for _, line in numbered_lines(data_directory() / name)]
     if name.startswith("transfer/"):
         return [(row[3], row[4], row[0] == "1") for row in rows[1:]]
@@ -47,12 +47,12 @@ def judged(name: str) -> list[tuple[str, str, bool]]:
 
 
 def features(scores: Numbers, contradictions: Numbers) -> Numbers:
-    """The inputs of the regression, (pairs, 3): one, the score, the contradiction."""
+    """Return the inputs of the regression, (pairs, 3): one, the score, the contradiction."""
     return np.stack([np.ones(len(scores)), scores, contradictions], axis=1)
 
 
 def domains() -> dict[str, Domain]:
-    """Features of the pairs of each domain, and which of them people accept."""
+    """Return the features of the pairs of each domain, and which of them people accept."""
     scorers = build_scorers(DIRECTORY)
     found = {}
     for name, files in DOMAINS.items():
@@ -66,7 +66,7 @@ def domains() -> dict[str, Domain]:
 
 
 def fitted(chosen: Mapping[str, Domain]) -> Numbers:
-    """Coefficients of the logistic regression; each domain weighs the same."""
+    """Fit a logistic regression in which each domain has the same weight. Returns its coefficients."""
     from scipy.optimize import minimize
 
     inputs = np.concatenate([one for one, _ in chosen.values()])
@@ -82,12 +82,12 @@ def fitted(chosen: Mapping[str, Domain]) -> Numbers:
 
 
 def share(inputs: Numbers, coefficients: Numbers, shift: float = 0.0) -> float:
-    """Mean predicted probability."""
+    """Return the mean predicted probability."""
     return float(np.mean(1 / (1 + np.exp(-(inputs @ coefficients + shift)))))
 
 
 def offset(inputs: Numbers, accepted: npt.NDArray[np.bool_], coefficients: Numbers) -> float:
-    """What has to be added in logits so that the predicted share is the real one."""
+    """Return the logit to add so that the predicted share equals the real one."""
     from scipy.optimize import brentq
 
     real = np.clip(accepted.mean(), 0.5 / len(accepted), 1 - 0.5 / len(accepted))
@@ -95,7 +95,7 @@ def offset(inputs: Numbers, accepted: npt.NDArray[np.bool_], coefficients: Numbe
 
 
 def main() -> None:
-    """Fit, leave out each domain, print and record."""
+    """Fit, leaving out each domain in turn, and print and record the result."""
     found = domains()
     coefficients = fitted(found)
     offsets = []

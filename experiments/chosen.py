@@ -1,4 +1,4 @@
-"""What to translate first: 20,000 pairs of a pool train a model, chosen by clusters of one side or uniformly.
+"""Measures which 20,000 pairs of a pool train the best model: chosen by clusters of one side, or uniformly.
 
 The pool is ParaNMT's released pairs. The seed changes the draw, the start and the order of training; clusters
 are always the same. Pairs with an STS sentence are not trained on.
@@ -37,14 +37,14 @@ _BLOCK = 20_000
 
 
 def clusters_of(texts: pa.Array) -> NDArray[np.int16]:
-    """Cluster of each text, learned on all of them."""
+    """Return the cluster of each text; clusters are learned on all texts."""
     blocks = (texts.slice(first, _BLOCK) for first in range(0, len(texts), _BLOCK))
     vectors = np.concatenate([sentence_vectors(block, general_scorer().vectors) for block in blocks])
     return nearest_cells(vectors, find_centroids(vectors, CLUSTERS, 1))
 
 
 def covered(sides: tuple[TokenColumn, ...], rows: NDArray[np.bool_]) -> float:
-    """Share of a pool's distinct units, in percent, that the rows have on either side."""
+    """Return the percentage of a pool's distinct units that the chosen rows contain."""
     found = np.zeros(len(sides[0].vocabulary), np.bool_)
     for side in sides:
         found[side.ids[rows[side.row_numbers]]] = True
@@ -52,7 +52,8 @@ def covered(sides: tuple[TokenColumn, ...], rows: NDArray[np.bool_]) -> float:
 
 
 def trained(left: pa.Array, right: pa.Array, seed: int, rate: float, work: Path) -> dict[str, float]:
-    """Pearson x 100 on STS of a Word model of these pairs, and their number without those of a test set."""
+    """Return Pearson x 100 on STS of a Word model trained on these pairs, and their number without test
+    sentences."""
     work.mkdir(parents=True, exist_ok=True)
     lines = (f"{a}\t{b}\n" for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True))
     (work / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
@@ -68,7 +69,7 @@ def trained(left: pa.Array, right: pa.Array, seed: int, rate: float, work: Path)
 
 
 def main(work: Path) -> None:
-    """Measure each way to choose and record it."""
+    """Measure and record each way of choosing."""
     blocks = list(paraphrases("paranmt"))
     left, right = (pa.concat_arrays([getattr(one, side) for one in blocks]) for side in ("left", "right"))
     units = {name: make_units(name).cut(left, right) for name in ("word", "trigram")}

@@ -1,4 +1,4 @@
-"""A cell that runs commands of the product and reads the figures that they wrote."""
+"""Runs the commands of a cell, and reads the figures that they write."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from paraforge.papers.transfer.evaluate import FIXED
 def run(
     cell: Cell, directory: Path, needed: dict[str, Path], corpora: list[Path], threads: int
 ) -> dict[str, dict[str, Any]]:
-    """Run the row's commands in order; figures of each of its scores.
+    """Run the row's commands in order. Returns the figures of each score.
 
     Raises:
         ParaforgeError: a command failed.
@@ -48,7 +48,8 @@ def run(
 
 
 def _run(arguments: list[str]) -> None:
-    """The product's commands in this process, which spares their imports; modules in one of their own."""
+    """Run a command of the product in this process, which saves its imports, or a module in its own
+    process."""
     if arguments[0] == "paraforge":
         code = app(arguments[1:], standalone_mode=False)
     else:

@@ -1,4 +1,4 @@
-"""A paraphrase lexicon against PPDB and SimLex-999, by score and by the frequency of its words.
+"""Compares a paraphrase lexicon with PPDB and SimLex-999, by score and by word frequency.
 
 python -m experiments.lexicon pairs captions,bible pairs.parquet
 python -m experiments.lexicon judge lexicon figures.json
@@ -41,7 +41,7 @@ def pairs(
     output: Path,
     corpus: Annotated[list[Path] | None, typer.Option(help="row-aligned shard directories")] = None,
 ) -> None:
-    """Write pairs of sentences as Parquet, as `paraforge lexicon extract` reads it."""
+    """Write pairs of sentences as Parquet for `paraforge lexicon extract`."""
 
     def blocks() -> Iterator[PairBlock]:
         for source in sources.split(","):
@@ -58,7 +58,7 @@ def pairs(
 
 @app.command()
 def judge(lexicon: Path, output: Path) -> None:
-    """Write {"labels": {what: figures}}: of all words, and of words by how many sentences have them.
+    """Write {"labels": {name: figures}} for all words, and by how many sentences contain a word.
 
     words: in PPDB's list, with an entry. SCORE_best: of a word's best five entries by the score, among those
         whose words are both in PPDB's list, the share that are pairs of PPDB, %.
@@ -116,7 +116,7 @@ def judge(lexicon: Path, output: Path) -> None:
 
 
 class _Entries:
-    """Entries whose words are both in a list of pairs; `has` is which of these pairs are entries."""
+    """Entries whose words are both in a list of pairs; `has` tells which of these pairs are entries."""
 
     def __init__(self, lexicon: Lexicon, pairs: list[Pair]) -> None:
         words = pa.array(sorted({word for pair in pairs for word in pair}), pa.string())

@@ -1,4 +1,4 @@
-"""BLEU and METEOR of a pair's second sentence, with the first one as its reference, on STS.
+"""Correlates BLEU and METEOR of a pair's second sentence, against the first one, with STS judgments.
 
 python -m experiments.metrics bleu figures.json
 """
@@ -19,14 +19,14 @@ from paraforge.papers.lexical import words_and_marks
 
 
 def bleu(reference: str, translation: str) -> float:
-    """sacreBLEU's for sentences: 4-grams or as many as there are, exponential smoothing; 0 to 100."""
+    """Return sacreBLEU's sentence BLEU, up to 4-grams, with exponential smoothing; 0 to 100."""
     from sacrebleu import sentence_bleu
 
     return float(sentence_bleu(translation.lower(), [reference.lower()]).score)
 
 
 def meteor(reference: str, translation: str) -> float:
-    """NLTK's METEOR by exact matches and Porter stems, without the synonyms of WordNet; 0 to 1."""
+    """Return NLTK's METEOR with exact matches and Porter stems, without WordNet; 0 to 1."""
     package = require("nltk.translate.meteor_score", "experiments")
     sides = [words_and_marks(text) for text in (reference, translation)]
     return float(package.single_meteor_score(*sides, wordnet=_NoSynonyms())) if all(sides) else 0.0
@@ -41,13 +41,13 @@ METRICS = {"bleu": bleu, "meteor": meteor}
 
 
 class Metric:
-    """A metric of sentences as a measure of similarity."""
+    """A sentence-level metric as a measure of similarity."""
 
     def __init__(self, metric: Callable[[str, str], float]) -> None:
         self._metric = metric
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.float64]:
-        """One number a pair."""
+        """Return one number per pair."""
         pairs = zip(first, second, strict=True)
         return np.array([self._metric(left, right) for left, right in pairs], dtype=np.float64)
 

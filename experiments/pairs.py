@@ -1,4 +1,4 @@
-"""Paraphrase pairs from the real data of PARAFORGE_DATA, and its STS sets, for benchmarks."""
+"""Reads paraphrase pairs and STS sets from PARAFORGE_DATA."""
 
 import gzip
 import itertools
@@ -34,13 +34,13 @@ _BLOCK = 20_000
 
 
 def teacher_directory() -> Path | None:
-    """PARAFORGE_TEACHER, a sentence-transformers model; None where it names none."""
+    """Return PARAFORGE_TEACHER, the directory of a sentence-transformers model; None if there is none."""
     directory = os.environ.get("PARAFORGE_TEACHER")
     return Path(directory) if directory and (Path(directory) / "modules.json").is_file() else None
 
 
 def paraphrases(source: str) -> Iterator[PairBlock]:
-    """All pairs of one source.
+    """Return all pairs of a source.
 
     captions: any two of an image's five captions, images whose English is in an STS or SICK set left out.
     bible: two pairs of versions a verse. news: any two of two human references and eight systems.
@@ -84,7 +84,7 @@ def _block(pairs: list[tuple[str, str]]) -> PairBlock:
 
 
 def _lines(path: Path) -> list[list[str]]:
-    """Fields of a TSV; lines end at line feeds alone."""
+    """Yield the fields of a TSV's lines, split only at line feeds."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return [line.split("\t") for line in data.decode("utf-8").split("\n") if line.strip()]
 
@@ -130,7 +130,7 @@ STS_GROUPS = ("2012", "2013", "2014", "2017", "stsb-dev", "SICK_trial")
 
 
 def sts_files() -> list[Path]:
-    """The sets that models are judged on; those that models may be trained on are left out."""
+    """Return the sets for evaluation, without those that models may be trained on."""
     directory = data_directory() / "sts"
     found = [path for path in sorted(directory.glob("*.t*")) if path.name.split(".")[0] in STS_GROUPS]
     if missing := {*STS_GROUPS} - {path.name.split(".")[0] for path in found}:
@@ -139,5 +139,5 @@ def sts_files() -> list[Path]:
 
 
 def sts_sets() -> list[SentencePairs]:
-    """The same, read."""
+    """Read the sets of :func:`sts_files`."""
     return read_sets(sts_files())

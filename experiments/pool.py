@@ -1,4 +1,4 @@
-"""One store of all training pairs that the experiments choose from, each with its source, some scored."""
+"""Stores all training pairs that experiments choose from, with their sources and perhaps scores."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -40,13 +40,14 @@ _FORMAT = 2
 
 
 class Pool:
-    """All pairs as ids. A pair's source is `names[codes[k]]`; `scores` are NaN where it has none.
+    """All pairs as ids. The source of pair k is `names[codes[k]]`; `scores` is NaN for a pair without one.
 
     Pairs with a sentence of an STS set are left out; what the filter found is in `leakage`.
     """
 
     def __init__(self, directory: Path, corpora: list[Path]) -> None:
-        """Open the pool of these corpora in `directory`, made the first time and where a file has changed.
+        """Open the pool of these corpora in `directory`; it is made if it does not exist or a file has
+        changed.
 
         corpora: row-aligned shard directories with source, reference, translation, and perhaps a translation
             score; all pairs with a translation are taken, also those that selection refused.
@@ -102,7 +103,8 @@ class Pool:
         write_json(directory / "pool.json", {"names": names, "leakage": leakage.report.lines()})
 
     def choose(self, units: Collection[str], pairs: Pairs, seed: int = 1) -> tuple[PairStore, PairStore]:
-        """The pairs that a row trains on, and up to 1,000 others of those it chooses from; cut into units."""
+        """Return the pairs that a row trains on, and up to 1,000 others that it could have chosen, as
+        units."""
         keep = np.ones(len(self.codes), dtype=bool)
         if pairs.sources is not None:
             wanted = [
@@ -125,13 +127,13 @@ class Pool:
         return store.subset(chosen), store.subset(others)
 
     def counts(self) -> dict[str, int]:
-        """Pairs of each source."""
+        """The number of pairs of each source."""
         return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
 
 
 @contextmanager
 def alone(place: Path) -> Iterator[None]:
-    """Hold a directory, once no other process does: several may run tables in one place."""
+    """Hold a directory while the block runs, waiting for other processes that run tables there."""
     place.mkdir(parents=True, exist_ok=True)
     lock = FileLock(place / "lock")
     try:
@@ -152,7 +154,7 @@ def _size(path: Path) -> int | None:
 def _tenth(
     scores: npt.NDArray[np.float32], among: npt.NDArray[np.bool_], decile: int
 ) -> npt.NDArray[np.bool_]:
-    """Which of these pairs are in a tenth of their ranking, 1 the lowest; equal scores in random order."""
+    """Return which pairs are in a tenth of their ranking, 1 the lowest; equal scores are in random order."""
     known = np.flatnonzero(among & np.isfinite(scores))
     order = np.lexsort((np.random.default_rng(1).random(len(known)), scores[known]))
     keep = np.zeros(len(scores), dtype=bool)
@@ -161,7 +163,7 @@ def _tenth(
 
 
 def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
-    """Built-in paraphrase score and trigram overlap of a source that is scored, NaN of another one."""
+    """Return built-in score and trigram overlap of the pairs of a scored source, NaN for other sources."""
     if block.source != SCORED and not block.source.startswith("corpus/"):
         unknown = np.full(len(block), np.nan, dtype=np.float32)
         return {"paraphrase_score": unknown, "overlap_3": unknown}
@@ -169,8 +171,8 @@ def _scores(block: PairBlock) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def scores_of(block: PairBlock) -> tuple[TokenColumn, dict[str, npt.NDArray[np.float32]]]:
-    """Tokens of the left sides; built-in paraphrase score, NaN where a side has no token, and trigram overlap
-    of each pair."""
+    """Return the left sides' token counts, and score (NaN if a side has no token) and trigram overlap of each
+    pair."""
     left, right = tokenize_columns(block.left, block.right)
     nothing = pa.nulls(len(block), pa.string())
     overlap = Overlap()(ScoredPairs(block.left, block.right, left, right, nothing, nothing))["overlap_3"]
@@ -179,12 +181,12 @@ def scores_of(block: PairBlock) -> tuple[TokenColumn, dict[str, npt.NDArray[np.f
 
 @cache
 def general_scorer() -> WordScorer:
-    """The built-in scorer, opened once."""
+    """Return the built-in scorer, opened once."""
     return WordScorer.open(general.DIRECTORY)
 
 
 def _labelled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
-    """Blocks of one source each, and the translation scores of their pairs, NaN where they have none."""
+    """Yield blocks of one source each, with the translation scores of their pairs, NaN if they have none."""
     for source in FILES:
         if not (data_directory() / FILES[source]).is_file():
             print(f"no pairs of {source}: {FILES[source]} is missing", file=sys.stderr)
@@ -195,8 +197,8 @@ def _labelled(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.f
 
 
 def corpus_pairs(corpora: list[Path]) -> Iterator[tuple[PairBlock, npt.NDArray[np.float32]]]:
-    """Blocks of the back-translations of row-aligned shard directories, of a source `corpus/NAME` each, and
-    their translation scores."""
+    """Yield the back-translations in row-aligned shard directories, with the source `corpus/NAME`, and their
+    translation scores."""
     if not corpora:
         return
     view = ShardView(*corpora)

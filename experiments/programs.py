@@ -1,4 +1,5 @@
-"""What the tables need and the command line lacks: ``python -m experiments.programs PROGRAM ...``.
+"""Commands that the tables need in addition to the command line: ``python -m experiments.programs PROGRAM
+...``.
 
 SIF (Arora 2017), counter-fitting (Mrksic 2016), decoders on running text (Zhelezniak 2018) and the expansion
 of their vocabulary; evaluation on transfer tasks, of decoders, lexical baselines and lexicons. Outputs are
@@ -60,7 +61,8 @@ def fit_words(
     antonyms: list[Path] = _NONE,
     without: list[Path] = _NONE,
 ) -> None:
-    """Move word vectors so that synonyms are near and antonyms are not, without the pairs of some lists."""
+    """Counter-fit word vectors: move synonyms together and antonyms apart, except for the pairs of some
+    lists."""
     from paraforge.embeddings.evaluation.word_lists import read_similarity_lists
     from paraforge.papers.counter_fitting import counter_fit, read_word_pairs
     from paraforge.products.loading import open_word_vectors
@@ -80,7 +82,7 @@ def fit_words(
 
 @app.command()
 def expand(model: Path, vectors: Path, output: Path) -> None:
-    """Give trained decoders vectors of words that they were not trained on (Kiros et al. 2015)."""
+    """Add words to trained decoders by a linear map of word vectors (Kiros et al. 2015)."""
     from paraforge.papers.unrolling.model import DecoderModel
     from paraforge.papers.unrolling.model import expand as expanded
     from paraforge.products.loading import open_word_vectors
@@ -107,7 +109,7 @@ def train_decoders(
     checkpoint_seconds: float = 300.0,
     work: Path = Path("work"),
 ) -> None:
-    """Train an encoder with decoders that predict a sentence's neighbours in running text."""
+    """Train an encoder with decoders that predict a sentence's neighbors in running text."""
     from paraforge.embeddings.trainer.data import TrainingData
     from paraforge.papers.unrolling.parameters import DecodersParameters, parse_representation
     from paraforge.papers.unrolling.train_decoders import train_decoders as train

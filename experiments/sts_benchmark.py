@@ -1,4 +1,4 @@
-"""STS Benchmark by genre, by cosine and with a supervised layer (ParaNMT-50M, Tables 15 and 16).
+"""Evaluates on STS Benchmark by genre, by cosine and with a supervised layer (ParaNMT-50M, Tables 15 and 16).
 
 python -m experiments.sts_benchmark work/experiments/cells/KEY/model 1 figures.json
 """
@@ -20,7 +20,7 @@ CAPTIONS = "main-captions"
 
 
 def main(model: Path, seed: int, output: Path) -> None:
-    """Write Pearson x 100 on the development set as {"figures": {...}}: of all pairs, of captions, of others.
+    """Write Pearson x 100 on the development set as {"figures": {...}}, for all pairs, captions and others.
 
     supervised: the KL objective on fixed embeddings, trained on the pairs of the same genres of the training
         set, of which a tenth chooses the epoch. The test set is not here.

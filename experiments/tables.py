@@ -1,4 +1,4 @@
-"""A table of experiments as its file declares it, and the cells that it consists of."""
+"""Reads tables of experiments from their files, and lists their cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Section(BaseModel):
 
 
 class Pairs(_Section):
-    """Which pairs of the pool are trained on.
+    """Which pairs of the pool to train on.
 
     Attributes:
         sources: names, or the first part of names before a `/`; None: all.
@@ -41,7 +41,8 @@ class Pairs(_Section):
 
 
 class Row(_Section):
-    """What one line of a table is of. Strings may hold `{key}` of `each`, `{seed}`, and in commands more.
+    """One line of a table. Strings can contain `{key}` of `each`, `{seed}`, and other placeholders in
+    commands.
 
     Attributes:
         each: the row is repeated for every combination of these values.
@@ -95,7 +96,7 @@ class Row(_Section):
 
 
 class Table(_Section):
-    """A file of `experiments/tables`.
+    """A file in `experiments/tables`.
 
     Attributes:
         paper: where the papers have the same.
@@ -115,7 +116,7 @@ class Table(_Section):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: a row with one seed. `needs` are the names of rows whose cell of this seed comes first."""
+    """One run: a row with one seed. `needs` has the rows whose cells with this seed must run first."""
 
     table: str
     row: Row
@@ -123,13 +124,13 @@ class Cell:
     needs: tuple[str, ...]
 
     def key(self, data: str, needed: list[str]) -> str:
-        """Hash of all that the figures depend on: the row, the seed, the data, the cells before it."""
+        """Return the hash of everything that the figures depend on: row, seed, data, and required cells."""
         what = self.row.model_dump(exclude={"name", "each", "seeds", "note", "paper"})
         return hash_json([what, self.seed, data, needed])[:16]
 
 
 def read_table(name: str) -> tuple[Table, list[Row]]:
-    """A table and its rows, one for each combination of values.
+    """Read a table and its rows, one for each combination of values.
 
     Raises:
         SystemExit: no such table, or what is wrong in its file.
@@ -152,12 +153,12 @@ def read_table(name: str) -> tuple[Table, list[Row]]:
 
 
 def names() -> list[str]:
-    """Of all tables."""
+    """Return the names of all tables."""
     return sorted(path.stem for path in TABLES.glob("*.yaml"))
 
 
 def cells(name: str, rows: list[Row], seeds: list[int]) -> Iterator[Cell]:
-    """All runs of a table, a row's seeds one after the other."""
+    """Return all runs of a table, with the seeds of each row in sequence."""
     for row in rows:
         for seed in seeds:
             yield Cell(name, row, seed, _needs(row))
@@ -175,7 +176,7 @@ def _repeated(row: Row, table: Table) -> Iterator[Row]:
 
 
 def fill(content: Any, values: dict[str, Any]) -> Any:
-    """`content` with `{key}` replaced; a string that is `{key}` alone becomes the value as it is."""
+    """Replace `{key}` in content; a string that is only `{key}` becomes the value itself."""
     if isinstance(content, dict):
         return {fill(key, values): fill(value, values) for key, value in content.items()}
     if isinstance(content, list):
@@ -189,7 +190,7 @@ def fill(content: Any, values: dict[str, Any]) -> Any:
 
 
 def _needs(row: Row) -> tuple[str, ...]:
-    """Rows whose results this row's are made from."""
+    """Return the rows whose results this row uses."""
     found = [row.start] if row.start is not None else []
     for argument in itertools.chain.from_iterable(row.commands):
         if isinstance(argument, str) and "{row:" in argument:

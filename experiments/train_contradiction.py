@@ -1,4 +1,4 @@
-"""Fit the weights of the column `contradiction` on data whose licences permit it: meanings changed by rule.
+"""Fits the weights of the column `contradiction` on freely licensed data with rule-made changes of meaning.
 
 Good pairs are those of Bible versions, of Tatoeba's English sentences of one Czech sentence, and sentences of
 Tatoeba and of novels with other wordings that are made here. Each of them with the change of a rule is a
@@ -93,8 +93,8 @@ _NEGATED: Final = re.compile(r"\b(is|are|was|were|be) (not )?(?=[a-z]+\b)")
 
 
 def reworded(text: str, rng: random.Random, synonyms: Mapping[str, Sequence[str]]) -> str:
-    """The same in somewhat other words: synonyms, contractions, digits, another order of clauses, or a word
-    that matters little left out."""
+    """Reword a sentence: synonyms, contractions, digits, another order of clauses, or an unimportant word
+    left out."""
     for _ in range(rng.randint(1, 3)):
         chance = rng.random()
         words = text.split()
@@ -125,8 +125,7 @@ def reworded(text: str, rng: random.Random, synonyms: Mapping[str, Sequence[str]
 
 
 def doubly_negated(text: str, rng: random.Random) -> str | None:
-    """With an antonym and a negation, which leave the meaning as it was: `is not unhappy`; None where that
-    cannot be."""
+    """Add an antonym and a negation, which keep the meaning: `is not unhappy`; None if that is impossible."""
     one = _NEGATED.search(text)
     if one is None:
         return None
@@ -138,7 +137,7 @@ def doubly_negated(text: str, rng: random.Random) -> str | None:
 
 
 def denied(text: str, rng: random.Random) -> str | None:
-    """With what denies without a negation: `failed to be found`; None where none fits."""
+    """Deny without a negation: `failed to be found`; None if nothing fits."""
     found = [(pattern, others) for pattern, others in _DENIALS if re.search(pattern, text)]
     if not found:
         return None
@@ -147,7 +146,7 @@ def denied(text: str, rng: random.Random) -> str | None:
 
 
 def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
-    """For each common word those of the same kind, as `gold` and `silver` are, in the first sense of both."""
+    """Return for each common word others of its kind, such as `gold` and `silver`, by their first senses."""
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     found: dict[str, list[str]] = {}
     for part in ("noun", "verb"):
@@ -174,7 +173,7 @@ def sister_words(wordnet: Path, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
-    """Pairs of one meaning, by origin."""
+    """Return pairs with equal meanings, by origin."""
     rng = random.Random(1)
     synonyms: dict[str, list[str]] = {}
     for one, other in wordnet_pairs(wordnet)[0]:
@@ -205,8 +204,8 @@ def good_pairs(wordnet: Path) -> dict[str, list[Pair]]:
 
 
 def contradictions(pairs: Sequence[Pair], sisters: Mapping[str, Sequence[str]]) -> dict[str, list[Pair]]:
-    """Of good pairs, by rule, the pairs whose second side is changed: by the rules of the verdict, a denial,
-    or another word of its kind in the place of a word."""
+    """Return, by rule, good pairs with a changed second side: by the verdict's rules, a denial, or a word
+    replaced by another of its kind."""
 
     def other_word(text: str, rng: random.Random) -> str | None:
         places = [found for found in _WORD.finditer(text) if found[0] in sisters]
@@ -223,7 +222,7 @@ def contradictions(pairs: Sequence[Pair], sisters: Mapping[str, Sequence[str]]) 
 
 
 def signs_of_pairs(pairs: Sequence[Pair]) -> Signs:
-    """The signs of pairs of texts."""
+    """Return the signs of pairs of texts."""
     first, second = zip(*pairs, strict=True)
     found = Pairs.of(pa.array(first), pa.array(second))
     vocabulary = found.reference_tokens.vocabulary
@@ -233,7 +232,7 @@ def signs_of_pairs(pairs: Sequence[Pair]) -> Signs:
 
 
 def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
-    """The signs of the pairs of each origin that are good, and of those that each rule changed."""
+    """Return the signs of each origin's good pairs, and of pairs changed by each rule."""
     found = {}
     good = good_pairs(wordnet)
     sisters = sister_words(wordnet, (other for pairs in good.values() for _, other in pairs))
@@ -246,7 +245,7 @@ def all_signs(wordnet: Path) -> dict[tuple[str, str], Signs]:
 
 
 def fitted(signs: Mapping[tuple[str, str], Signs]) -> dict[str, Any]:
-    """Fit the weights of `contradiction`, four digits each."""
+    """Fit the weights of `contradiction`, with four digits each."""
     import torch
 
     torch.manual_seed(0)
@@ -298,7 +297,7 @@ def main(
     output: Annotated[Path, typer.Argument(help="file of the weights; replaced")],
     wordnet: Annotated[Path, typer.Option(help="WordNet's data files")] = Path("/usr/share/wordnet"),
 ) -> None:
-    """Make the pairs, fit, and write the weights."""
+    """Make pairs, fit the weights, and write them."""
     signs = all_signs(wordnet)
     for (origin, kind), rows in signs.items():
         print(f"{origin}, {kind}: {len(rows):,} pairs")

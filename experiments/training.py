@@ -1,4 +1,4 @@
-"""A cell that trains an encoder on pairs of the pool and judges it on STS."""
+"""Runs a cell that trains an encoder on pairs of the pool and evaluates it on STS."""
 
 import shutil
 from pathlib import Path
@@ -32,12 +32,12 @@ _ENCODER: TypeAdapter[EncoderParameters] = TypeAdapter(EncoderParameters)
 
 
 def parameters_of(row: Row) -> tuple[EncoderParameters, TrainingParameters]:
-    """What a trained row declares, and the defaults of what it does not."""
+    """Return the parameters of a trained row, with defaults for those that it does not set."""
     return _ENCODER.validate_python(row.encoder), TrainingParameters.model_validate(row.training)
 
 
 def train(cell: Cell, directory: Path, pool: Pool, start: Path | None, threads: int) -> dict[str, Any]:
-    """Train, save the model in `directory`, and give the figures; killed, it resumes.
+    """Train, save the model in `directory`, and return the figures. A killed training resumes.
 
     No set that is reported chooses anything: the parameters are those after the last epoch.
 
@@ -74,7 +74,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _in_domain(encoder: Encoder, store: PairStore, held_out: PairStore) -> dict[str, float]:
-    """How well an encoder knows its own domain, where pairs were held out.
+    """Evaluate an encoder on held-out pairs of its own domain, if there are any.
 
     held_out_found: % of the held-out pairs whose right side is nearer to the left one than all others are.
     difference, held_out_difference: mean of 2 cos(s, s') - cos(s, t) - cos(s', t') over as many training
@@ -107,8 +107,8 @@ def _untrained(
     begun: SentenceModel | None = None,
     given: WordVectors | None = None,
 ) -> SentenceModel:
-    """A random start, but for the vectors of units that a model of the same pool has trained, or of words
-    that are given: these get the random start's scale and its weights by frequency."""
+    """Return a random start, except for the vectors of units that a model of the same pool has trained, or of
+    given words. These get the random start's scale and its weights by frequency."""
     trained: dict[str, Tensor] = {}
     if begun is not None:
         tables = begun.encoder.tables()

@@ -1,4 +1,4 @@
-"""Word vectors and word counts from the English text of PARAFORGE_DATA, for the table `sif`.
+"""Makes word vectors and word counts from the English text in PARAFORGE_DATA, for the table `sif`.
 
 python -m experiments.vectors vectors vectors.txt     # without supervision, by PPMI and SVD
 python -m experiments.vectors counts books counts.txt
@@ -30,8 +30,8 @@ _CUT = 40_000_000
 
 
 def sentences(sources: Iterable[str] = ("books", "bible", "news")) -> Iterator[list[str]]:
-    """English sentences of the books and of sources of pairs. Captions, which are the text of many STS sets,
-    are left out by default."""
+    """Yield English sentences of the books and of sources of pairs, by default without captions, which are in
+    many STS sets."""
     for source in sources:
         if source != "books":
             for pairs in paraphrases(source):
@@ -51,8 +51,8 @@ def vectors(
     window: Annotated[int, typer.Option(help="words on either side")] = 5,
     seed: int = 1,
 ) -> None:
-    """Word vectors without supervision: the square root of singular values times singular vectors of
-    positive pointwise mutual information (Levy 2015)."""
+    """Make unsupervised word vectors: singular vectors of positive pointwise mutual information, times the
+    square roots of singular values (Levy 2015)."""
     from scipy.sparse import csr_array
 
     extmath = require("sklearn.utils.extmath", "evaluation")
@@ -90,7 +90,8 @@ def vectors(
 def _joined(
     columns: list[TokenColumn], vocabulary: int
 ) -> tuple[npt.NDArray[np.int64], list[str], npt.NDArray[np.int64]]:
-    """Ids over the most frequent words, 0 for all others; the words; tokens of each sentence."""
+    """Return ids of the most frequent words (0 for all others), the words, and the token counts of
+    sentences."""
     counts: dict[str, int] = {}
     for column in columns:
         _count(column, counts)
@@ -103,7 +104,7 @@ def _joined(
 
 @app.command()
 def random(output: Path, dimension: int = 300, seed: int = 1) -> None:
-    """Random vectors of the words of the counter-fitting vocabulary: a baseline that knows nothing."""
+    """Make random vectors for the words of the counter-fitting vocabulary, a trivial baseline."""
     path = data_directory() / "ppdb" / "counterfit_vocabulary.txt.gz"
     words = sorted({*gzip.decompress(path.read_bytes()).decode("utf-8").split()})
     numbers = np.random.default_rng(seed).standard_normal((len(words), dimension), np.float32)

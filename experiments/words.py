@@ -1,4 +1,5 @@
-"""What training does to word vectors: their lengths, and how much of the gain is weighting (W16 section 6).
+"""Measures how training changes word vectors: their lengths, and how much of the gain is weighting (W16
+section 6).
 
 python -m experiments.words work/experiments/cells/KEY/model 1 figures.json
 """
@@ -34,8 +35,8 @@ SUBSAMPLING = 1e-5
 
 
 def main(model: Path, seed: int, output: Path) -> None:
-    """Write figures of a Word model that started from unweighted random vectors, or of one scalar a word, as
-    {"figures": {...}}.
+    """Write figures of a Word model that started from unweighted random vectors, or of one scalar per word,
+    as {"figures": {...}}.
 
     start, trained or scalars: mean Pearson x 100 over the sets of 2012 to 2014. scaled, sif, subsampled,
         reciprocal: of the start with each word's vector times the sum of the absolute elements of its trained
@@ -78,7 +79,7 @@ def main(model: Path, seed: int, output: Path) -> None:
 
 
 def frequencies() -> Background:
-    """p(w) of Wikipedia's words, and of news for punctuation and clitics, which that list lacks."""
+    """Return p(w) of Wikipedia's words, with punctuation and clitics, which that list lacks, from news."""
     (*news,) = paraphrases("news")
     text = pa.chunked_array([side for block in news for side in (block.left, block.right)])
     listed = word_counts(data_directory() / "wordfreq" / "enwiki_vocab_min200.txt.gz")
@@ -86,7 +87,8 @@ def frequencies() -> Background:
 
 
 def mean_pearson(words: list[str], vectors: npt.NDArray[Any]) -> float:
-    """Mean Pearson x 100 of averaged word vectors, (words, dimension), over the sets of 2012 to 2014."""
+    """Return the mean Pearson x 100 of averaged word vectors, (words, dimension), over the sets of 2012 to
+    2014."""
     average = WordAverage(WordVectors(words, vectors.astype(np.float32)))
     sets = [pairs for pairs in sts_sets() if pairs.group in ("2012", "2013", "2014")]
     return float(np.mean([one.pearson or 0.0 for one in evaluate_sts(average, sets).sets]))

@@ -1,4 +1,4 @@
-"""Derive the antonyms that the signs of a changed meaning use, from WordNet and some pairs of our own.
+"""Derives the antonyms for the signs of a changed meaning from WordNet and some pairs of our own.
 
 WordNet is that of the Debian package wordnet-base. Only words that the built-in scorer knows are kept; of
 adjectives also those that are similar to one of a pair.
@@ -59,7 +59,8 @@ _HEADER = """\
 
 
 def synsets(directory: Path, part: str) -> Iterator[tuple[str, list[str], list[tuple[str, str, str]]]]:
-    """Place, single words and pointers (symbol, place, words concerned) of each synonym set."""
+    """Yield the position, single words and pointers (symbol, position, words concerned) of each synonym
+    set."""
     for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
         if not line or line.startswith("  "):
             continue
@@ -75,7 +76,7 @@ def synsets(directory: Path, part: str) -> Iterator[tuple[str, list[str], list[t
 
 
 def wordnet_antonyms(directory: Path) -> Iterator[tuple[str, str, bool]]:
-    """WordNet's antonyms; and, with False, a head adjective and what is similar to its antonym."""
+    """Return WordNet's antonyms, or with False head adjectives with words similar to their antonyms."""
     for part in ("noun", "verb", "adj", "adv"):
         found = {place: (words, pointers) for place, words, pointers in synsets(directory, part)}
         for words, pointers in found.values():
@@ -113,7 +114,7 @@ def main(
 
 
 def _by_first(pairs: Iterable[frozenset[str]], kept: set[str]) -> dict[str, list[str]]:
-    """Of each pair of kept words the second by the first, in order."""
+    """Group the second words of kept pairs by the first word, in order."""
     found: dict[str, list[str]] = {}
     for first, *others in sorted(sorted(pair) for pair in pairs if pair <= kept):
         found.setdefault(first, []).extend(others)

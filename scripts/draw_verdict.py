@@ -1,5 +1,5 @@
-"""Draw docs/pictures/verdict.svg: the paraphrase scores of a finished project's pairs and of its mismatched
-pairs, and the suggested threshold. Usage: ``python scripts/draw_verdict.py PROJECT THRESHOLD``."""
+"""Draws docs/pictures/verdict.svg: the scores of a finished project's pairs and mismatched pairs, and the
+suggested threshold. Usage: ``python scripts/draw_verdict.py PROJECT THRESHOLD``."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Write the generated part of docs/columns.md, the table of every column, from the descriptions in the code;
-``--check`` only compares."""
+"""Writes the generated part of docs/columns.md, the table of all columns, from their descriptions in the
+code; ``--check`` only compares."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def columns_markdown() -> str:
 
 
 def main() -> int:
-    """Rewrite what follows the mark; with ``--check`` only compare."""
+    """Rewrite the part after the mark, or only compare it with ``--check``."""
     before = PAGE.read_text(encoding="utf-8")
     head, mark, _ = before.partition(MARK)
     if not mark:

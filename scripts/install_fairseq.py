@@ -1,4 +1,4 @@
-"""Install fairseq where it can be built: for 'make setup', which succeeds without it."""
+"""Installs fairseq if it can be built; 'make setup' succeeds without it."""
 
 from paraforge.translation.models.fairseq_installation import install_fairseq
 

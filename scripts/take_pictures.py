@@ -1,4 +1,4 @@
-"""Take the pictures of a finished project for README and docs: report, annotation and browse pages."""
+"""Takes the pictures of a finished project for README and docs: report, annotation and browse pages."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ TAKEN = "taken.json"
 
 
 def open_browser() -> Chrome:
-    """Headless Chromium, from wherever the system has it."""
+    """Open headless Chromium from wherever the system has it."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
@@ -46,7 +46,7 @@ def open_browser() -> Chrome:
 
 
 def take(chrome: Chrome, address: str, output: Path) -> None:
-    """Save what the window shows of a page."""
+    """Save a screenshot of a page."""
     chrome.get(address)
     time.sleep(0.5)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def take(chrome: Chrome, address: str, output: Path) -> None:
 
 
 def wait_for(address: str, seconds: float = 60) -> None:
-    """Return when a server answers."""
+    """Wait until a server answers."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -68,7 +68,7 @@ def wait_for(address: str, seconds: float = 60) -> None:
 
 @contextmanager
 def serving(*command: str) -> Iterator[str]:
-    """The address of a command's page, while it is served."""
+    """Provide the address of a command's page while the block runs."""
     server = subprocess.Popen(["paraforge", *command, "--port", str(PORT)], stdout=subprocess.DEVNULL)
     try:
         address = f"http://127.0.0.1:{PORT}/"
@@ -80,7 +80,7 @@ def serving(*command: str) -> Iterator[str]:
 
 
 def figures_of(project: Path) -> dict[str, object]:
-    """What a caption may say of the pictures: tests/test_docs.py compares."""
+    """Return the figures for captions of pictures; tests/test_docs.py compares them."""
     manifest = read_manifest(project / "data" / "corpus")
     score = json.loads((project / "metrics" / "score.json").read_text(encoding="utf-8"))
     separation = score["verdicts"]["paraphrase_score"]["separation"]["value"]
@@ -93,7 +93,7 @@ def figures_of(project: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Serve the pages of the project's corpus, and take all pictures, or one."""
+    """Serve the pages of the project's corpus, and take all pictures or one."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("project", type=Path, help="a project whose 'dvc repro' is finished")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "pictures")

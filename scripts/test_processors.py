@@ -1,4 +1,4 @@
-"""Run the numeric tests as older processors compute: with AVX2 at most, and with the instructions of 2008.
+"""Runs numeric tests as older processors compute: with at most AVX2, and with instructions of 2008.
 
     python scripts/test_processors.py [--today] [OPTIONS OF PYTEST] [FILES]
 
@@ -27,7 +27,7 @@ PARTS = 10
 
 
 def processors() -> dict[str, dict[str, str]]:
-    """By name what the libraries are told in the environment."""
+    """Return the environment variables that restrict libraries, by the processor's name."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     wide = [name for name in found if "512" in name or name == "X86_V4"]
     return {
@@ -53,7 +53,7 @@ def processors() -> dict[str, dict[str, str]]:
 
 
 def numeric_tests(day: int | None = None) -> list[str]:
-    """The numeric tests' files, sorted; of one day, as `date.toordinal` counts them, a tenth of them."""
+    """Return the files of numeric tests, sorted, or the tenth of them for a day (`date.toordinal`)."""
     paths = (
         path
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -64,7 +64,7 @@ def numeric_tests(day: int | None = None) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests once a processor; 1 if one of them fails."""
+    """Run the tests as each processor. Returns 1 if one of them fails."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         print(f"{platform.machine()}: no other processors to compute as")
         return 0

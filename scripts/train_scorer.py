@@ -1,4 +1,4 @@
-"""Train the vectors of the built-in English scorer from data whose licences permit a derived model.
+"""Trains the vectors of the built-in English scorer on data whose licenses permit a derived model.
 
 PPDB's words, seven Bible versions and Tatoeba's English sentences of the same Czech sentence, of
 PARAFORGE_DATA, and WordNet's synonyms and definitions, of the Debian package wordnet-base. No captions, and
@@ -60,7 +60,7 @@ _PAIRS_A_SYNSET = 3
 
 
 def synsets(directory: Path) -> Iterator[tuple[list[str], str]]:
-    """Words of each of WordNet's synonym sets, and its definition."""
+    """Yield the words and the definition of each of WordNet's synonym sets."""
     for part in _PARTS_OF_SPEECH:
         for line in (directory / f"data.{part}").read_text(encoding="utf-8").split("\n"):
             if not line or line.startswith("  "):  # the licence comes before the sets
@@ -74,7 +74,7 @@ def synsets(directory: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def wordnet_pairs(directory: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Pairs of synonyms, at most three a set, and of all a set's words with their definition."""
+    """Yield pairs of synonyms, at most three per set, and of a set's words with their definition."""
     rng = random.Random(2)
     synonyms, definitions = [], []
     for words, definition in synsets(directory):
@@ -86,7 +86,7 @@ def wordnet_pairs(directory: Path) -> tuple[list[tuple[str, str]], list[tuple[st
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> int:
-    """A TSV of the pairs of two different texts, each of them once; gives their number."""
+    """Write a TSV of distinct pairs of different texts. Returns their number."""
     found = dict.fromkeys((first.strip(), second.strip()) for first, second in pairs)
     kept = [pair for pair in found if all(pair) and pair[0] != pair[1] and "\t" not in "".join(pair)]
     path.write_text("".join(f"{first}\t{second}\n" for first, second in kept), encoding="utf-8", newline="\n")
@@ -95,7 +95,7 @@ def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> int:
 
 
 def write_scorer(model: SentenceModel, pairs: Mapping[str, int], output: Path) -> WordScorer:
-    """Quantise a trained average of `word_trigram` units and write it as a scorer.
+    """Quantize a trained average of `word_trigram` units and write it as a scorer.
 
     pairs: by part of TRAINED_ON, how many it was trained on.
     """

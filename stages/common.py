@@ -1,4 +1,4 @@
-"""What every stage does around its work: logging, signals and exit codes."""
+"""Runs a stage: sets up logging, handles signals and turns errors into exit codes."""
 
 import dataclasses
 import logging
@@ -24,7 +24,7 @@ _watch: Watch | None = None
 
 
 def plain(value: Any) -> Any:
-    """Return a JSON value of dataclasses and pydantic models."""
+    """Convert dataclasses and pydantic models to a JSON value."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -33,8 +33,8 @@ def plain(value: Any) -> Any:
 
 
 def parameters_of(stage: str) -> Parameters:
-    """Return what params.yaml says; `inputs/STAGE` then has links to the files that it names. Raises
-    InputError: the project is of another version, or a value is not allowed."""
+    """Read params.yaml, and link the files that it names in `inputs/STAGE`. Raises InputError if another
+    version made the project, or a value is not allowed."""
     global _watch
     check_versions()
     watch = Watch(stage)

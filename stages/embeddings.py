@@ -1,4 +1,4 @@
-"""DVC stage ``embeddings``: one of the models of section ``embeddings``, trained on the published corpus."""
+"""DVC stage ``embeddings``: trains one model of section ``embeddings`` on the published corpus."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:
-    """Make models/embeddings/NAME, NAME being the argument."""
+    """Make models/embeddings/NAME, where NAME is the argument."""
     name = sys.argv[1]
     parameters = parameters_of("embeddings")
     report = train_named_model(

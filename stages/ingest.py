@@ -1,4 +1,4 @@
-"""DVC stage ``ingest``: read, clean and deduplicate the configured corpora."""
+"""DVC stage ``ingest``: reads, cleans and deduplicates the configured corpora."""
 
 from pathlib import Path
 

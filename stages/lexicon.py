@@ -1,4 +1,4 @@
-"""DVC stage ``lexicon``: the paraphrase lexicon of the corpus, and how it fares on word similarity lists."""
+"""DVC stage ``lexicon``: extracts the paraphrase lexicon and evaluates it on word similarity lists."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ OUTPUT = Path("data/lexicon")
 
 
 def main() -> None:
-    """Extract data/lexicon from data/translated and data/scored, without what data/held_out has."""
+    """Extract data/lexicon from data/translated and data/scored, without the pairs in data/held_out."""
     parameters = parameters_of("lexicon")
     lexicon = parameters.lexicon
     lists = read_lists(lexicon.word_list_paths(), lexicon.reference_lexicon_paths())

@@ -1,4 +1,4 @@
-"""What a stage writes of its work: everything, and the few figures that 'dvc metrics show' shows."""
+"""Writes a stage's metrics: all of them, and the few figures that 'dvc metrics show' displays."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,22 +15,20 @@ HEADLINES: Final = METRICS / "headlines"
 
 
 def _mean_pearson(content: Mapping[str, Any]) -> float | None:
-    """Mean over the years of STS, or over the sets where there are none; None without any."""
+    """Return the mean over the years of STS, or over sets if there are no years; None without any."""
     scores = (content["years"] or content["sets"]).values()
     found = [one["pearson"] for one in scores if one["pearson"] is not None]
     return round(sum(found) / len(found), 2) if found else None
 
 
 def _separation(content: Mapping[str, Any]) -> float | None:
-    """Return how well the paraphrase score separates right from mismatched pairs; None where there are no
-    scores."""
+    """Return how well the paraphrase score separates right from mismatched pairs; None without scores."""
     verdict = content.get("verdicts", {}).get("paraphrase_score") or {}
     return None if not verdict.get("separation") else verdict["separation"]["value"]
 
 
 def _wrong_passing(content: Mapping[str, Any]) -> float | None:
-    """Share of the mismatched pairs that reach the minimum of the paraphrase score; None without a
-    minimum."""
+    """Return the share of mismatched pairs above the minimum paraphrase score; None without a minimum."""
     verdict = content.get("verdict", {}).get("scores", {}).get("paraphrase_score") or {}
     return None if not verdict.get("passing") else verdict["passing"]["value"]
 
@@ -70,8 +68,8 @@ _ADDED: Final = {
 
 
 def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics of a stage that ran for each pivot: of one alone as they are, of several their sums, and each
-    one's own as ``pivots``.
+    """Combine the metrics of a stage that ran for each pivot: sums, and the single pivots' metrics as
+    ``pivots``. Metrics of a single pivot are unchanged.
 
     Args:
         stage: its name in dvc.yaml.
@@ -91,7 +89,7 @@ def of_pivots(stage: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Of numbers, or of mappings key by key."""
+    """Add numbers, or mappings key by key."""
     if not isinstance(one, Mapping):
         return one + other
     return {
@@ -101,7 +99,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a stage that 'dvc metrics show' shows; what there is none of is left out.
+    """Return the figures of a stage that 'dvc metrics show' displays, without missing ones.
 
     Args:
         stage: its name in dvc.yaml.
@@ -114,7 +112,7 @@ def headline(stage: str, content: Mapping[str, Any]) -> dict[str, float]:
 
 
 def write_metrics(stage: str, metrics: Any, name: str | None = None, result: str | None = None) -> None:
-    """Write ``metrics/NAME.json`` and its headline, and say in one line what the stage did.
+    """Write ``metrics/NAME.json`` and its headline, and log one line on the result.
 
     Args:
         stage: its name in dvc.yaml.

@@ -1,4 +1,4 @@
-"""Stage nmt: the translation models, trained on the ingested bitext, imported, or none."""
+"""Stage nmt: trains translation models on the ingested bitext, or imports them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from paraforge.translation.training.stage import build_nmt
 
 
 def main() -> None:
-    """Read parameters, build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, write metrics.
+    """Build ``models/nmt``, and ``models/nmt/pivots`` for other pivots, and write metrics.
 
     A forward model is in the directory ``forward`` of each.
     """

@@ -1,4 +1,5 @@
-"""DVC stage ``paragram``: what the paraphrase score is computed with: built in, given or trained."""
+"""DVC stage ``paragram``: provides the model that computes the paraphrase score: built in, given or
+trained."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stage paraphraser: the model that paraphrases, trained on the published corpus, imported, or none."""
+"""Stage paraphraser: trains a paraphraser on the published corpus, or imports one."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:
-    """Read parameters, build ``models/paraphraser``, write metrics."""
+    """Build ``models/paraphraser`` and write metrics."""
     parameters = parameters_of("paraphraser")
     report = build_paraphraser(
         parameters.paraphraser,

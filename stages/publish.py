@@ -1,4 +1,5 @@
-"""DVC stage ``publish``: the corpus and the rejected pairs as Parquet with manifest, signature and card."""
+"""DVC stage ``publish``: publishes the corpus and the rejected pairs as Parquet with manifest, signature and
+card."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""DVC stage ``report``: one self-contained HTML file on the corpus and how it came about."""
+"""DVC stage ``report``: describes the corpus and the run in one self-contained HTML file."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from paraforge.stages.common import parameters_of, run_stage
 
 
 def main() -> None:
-    """Write reports/report.html of data/corpus and of what is next to it."""
+    """Write reports/report.html about data/corpus and the files next to it."""
     parameters = parameters_of("report")
     write_report(
         Path("data/corpus"),

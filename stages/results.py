@@ -1,4 +1,4 @@
-"""One line on what a stage did, made of its metrics: what came out of how much, what was lost, seconds."""
+"""Summarizes a stage's metrics in one line: output, input, losses, seconds."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -10,7 +10,7 @@ Content = Mapping[str, Any]
 
 
 def result_line(stage: str, content: Content) -> str:
-    """Return the parts that a stage has something to say on, then its seconds.
+    """Return the summary of a stage, ending with its seconds.
 
     Args:
         stage: its name in dvc.yaml.

@@ -1,4 +1,5 @@
-"""DVC stage ``score``: tokens, paraphrase score, overlaps and the other scores of every translated pair."""
+"""DVC stage ``score``: computes tokens, paraphrase score, overlaps and other scores of every translated
+pair."""
 
 from pathlib import Path
 

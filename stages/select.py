@@ -1,4 +1,4 @@
-"""DVC stage ``select``: which pairs are kept, and which filter rejects the others."""
+"""DVC stage ``select``: decides which pairs are kept, and which filter rejects the others."""
 
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from paraforge.stages.metrics import write_metrics
 
 
 def main() -> None:
-    """Judge the pairs of data/translated and data/scored into data/selected."""
+    """Judge the pairs of data/translated and data/scored, and write data/selected."""
     parameters = parameters_of("select")
     report = select(
         parameters.select,

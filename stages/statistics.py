@@ -1,4 +1,4 @@
-"""DVC stage ``statistics``: sources, score bands, histograms and deciles of the corpus."""
+"""DVC stage ``statistics``: describes sources, score bands, histograms and deciles of the corpus."""
 
 from pathlib import Path
 

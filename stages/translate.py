@@ -1,4 +1,4 @@
-"""Stage translate: every row gets the machine translation of its foreign side, which may be one itself."""
+"""Stage translate: translates the foreign side of every row, which can itself be a translation."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +15,8 @@ from paraforge.translation.stage.translate import translate
 
 
 def main() -> None:
-    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``; of several pivots each by
-    itself, and then joined."""
+    """Translate ``data/ingested`` with ``models/nmt`` into ``data/translated``. Several pivots are translated
+    separately and then joined."""
     parameters = parameters_of("translate")
     output = Path("data/translated")
     made = {}

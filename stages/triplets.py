@@ -1,4 +1,4 @@
-"""Stage triplets: anchors, positives and hard negatives mined over the published corpus, or none."""
+"""Stage triplets: mines anchors, positives and hard negatives over the published corpus."""
 
 from pathlib import Path
 

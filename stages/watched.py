@@ -1,4 +1,5 @@
-"""What a stage began with: DVC notes parameters and files at its end, so none may change while it runs."""
+"""Makes sure that parameters and input files do not change while a stage runs, because DVC records them at
+its end."""
 
 import os
 import sys
@@ -20,7 +21,7 @@ _REMEDY = "What is finished is kept: run the same command again."
 
 @dataclass(frozen=True)
 class _File:
-    """size, times: what the file system says. digest: SHA-256; a file that cannot be read has none."""
+    """A file's size and times from the file system, and its SHA-256, None if it cannot be read."""
 
     size: int
     times: tuple[int, int]
@@ -28,22 +29,23 @@ class _File:
 
 
 class Watch:
-    """The parameters and the user's files of a stage as they were when the watch began."""
+    """The parameters and input files of a stage as they were at its start."""
 
     def __init__(self, stage: str) -> None:
-        """Note the parameters; called before anything reads them."""
+        """Record the parameters; call this before anything reads them."""
         self._stage = stage
         self._values = _sections(stage)
         self._files: dict[Path, _File] = {}
 
     def note_files(self, parameters: Parameters) -> None:
-        """Note the files; called when ``inputs/STAGE`` has its links, before anything reads the files."""
+        """Record the files; call this when ``inputs/STAGE`` has its links, before anything reads the
+        files."""
         paths = sorted(_files_of(self._stage, parameters))
         with ThreadPoolExecutor() as pool:
             self._files = dict(zip(paths, pool.map(_look_at, paths), strict=True))
 
     def check(self) -> None:
-        """Raise InputError if a parameter of the stage or one of the files has changed since."""
+        """Raise InputError if a parameter of the stage or one of the files has changed."""
         now = _sections(self._stage)
         changed = sorted(name for name, value in self._values.items() if now[name] != value)
         if changed:
