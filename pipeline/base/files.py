@@ -216,7 +216,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes as 64 hexadecimal digits."""
+    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
     digest = hashlib.sha256()
     with naming(path, "read"), Path(path).open("rb") as file:
         while block := file.read(1 << 20):
@@ -235,7 +235,7 @@ def files_below(directory: Path) -> Iterator[Path]:
 
 
 def sha256_directory(directory: Path) -> str:
-    """SHA-256 over the names and contents of a directory's files, as hexadecimal digits."""
+    """Return the SHA-256 over the names and contents of a directory's files, as hexadecimal digits."""
     digest = hashlib.sha256()
     for path in sorted(files_below(directory)):
         digest.update(f"{path.relative_to(directory).as_posix()} {sha256_file(path)}\n".encode())
@@ -277,7 +277,7 @@ def check_digests(directory: Path) -> list[InputError]:
 
 
 def hash_json(value: Any) -> str:
-    """SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
+    """Return the SHA-256 of a JSON value in a canonical form: sorted keys, no spaces, no NaN."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 

@@ -45,7 +45,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[in
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Lines of aligned columns of plain text: the first ``left`` to the left, the others to the right."""
+    """Return lines of aligned columns of plain text: the first ``left`` to the left, the others to the
+    right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     return [
         "  ".join(

@@ -106,7 +106,7 @@ def _neighbours(unit: FloatArray) -> Pairs:
 
 
 def _mean_gradient(unit: FloatArray, pairs: Pairs, sign: FloatArray, cosines: FloatArray) -> FloatArray:
-    """Mean over each word's pairs of sign times the gradient of its cosine, y - cos(x, y) x."""
+    """Return the mean over each word's pairs of sign times the gradient of its cosine, y - cos(x, y) x."""
     rows, columns = np.concatenate([pairs, pairs[:, ::-1]]).T
     count = len(unit)
     signs = csr_array((np.tile(sign, 2), (rows, columns)), shape=(count, count))

@@ -43,7 +43,7 @@ class ReferenceLexicon:
     scored: bool
 
     def paraphrases(self, word: str) -> list[str]:
-        """Paraphrases of a word, the best first; without scores in alphabetical order."""
+        """Return the paraphrases of a word, the best first; without scores, in alphabetical order."""
         found: dict[str, float] = {}
         for (first, second), score in self.scores.items():
             if first == word:
@@ -113,8 +113,8 @@ SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
 def lexicon_scores(
     lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
 ) -> dict[str, dict[Pair, float]]:
-    """Scores of the pairs that the lexicon has, by score name, under the words as they are given. Where a
-    word has several classes (parts of speech), the pair has the highest of their scores."""
+    """Return the lexicon's scores of pairs, by score name. If a word has several classes (parts of speech), a
+    pair has the highest score."""
     wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
     names = {word: lexicon.normalise(word) for word, _ in wanted}
     known = sorted({name for several in names.values() for name in several})
@@ -242,7 +242,7 @@ def agreement(lexicon: Lexicon, reference: ReferenceLexicon, ranks: Sequence[int
 
 
 def _rho(reference: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> float | None:
-    """Only the pairs that have both."""
+    """Correlate the pairs that have both scores."""
     both = np.isfinite(scores)
     rho = spearman(reference[both], scores[both])
     return None if rho is None else round(rho, 2)

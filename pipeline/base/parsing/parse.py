@@ -144,7 +144,7 @@ def _skeleton(tree: str | None) -> str | None:
 
 
 def _keys(sentences: pa.Array | pa.ChunkedArray) -> NDArray[np.bytes_]:
-    """Keys that sort and compare as bytes: numpy searches in strings, not in raw bytes."""
+    """Return keys that sort and compare as bytes: numpy searches in strings, not in raw bytes."""
     pairs = text_keys(sentences).astype(">u8")
     return np.ascontiguousarray(pairs).view(_KEY).reshape(-1)
 

@@ -50,7 +50,7 @@ def is_made_otherwise(made: Versions, wanted: Versions) -> bool:
 
 
 def described(others: Iterable[Versions], wanted: Versions) -> str:
-    """For example ``ctranslate2 4.5.0 (4.6.0 is installed)``, for each library that differs."""
+    """Describe each library that differs, for example ``ctranslate2 4.5.0 (4.6.0 is installed)``."""
     versions = merged(others)
     parts = []
     for name, number in wanted.items():

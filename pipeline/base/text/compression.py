@@ -36,8 +36,8 @@ class ByteStream(Protocol):
 
 
 def compression_of(path: Path) -> str | None:
-    """``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is missing,
-    empty, an archive, a Git LFS pointer, or in another format than its name says."""
+    """Return ``gzip``, ``bz2``, ``xz``, ``zstd``, or None for a plain file. Raises InputError: the file is
+    missing, empty, an archive, a Git LFS pointer, or in another format than its name says."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))

@@ -76,7 +76,7 @@ _PLAIN: Final = re.compile(r"([A-Za-z0-9-]*[A-Za-z])('[A-Za-z][A-Za-z0-9-]*)|([A
 
 @lru_cache(maxsize=1)
 def _moses() -> Any:
-    """sacremoses with its lists replaced by sets, for faster look-ups and the same answers."""
+    """Return sacremoses with its lists replaced by sets, for faster look-ups and the same answers."""
     # Imported here because it takes a third of a second, and everything that reads a schema imports this
     # module.
     from sacremoses import MosesTokenizer

@@ -62,7 +62,7 @@ class Trigrams:
         self._words = Words(punctuation)
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Trigrams cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `."""
+        """Return trigrams, which cross word borders: `a dog` has ` a `, `a d`, ` do`, `dog`, `og `."""
         return _trigrams_of(self._words.cut(*columns))
 
 
@@ -99,7 +99,7 @@ class Pieces:
         self.fixed_vocabulary = (pieces, pieces[self._processor.unk_id()])
 
     def cut(self, *columns: Any) -> tuple[TokenColumn, ...]:
-        """Pieces of each text; a null or blank text has none."""
+        """Return the pieces of each text; a null or blank text has none."""
         pieces = self.fixed_vocabulary[0]
         result = []
         for column in columns:

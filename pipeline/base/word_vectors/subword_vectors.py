@@ -24,8 +24,8 @@ _KINDS: Final = {"numbers": "int8", "scales": "float32", "parts": "uint8", "unkn
 
 
 def in_eight_bits(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Vectors, (rows, dimension), as 8-bit integers with a scale per row; each row's largest number becomes
-    127."""
+    """Quantize vectors, (rows, dimension), to 8-bit integers with a scale per row; each row's largest number
+    becomes 127."""
     largest = np.maximum(np.abs(vectors).max(axis=1), np.float32(1e-12))
     scales = (largest / _LARGEST).astype(np.float32)
     return np.rint(vectors / scales[:, None]).astype(np.int8), scales

@@ -81,7 +81,7 @@ class Projection(TableEncoder):
         self.linear = nn.Linear(table.shape[1], output_dimension)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension); 0 for a sentence without tokens."""
+        """Return (sentences, output dimension); zeros for a sentence without tokens."""
         bags = batch[self.unit]
         vectors = self.linear(bag_mean(self.rows(tables), bags))
         return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
@@ -123,7 +123,7 @@ class DeepAverage(TableEncoder):
         self.layers = nn.Sequential(*stack)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension); 0 for a sentence without tokens."""
+        """Return (sentences, output dimension); zeros for a sentence without tokens."""
         bags = batch[self.unit]
         vectors = self.layers(bag_mean(self.rows(tables), bags))
         return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)

@@ -79,7 +79,7 @@ class Addition(Combination):
         self.dimension = dimensions.pop()
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, dimension)."""
+        """Return (sentences, dimension)."""
         first, *others = self.vectors_of_parts(batch, tables)
         for vectors in others:
             first = first + vectors
@@ -94,7 +94,7 @@ class Concatenation(Combination):
         self.dimension = sum(part.dimension for part in parts)
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, sum of the dimensions)."""
+        """Return (sentences, sum of the dimensions)."""
         return torch.cat(self.vectors_of_parts(batch, tables), dim=1)
 
 

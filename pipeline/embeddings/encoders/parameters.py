@@ -73,7 +73,7 @@ class AverageParameters(VectorParameters):
     )
 
     def network(self, table: Tensor) -> Encoder:
-        """Without compositional parameters."""
+        """Return the encoder, which has no compositional parameters."""
         from paraforge.embeddings.encoders.averages import Average
 
         return Average(table, self.unit)
@@ -105,7 +105,7 @@ class LstmParameters(VectorParameters):
         return self
 
     def network(self, table: Tensor) -> Encoder:
-        """One direction, or two."""
+        """Return the encoder with one direction or two."""
         from paraforge.embeddings.encoders.recurrent import PooledLstm
 
         return PooledLstm(table, self)

@@ -25,7 +25,7 @@ class Encoder(nn.Module):
     scramble: float = 0.0
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Sentence vectors, (sentences, dimension).
+        """Return sentence vectors, (sentences, dimension).
 
         tables: by parameter name, the rows that the batch's ids refer to; None for the encoder's whole
             tables.

@@ -40,8 +40,8 @@ class PackedSentences:
         return PackedSequence(take_rows(rows, self.tokens), self.batch_sizes)
 
     def mean(self, states: Tensor) -> Tensor:
-        """Mean over each sentence's tokens of (tokens, dimension) in packed order; 0 for a sentence without
-        tokens."""
+        """Return the mean over each sentence's tokens of (tokens, dimension) in packed order; 0 for a
+        sentence without tokens."""
         return bag_mean(states, Bags(self.place, self.offsets))
 
     def maximum(self, states: Tensor) -> Tensor:
@@ -121,13 +121,13 @@ class LastStateRnn(TableEncoder):
         self.cell = nn.RNN(table.shape[1], output_dimension, nonlinearity=activation)
 
     def start(self, bound: float, generator: torch.Generator) -> None:
-        """With the identity as W_h a fresh state has all words (Le et al. 2015)."""
+        """Start with the identity as W_h, so that a fresh state depends on all words (Le et al. 2015)."""
         super().start(bound, generator)
         if self.recurrence == "identity":
             nn.init.eye_(self.get_parameter("cell.weight_hh_l0"))
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension); 0 for a sentence without tokens."""
+        """Return (sentences, output dimension); zeros for a sentence without tokens."""
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)
@@ -160,7 +160,7 @@ class IdentityRnn(TableEncoder):
         """Start as the mean."""
 
     def anchors(self) -> dict[str, Tensor]:
-        """Identity and zero: what the parameters start as."""
+        """Return identity and zero, the parameters' start."""
         return {
             "input_weight": torch.eye(self.dimension, dtype=self.bias.dtype),
             "state_weight": torch.eye(self.dimension, dtype=self.bias.dtype),
@@ -168,7 +168,7 @@ class IdentityRnn(TableEncoder):
         }
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, dimension); 0 for a sentence without tokens."""
+        """Return (sentences, dimension); zeros for a sentence without tokens."""
         bags = batch[self.unit]
         sentences = pack(bags)
         inputs = nn.functional.linear(sentences.vectors(self.rows(tables)).data, self.input_weight, self.bias)
@@ -218,7 +218,7 @@ class LastStateLstm(TableEncoder):
             self.peephole_output = nn.Parameter(table.new_empty(output_dimension))
 
     def extra_repr(self) -> str:
-        """For the fingerprint of a training run."""
+        """Describe the settings, for the fingerprint of a training run."""
         return f"output_gate={self.output_gate}"
 
     def start(self, bound: float, generator: torch.Generator) -> None:
@@ -229,7 +229,7 @@ class LastStateLstm(TableEncoder):
             self.bias[self.dimension : 2 * self.dimension] = 1
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension); 0 for a sentence without tokens."""
+        """Return (sentences, output dimension); zeros for a sentence without tokens."""
         bags = batch[self.unit]
         sentences = pack(bags)
         inputs = nn.functional.linear(sentences.vectors(self.rows(tables)).data, self.weight_input, self.bias)
@@ -267,12 +267,12 @@ class PooledLstm(TableEncoder):
         self.cell = nn.LSTM(table.shape[1], size, bidirectional=self.bidirectional)
 
     def extra_repr(self) -> str:
-        """For the fingerprint of a training run."""
+        """Describe the settings, for the fingerprint of a training run."""
         others = "" if self.pooling == "mean" else f", pooling={self.pooling}"
         return f"scramble={self.scramble}{others}" + (", concatenation" if self.side_by_side else "")
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(sentences, output dimension); 0 for a sentence without tokens."""
+        """Return (sentences, output dimension); zeros for a sentence without tokens."""
         sentences = pack(batch[self.unit])
         if not sentences:
             return self.table.new_zeros(len(batch[self.unit]), self.dimension)

@@ -109,7 +109,7 @@ def similarities(model: Comparable, pairs: SentencePairs) -> npt.NDArray[np.floa
 
 
 def embedded_similarities(model: SentenceEmbedder, pairs: SentencePairs) -> npt.NDArray[np.float64]:
-    """Cosine of the vectors of both sentences, or what the model compares them by itself."""
+    """Return the cosines of both sentences' vectors, or the model's own similarity."""
     vectors = np.asarray(model.encode(pairs.sentences), dtype=np.float32)
     if isinstance(model, OwnSimilarity):
         return model.similarity_of_vectors(vectors[: len(pairs)], vectors[len(pairs) :])

@@ -70,7 +70,7 @@ class Evaluation:
         return content
 
     def lines(self) -> list[str]:
-        """Tables."""
+        """Return the results as tables."""
         lines = [f"{self.model}: {self.kind}"]
         if self.sts is not None:
             lines += ["", *self._set_table(), "", *self._year_table()]

@@ -94,7 +94,7 @@ class Bags:
 
 
 def offsets_of(lengths: Tensor) -> Tensor:
-    """0 and the running totals of lengths, int64, one longer than lengths."""
+    """Return 0 and the running totals of lengths, int64, one longer than lengths."""
     offsets = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
     torch.cumsum(lengths, 0, out=offsets[1:])
     return offsets
@@ -141,8 +141,8 @@ class _TakeRows(torch.autograd.Function):
 
 
 def bag_mean(rows: Tensor, bags: Bags) -> Tensor:
-    """Mean of each sentence's vectors (W16 Eq. 1), (sentences, dimension); zeros for a sentence without
-    tokens.
+    """Return the mean of each sentence's vectors (W16 Eq. 1), (sentences, dimension); zeros for a sentence
+    without tokens.
 
     rows: (rows, dimension), the table that `bags.ids` count in.
     """

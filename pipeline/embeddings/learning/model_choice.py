@@ -95,7 +95,7 @@ class BestParameters:
         return True
 
     def shaped_like(self) -> dict[str, Tensor]:
-        """Tensors of the names and shapes of `tensors`."""
+        """Return empty tensors with the names and shapes of `tensors`."""
         return {f"{_PREFIX}{name}": value.detach() for name, value in self._module.named_parameters()}
 
     def tensors(self) -> dict[str, Tensor]:

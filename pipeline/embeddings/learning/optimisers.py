@@ -43,11 +43,11 @@ class Optimiser(Protocol):
         """Update a whole parameter."""
 
     def refresh(self, name: str, rows: Tensor) -> None:
-        """Between steps: apply deferred updates to distinct rows of a table."""
+        """Apply deferred updates to distinct rows of a table, between steps."""
         return
 
     def synchronise(self) -> None:
-        """Between steps: apply all deferred updates."""
+        """Apply all deferred updates, between steps."""
         return
 
 
@@ -83,7 +83,7 @@ class AdaGrad(Optimiser):
         return take(self._parameters[name], rows)
 
     def write_rows(self, name: str, rows: Tensor, values: Tensor, gradient: Tensor) -> None:
-        """Exact, because a row without gradient does not change."""
+        """Update the rows; this is exact, because a row without gradient does not change."""
         table = self.state[f"{name}.sum"]
         total = take(table, rows).addcmul_(gradient, gradient)
         put(table, rows, total)

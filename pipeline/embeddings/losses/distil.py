@@ -10,8 +10,8 @@ from paraforge.embeddings.losses import Batch, Loss
 
 
 def distillation_loss(embeddings: Tensor, teacher: Tensor, scale: float = 20.0) -> Tensor:
-    """Mean over the sentences s of `KL(p(s), q(s))`, p and q the softmax over all other places t of the
-    mini-batch of `c cos_teacher(s, t)` and of `c cos(s, t)`.
+    """Return the mean over the sentences s of `KL(p(s), q(s))`, where p and q are softmaxes over all other
+    sentences t of the mini-batch, of `c cos_teacher(s, t)` and of `c cos(s, t)`.
 
     embeddings: (sentences, dimension); a zero vector has cosine 0 to everything.
     teacher: (sentences, its dimension). At least two sentences. scale: c, above 0.

@@ -50,8 +50,8 @@ class _MarginLoss(torch.autograd.Function):
 
 
 def margin_loss(embeddings: Tensor, pairs: int, margin: float = 0.4) -> Tensor:
-    """Mean over the pairs of `max(0, d - cos(s,s') + cos(s,t))`, two-sided plus `max(0, d - cos(s,s') +
-    cos(s',t'))`.
+    """Return the mean over pairs of `max(0, d - cos(s,s') + cos(s,t))`, and if two-sided plus `max(0, d -
+    cos(s,s') + cos(s',t'))`.
 
     embeddings: (3 * pairs, dimension) or, two-sided, (4 * pairs, dimension): all s, all s', all negatives t
         of s, all t' of s'. Any scale; a zero vector has cosine 0 to everything.

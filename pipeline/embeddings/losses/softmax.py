@@ -15,9 +15,9 @@ def softmax_loss(
     two_sided: bool = True,
     counted: Tensor | None = None,
 ) -> Tensor:
-    """Mean over the pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, t' the right sides of all
-    pairs; two-sided the mean of this and the same the other way round. Known as InfoNCE (van den Oord et al.
-    2018) and as multiple negatives ranking (Henderson et al. 2017).
+    """Return the mean over pairs of `-ln(exp(c cos(s,s')) / sum_t' exp(c cos(s,t')))`, where t' are the right
+    sides of all pairs; if two-sided, the mean of this and the same with the sides exchanged. Known as InfoNCE
+    (van den Oord et al. 2018) and multiple negatives ranking (Henderson et al. 2017).
 
     embeddings: (2 * pairs, dimension): all s, all s'. A zero vector has cosine 0 to everything.
     scale: c, above 0.

@@ -31,8 +31,8 @@ FloatArray = npt.NDArray[np.float32]
 
 
 def cooccurrence_table(store: PairStore, unit: str, dimension: int, seed: int) -> Tensor:
-    """`U sqrt(S)` of the largest singular values of positive pointwise mutual information (Levy et al. 2015),
-    (vocabulary, dimension) float32. The same to the bit on any number of threads.
+    """Return `U sqrt(S)` for the largest singular values of positive pointwise mutual information (Levy et
+    al. 2015), (vocabulary, dimension) float32. The number of threads does not change a bit of it.
 
     A unit that stands near none, and the unknown unit, are drawn at random with the standard deviation of the
     others. Elements beyond the number of units are 0.
@@ -70,8 +70,8 @@ def _counts(store: PairStore, unit: str) -> Any:
 
 
 def positive_pmi(counts: Any, unknown: int) -> Any:
-    """`max(0, ln(n(u, c) / (n(u) q(c))))`, q the contexts' shares of all `n(c)^SMOOTHING`, of a sparse matrix
-    of counts without the unknown unit's; only what is above 0 is stored."""
+    """Return the positive values of `ln(n(u, c) / (n(u) q(c)))` as a sparse matrix, where q are the contexts'
+    shares of all `n(c)^SMOOTHING`. The counts are a sparse matrix without the unknown unit."""
     counts = counts.tocoo()
     known = (counts.row != unknown) & (counts.col != unknown)
     rows, columns, number = counts.row[known], counts.col[known], counts.data[known]
@@ -85,7 +85,8 @@ def positive_pmi(counts: Any, unknown: int) -> Any:
 
 
 def _factors(matrix: Any, dimension: int, seed: int) -> FloatArray:
-    """`U sqrt(S)` of the largest singular values, (rows, at most dimension), by subspace iteration."""
+    """Return `U sqrt(S)` for the largest singular values, (rows, at most dimension), by subspace
+    iteration."""
     size = matrix.shape[0]
     width = min(dimension + _SPARE, size)
     basis = np.random.default_rng(seed).standard_normal((size, width), np.float32)

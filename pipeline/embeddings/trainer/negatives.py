@@ -208,8 +208,8 @@ def _for_each(pool: ThreadPoolExecutor | None, task: Callable[[int], None], item
 
 @contextmanager
 def negative_pool(threads: int, device: torch.device) -> Iterator[ThreadPoolExecutor | None]:
-    """Threads that search for negatives block by block, each with one thread inside its operations; None
-    on a GPU."""
+    """Provide threads that search for negatives block by block, each with one thread inside its operations;
+    None on a GPU."""
     if device.type != "cpu":
         yield None
         return

@@ -148,7 +148,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         self._pool: ThreadPoolExecutor | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Parameters, encoder and pairs, and how these are shuffled if not as a whole."""
+        """Return parameters, encoder and pairs, and how these are shuffled if not as a whole."""
         shuffle = self._schedule.shuffle
         return {
             "parameters": self._parameters.model_dump(mode="json"),
@@ -161,7 +161,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Threads: those that search for negatives, and those inside torch's operations."""
+        """Provide threads that search for negatives, and limit those inside torch's operations."""
         # Operations of an averaging encoder are small, so a second thread costs more than it gains. Without
         # it, results do not depend on the number of threads.
         inside = self._threads if self._composition else 1
@@ -181,7 +181,7 @@ class PairObjective(Task[PackedMegaBatch, Encoder]):
         )
 
     def clock(self, record: Record) -> int:
-        """Pairs."""
+        """Return the number of pairs seen."""
         return record.seen
 
     def finish(self, record: Record) -> None:

@@ -91,7 +91,7 @@ class PairStore:
         return view
 
     def select(self, pairs: npt.NDArray[np.int64]) -> dict[str, Bags]:
-        """Both sides of some pairs in every unit: first all left sides, then all right sides."""
+        """Return both sides of some pairs in every unit: all left sides, then all right sides."""
         places = self._places(pairs)
         return {name: self._sequences[name].select(places) for name in self.unit_names}
 
@@ -101,7 +101,8 @@ class PairStore:
         return self._sources if self._chosen is None else self._sources[self._chosen]
 
     def scores(self, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
-        """Of some pairs, (pairs,), NaN where one has none; None where no pair of the store has one."""
+        """Return the scores of some pairs, (pairs,), NaN for a pair without one; None if no pair in the store
+        has one."""
         if self._scores is None:
             return None
         return np.asarray(self._scores[pairs if self._chosen is None else self._chosen[pairs]])
@@ -116,7 +117,8 @@ class PairStore:
         return missing
 
     def sentences(self, pairs: npt.NDArray[np.int64]) -> list[str]:
-        """Texts of some pairs' sides: all left, then all right ones; the store was built with them."""
+        """Return the texts of some pairs' sides, all left and then all right ones, if the store was built
+        with them."""
         assert self._texts is not None and self._text_ends is not None
         places = self._places(pairs)
         ends = self._text_ends[places]

@@ -32,7 +32,7 @@ class MegaBatch:
         return self.last - self.first
 
     def mini_batches(self, batch_size: int) -> list[tuple[int, int]]:
-        """First and last (exclusive) pair of each mini-batch, counted within the mega-batch."""
+        """Return the first and last (exclusive) pair of each mini-batch, counted within the mega-batch."""
         return [(first, min(first + batch_size, len(self))) for first in range(0, len(self), batch_size)]
 
 

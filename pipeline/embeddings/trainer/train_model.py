@@ -90,8 +90,8 @@ def train_named_model(
     resources: Resources,
     curve: Path,
 ) -> EmbeddingsReport:
-    """Stage `embeddings`: train one of the section's models on the published corpus and the given files.
-    Raises InputError if there is no model of that name, and as `train_model`."""
+    """Train one of the models in section `embeddings` on the published corpus and the given files. Raises
+    InputError if there is no model of that name, and as `train_model`."""
     if name not in parameters.models:
         raise InputError(f"there is no model '{name}'; params.yaml has {', '.join(parameters.models)}")
     data = TrainingData(

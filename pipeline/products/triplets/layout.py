@@ -25,7 +25,7 @@ PARTS = ("triplets", "_lineage", "_clusters")
 
 
 def file_name(part: str, number: int) -> str:
-    """E.g. ``_lineage-00000.parquet``."""
+    """Return the name of a file, for example ``_lineage-00000.parquet``."""
     return f"{part}-{number:05d}.parquet"
 
 

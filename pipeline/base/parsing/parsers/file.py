@@ -38,7 +38,7 @@ class ParseTable:
                     raise InputError(f"not a bracketed tree: {error}", path, number) from error
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
-        """Trees of the sentences; None for those that the file does not have."""
+        """Return the trees of the sentences; None for those that the file does not have."""
         return [self._trees.get(key) for key in _keys(sentences)]
 
 

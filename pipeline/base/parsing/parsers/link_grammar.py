@@ -50,7 +50,7 @@ class LinkGrammar:
         self.fingerprint = hash_json([PROGRAM, self.version, _OPTIONS, MAXIMUM_WORDS, 1])
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
-        """Trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`.
+        """Return the trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`.
 
         Raises:
             InputError: the program cannot be run.

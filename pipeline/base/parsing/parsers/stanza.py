@@ -37,7 +37,7 @@ class StanzaParser:
         self.fingerprint = hash_json(["stanza", self.version])
 
     def parse(self, sentences: Sequence[str]) -> list[str | None]:
-        """Trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`."""
+        """Return the trees of the sentences; see :class:`~paraforge.base.parsing.parser.Parser`."""
         trees: list[str | None] = []
         for start in range(0, len(sentences), SENTENCES_AT_ONCE):
             check_interrupt()

@@ -230,7 +230,7 @@ def _stored_weights(path: Path) -> dict[str, Any]:
 
 
 def _converter(path: Path, stored: dict[str, Any]) -> Any:
-    """CTranslate2's converter, changed to load weights exactly as stored, or to fail."""
+    """Return CTranslate2's converter, changed to load weights exactly as stored, or to fail."""
     from ctranslate2.converters import TransformersConverter
 
     class Converter(TransformersConverter):  # type: ignore[misc]  # it has no types
