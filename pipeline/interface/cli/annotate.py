@@ -11,7 +11,7 @@ import typer
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
 from paraforge.interface.cli.console import ALLOW_HOST, HOST, announcer
-from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output, group
+from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table, group
 
 if TYPE_CHECKING:
     from paraforge.interface.annotation.results import Report
@@ -97,11 +97,9 @@ def report(
     """
     from paraforge.interface.annotation.results import build_report, table_rows
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.database import copy_options, write_table
+    from paraforge.interface.query.database import write_table
 
-    check_output(output, force)
-    if output is not None:
-        copy_options(output)
+    check_table(output, force)
     found = build_report(AnnotationStore(database))
     if output is not None:
         write_table(table_rows(found), output)
@@ -123,10 +121,9 @@ def export(
     """
     from paraforge.interface.annotation.results import answer_rows
     from paraforge.interface.annotation.store import AnnotationStore
-    from paraforge.interface.query.database import copy_options, write_table
+    from paraforge.interface.query.database import write_table
 
-    check_output(output, force)
-    copy_options(output)
+    check_table(output, force)
     written = write_table(answer_rows(AnnotationStore(database)), output)
     typer.echo(f"{output}: {counted(written, 'answer')}", err=True)
 

@@ -123,18 +123,19 @@ def _why_missing(lexicon: Any, word: str, sentences: int, minimum_pairs: int, mi
 
 
 def _table(word: str, entries: pa.Table) -> str:
+    from paraforge.base.markdown import text_table
     from paraforge.interface.query.pairs import fixed
 
-    lines = [f"{word}  (in {counted(entries['word_count'][0].as_py(), 'sentence')})"]
-    width = max(10, *(len(name) for name in entries["paraphrase"].to_pylist()))
-    headings = f"{'adjusted':>8}  {'cross':>7}  {'ordinary':>8}  {'pairs':>9}"
-    lines.append(f"  {'rank':>5}  {'paraphrase':{width}}  {headings}")
-    for row in entries.to_pylist():
-        scores = [
-            ("-" if row[name] is None else fixed(row[name], 2)).rjust(size)
-            for name, size in (("adjusted_pmi", 8), ("cross_pmi", 7), ("ordinary_pmi", 8))
+    scores = ("adjusted_pmi", "cross_pmi", "ordinary_pmi")
+    header = ["rank", "paraphrase", "adjusted", "cross", "ordinary", "pairs"]
+    rows = [
+        [
+            str(row["rank"]),
+            row["paraphrase"],
+            *("-" if row[name] is None else fixed(row[name], 2) for name in scores),
+            f"{row['pairs']:,}",
         ]
-        lines.append(
-            f"  {row['rank']:>5}  {row['paraphrase']:{width}}  {'  '.join(scores)}  {row['pairs']:>9,}"
-        )
-    return "\n".join(lines)
+        for row in entries.to_pylist()
+    ]
+    title = f"{word}  (in {counted(entries['word_count'][0].as_py(), 'sentence')})"
+    return "\n".join([title, *(f"  {line}" for line in text_table(header, rows, left=2))])

@@ -28,10 +28,6 @@ def plan(
     input_price: float = typer.Option(None, min=0, help="server: price of a million input tokens"),
     output_price: float = typer.Option(None, min=0, help="server: price of a million output tokens"),
     sentences: int = typer.Option(None, min=1, help="plan for this many sentences with the corpus' lengths"),
-    configs: Path = typer.Option(
-        None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
-    ),
-    parameters_path: Path = typer.Option(Path("params.yaml"), "--params", help="parameters to plan for"),
     as_json: bool = typer.Option(False, "--json", help="print JSON"),
 ) -> None:
     """Forecast the time, price and disk of translating the corpus.
@@ -54,21 +50,21 @@ def plan(
       paraforge plan --json > plan.json
     """
 
-    from paraforge.interface.configuration import load_parameters
+    from paraforge.interface.configuration import PARAMETERS, load_parameters
     from paraforge.interface.configuration.choices import reconfigure, stale_words
     from paraforge.interface.planning.plan import Plan, ingested_corpus, make_plan, model_path, plan_text
     from paraforge.interface.planning.round_trip import plan_round_trip
     from paraforge.interface.project.files import check_versions
     from paraforge.translation.engines import is_remote
 
-    check_versions(parameters_path.parent)
+    check_versions()
     if overrides:
         from paraforge.interface.configuration.composition import configs_directory
 
-        parameters = reconfigure(configs_directory(configs), overrides, parameters_path).parameters
+        parameters = reconfigure(configs_directory(), overrides, PARAMETERS).parameters
     else:
-        parameters = load_parameters(parameters_path)
-        if stale := stale_words(parameters_path.parent):
+        parameters = load_parameters()
+        if stale := stale_words(Path()):
             typer.echo(stale, err=True)
     counts = [part.strip() for part in devices.split(",")]
     if not all(part.isdecimal() and 0 < int(part) <= _MOST_DEVICES for part in counts):

@@ -119,9 +119,6 @@ def configure(
         metavar="GROUP=CHOICE|KEY=VALUE",
         help="choices and values, e.g. corpus=my translate.beam=4",
     ),
-    configs: Path = typer.Option(
-        None, metavar="DIR", help="directory of the groups; by default configs/, or the package's own"
-    ),
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print the file instead of writing it"),
     groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
@@ -155,7 +152,7 @@ def configure(
     if schema:
         typer.echo(json.dumps(Parameters.model_json_schema(), indent=2, ensure_ascii=False))
         return
-    configs = configs_directory(configs)
+    configs = configs_directory()
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")

@@ -21,7 +21,7 @@ from paraforge.interface.cli.console import (
     rendered,
     text_width,
 )
-from paraforge.interface.cli.settings import FORCE, OUTPUT, check_output
+from paraforge.interface.cli.settings import FORCE, OUTPUT, check_table
 
 if TYPE_CHECKING:
     from paraforge.corpus.publication.datasets import Dataset
@@ -52,20 +52,15 @@ def query(
       paraforge query data/corpus "SELECT rejected, count(*) FROM rejected GROUP BY 1 ORDER BY 2 DESC"
       paraforge query data/corpus "SELECT reference, translation FROM corpus WHERE overlap_3 < 0.2" -o far.tsv
     """
-    import pyarrow as pa
-
     from paraforge.interface.query.database import (
         arrow_reader,
-        copy_options,
         explained,
         one_query,
         open_database,
         write_relation,
     )
 
-    check_output(output, force)
-    if output is not None:
-        copy_options(output)
+    check_table(output, force)
     views, missing = _views(corpus)
     text = sys.stdin.read() if sql == "-" else sql
     remedy = f"Views: {', '.join(views)}. 'DESCRIBE corpus' lists its columns."
@@ -82,16 +77,8 @@ def query(
             found = connection.sql(text)
             if found is None:
                 return
-            # Only the rows to show are computed.
-            rows: list[Any] = []
-            # DuckDB 2 takes no other query while a result is open.
-            with arrow_reader(found) as batches:
-                while sum(batch.num_rows for batch in rows) <= count:
-                    try:
-                        rows.append(batches.read_next_batch())
-                    except StopIteration:
-                        break
-            table = pa.Table.from_batches(rows, batches.schema)
+            # Only the rows to show are computed, and one more if there is one.
+            table = arrow_reader(found.limit(count + 1)).read_all()
             typer.echo(_shown(connection.from_arrow(table.slice(0, count)), count))
         if table.num_rows > count:
             more = f"first {counted(count, 'row')}; use --count to show more, --output FILE to write all"
@@ -147,12 +134,10 @@ def sample(
       paraforge sample data/corpus -n 1000 --seed 7 -o to-annotate.tsv
     """
     from paraforge.corpus.publication.datasets import open_published
-    from paraforge.interface.query.database import copy_options, write_table
+    from paraforge.interface.query.database import write_table
     from paraforge.interface.query.pairs import parse_band, sample_pairs
 
-    check_output(output, force)
-    if output is not None:
-        copy_options(output)
+    check_table(output, force)
     dataset = open_published(corpus)
     drawn = sample_pairs(dataset, count, seed, parse_band(band) if band else None, score, where)
     if output is not None:

@@ -12,7 +12,7 @@ from paraforge.base.devices import chosen_device
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.interrupts import graceful_interrupts
 from paraforge.base.logs import counted
-from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_output
+from paraforge.interface.cli.settings import DEVICE, FORCE, WORKERS, check_table
 
 if TYPE_CHECKING:
     from paraforge.corpus.selection.filters.bounds import BoundsParameters
@@ -81,13 +81,12 @@ def score(
     from paraforge.corpus.selection.marking import Marking
     from paraforge.corpus.selection.reasons import explain_filters
     from paraforge.corpus.selection.thresholds import MAIN_SCORE
-    from paraforge.interface.query.database import copy_options, parquet_of
+    from paraforge.interface.query.database import parquet_of
     from paraforge.products.loading import load_fixed
 
     bounds = _bounds(minimum, maximum, wrong_pairs)
     require_regular(input_path)
-    check_output(output, force)
-    copy_options(output)
+    check_table(output, force)
     if is_parquet(input_path):
         columns: dict[str, int | str] = {
             "reference": reference or "reference",

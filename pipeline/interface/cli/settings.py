@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
+from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sweep
 
 if TYPE_CHECKING:
@@ -84,6 +84,15 @@ def check_output(output: Path | None, force: bool, directory: bool = False) -> N
         )
 
 
+def check_table(output: Path | None, force: bool) -> None:
+    """Check as :func:`check_output`, and that the ending of a file of rows names a format."""
+    from paraforge.interface.query.database import copy_options
+
+    check_output(output, force)
+    if output is not None:
+        copy_options(output)
+
+
 def with_settings(
     parameters: type[Parameters], settings: Sequence[str], start: Mapping[str, Any] | None = None
 ) -> Parameters:
@@ -101,20 +110,12 @@ def checked(parameters: type[Parameters], content: dict[str, Any]) -> Parameters
     """Check parameters of a class. Raises ConfigurationError that names all wrong values."""
     from pydantic import ValidationError
 
-    from paraforge.interface.configuration.places import known_keys
-
     try:
         return parameters.model_validate(content)
     except ValidationError as error:
-        problems = []
-        for problem in error.errors():
-            place = ".".join(str(part) for part in problem["loc"]) or "model"
-            message = problem["msg"]
-            if problem["type"] == "extra_forbidden":
-                close = did_you_mean(str(problem["loc"][-1]), known_keys(parameters, problem["loc"]))
-                message = f"there is no such parameter{close}"
-            problems.append(f"{place}: {message}")
-        raise ConfigurationError(problems) from error
+        from paraforge.interface.configuration import described
+
+        raise described(error, parameters, content) from error
 
 
 def column_pair(text: str) -> tuple[int, int]:

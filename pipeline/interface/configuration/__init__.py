@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from paraforge.base.errors import ConfigurationError, InputError, did_you_mean
 from paraforge.base.yaml_text import read_yaml_text
@@ -13,7 +13,15 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.configuration.places import Location, known_keys, line_of, written
 
 PARAMETERS = Path("params.yaml")
-__all__ = ["PARAMETERS", "Parameters", "check_parameters", "load_parameters", "not_yaml", "read_yaml"]
+__all__ = [
+    "PARAMETERS",
+    "Parameters",
+    "check_parameters",
+    "described",
+    "load_parameters",
+    "not_yaml",
+    "read_yaml",
+]
 
 
 def load_parameters(path: Path = PARAMETERS) -> Parameters:
@@ -68,24 +76,32 @@ def check_parameters(content: Mapping[str, Any], where: str | Callable[[Location
     try:
         return Parameters.model_validate(content)
     except ValidationError as error:
-        raise ConfigurationError([_describe(one, content, where) for one in error.errors()]) from error
+        raise described(error, Parameters, content, where) from error
 
 
-def _describe(problem: Any, content: Any, where: str | Callable[[Location], str]) -> str:
+def described(
+    error: ValidationError, model: type[BaseModel], content: Any, where: str | Callable[[Location], str] = ""
+) -> ConfigurationError:
+    """Return what is wrong with the content of a model, one problem for each value."""
+    return ConfigurationError([_describe(one, model, content, where) for one in error.errors()])
+
+
+def _describe(
+    problem: Any, model: type[BaseModel], content: Any, where: str | Callable[[Location], str]
+) -> str:
     location = written(content, problem["loc"])
     missing = problem["type"] == "missing"
     # A missing key is reported at its parent.
     file = where if isinstance(where, str) else where(location[:-1] if missing else location)
-    place = ": ".join(part for part in (file, ".".join(map(str, location))) if part)
-    if problem["type"] == "extra_forbidden":
-        close = did_you_mean(str(location[-1]), known_keys(Parameters, problem["loc"]))
-        return f"{place}: there is no such parameter{close}"
-    if missing:
-        return f"{place}: missing"
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = f"{message[:1].lower()}{message[1:]}"
     value = repr(problem["input"])
-    if problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
+    shown = value if len(value) <= 80 else f"{value[:77]}..."
+    if problem["type"] == "extra_forbidden":
+        close = did_you_mean(str(location[-1]), known_keys(model, problem["loc"]))
+        message, shown = f"there is no such parameter{close}", ""
+    elif missing:
+        message, shown = "missing", ""
+    elif problem["type"] == "value_error" and isinstance(problem["input"], dict | list):
         shown = ""  # the message names its subject itself
-    else:
-        shown = f": {value if len(value) <= 80 else f'{value[:77]}...'}"
-    return f"{place}{shown}: {message[:1].lower()}{message[1:]}"
+    return ": ".join(filter(None, (file, ".".join(map(str, location)), shown, message)))

@@ -24,12 +24,12 @@ ROOT = "paraforge"
 _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
 
 
-def configs_directory(given: Path | None) -> Path:
-    """Return the directory of the groups: the given one, the project's own, or the package's."""
+def configs_directory() -> Path:
+    """Return the directory of the groups: the project's own, or the package's."""
     package = Path(__file__).resolve().parents[2]
     # It is inside an installed package, and beside the package in a clone.
     places = [Path("configs"), package / "configs", package.parent / "configs"]
-    return given or next((place for place in places if place.is_dir()), places[0])
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
@@ -55,7 +55,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
 
     root = configs / f"{ROOT}.yaml"
     if not root.is_file():
-        raise InputError("no such file", root, remedy="Pass the directory with --configs.")
+        raise InputError("no such file", root, remedy="'paraforge init DIR' makes a project.")
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.selection.published import publish_pairs
-from tests.project import ROOT, environment
+from tests.project import environment
 
 HEAVY = {
     *(
@@ -64,7 +64,7 @@ def test_looking_at_results_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("Pes běží.\n", encoding="utf-8")
     run_all(
         [
-            ["configure", "--configs", str(ROOT / "configs"), "corpus=sample"],
+            ["configure", "corpus=sample"],
             ["verify", "data/corpus", "data/rejected"],
             ["sample", "data/corpus", "-n", "2"],
             ["query", "data/corpus", "SELECT count(*) FROM corpus"],

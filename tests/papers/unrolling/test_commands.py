@@ -54,7 +54,7 @@ def test_baselines() -> None:
         (("--set", "training.speed=9"), r"training\.speed"),
         (("--set", "nothing"), "KEY=VALUE"),
         (("--set", "network.decoder=bow", "--representation", "unrolled:2"), "no states to unroll"),
-        (("--set", "training.updates=0"), "training.updates: Input should be greater"),
+        (("--set", "training.updates=0"), "training.updates: 0: should be greater"),
         ((), "no such file"),
     ],
 )

@@ -143,11 +143,11 @@ def test_mistakes_are_one_line_each(root: Path, tmp_path: Path, monkeypatch: pyt
         "--set 'template=(S (NP'": "the template '(S (NP' does not parse: a bracket is not closed",
         "--set 'template=(S (PP) (VP))'": "has not learned the template (S (PP) (VP)). Nearest: (S (",
         "--set overlap=-1.5": "--overlap '-1.5': use low, medium, high, or a value from 0",
-        "--set search=sample --set temperature=.inf": "temperature: Input should be a finite",
+        "--set search=sample --set temperature=.inf": "temperature: inf: should be a finite",
         "--set serch=sample": "serch: there is no such parameter; did you mean 'search'?",
         "--set like=Go. --set parser=link-grammar": "needs the program link-parser",
         "--set like=Go. --set parser=earley": "no parser is called 'earley'",
-        "--set search=random": "search: Input should be 'beam', 'diverse' or 'sample'",
+        "--set search=random": "search: 'random': should be 'beam', 'diverse' or 'sample'",
     }
     cases = {
         ("--model", str(tmp_path / "empty")): "not a paraphraser: there is no controls.json in it",

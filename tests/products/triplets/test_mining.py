@@ -227,8 +227,8 @@ def test_what_is_no_corpus_or_no_encoder(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--set", "margin=.nan", "margin: Input should be a finite number"),
-        ("--set", "margin=1", "margin: Input should be less than 1"),
+        ("--set", "margin=.nan", "margin: nan: should be a finite number"),
+        ("--set", "margin=1", "margin: 1: should be less than 1"),
         ("--encoder", "none", "--encoder none finds no triplets"),
         # although the words of the built-in scorer need none
         ("--device", "gpu", "device gpu: use cpu, cuda"),
