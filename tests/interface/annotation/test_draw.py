@@ -86,22 +86,12 @@ def test_files_do_not_matter(published: Path, tmp_path: Path) -> None:
     assert draw(tmp_path).pairs == draw(published).pairs
 
 
-def test_seed_matters(published: Path) -> None:
-    assert draw(published, seed=1).pairs == draw(published, seed=1).pairs
-    assert draw(published, seed=1).pairs != draw(published, seed=2).pairs
-
-
-def test_either_directory_may_be_named(published: Path) -> None:
-    corpus, rejected = published / "corpus", published / "rejected"
-    drawn = draw_pairs(open_for_annotation(rejected), 20, 1)
-    assert drawn.pairs == draw_pairs(open_for_annotation(corpus), 20, 1).pairs
-
-
-def test_a_small_band_is_taken_whole(published: Path) -> None:
-    drawn = draw(published, per_band=100_000)
-    assert [sum(pair.band == band for pair in drawn.pairs) for band in range(5)] == [
-        figures.pairs for figures in drawn.bands
-    ]
+def test_either_directory_may_be_named_and_a_small_band_is_taken_whole(published: Path) -> None:
+    drawn = draw_pairs(open_for_annotation(published / "rejected"), 20, 1)
+    assert drawn.pairs == draw(published).pairs != draw(published, seed=2).pairs
+    whole = draw(published, per_band=100_000)
+    counts = [sum(pair.band == band for pair in whole.pairs) for band in range(5)]
+    assert counts == [figures.pairs for figures in whole.bands]
 
 
 def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
@@ -114,12 +104,9 @@ def test_rejected_pairs_of_another_run(published: Path, tmp_path: Path) -> None:
     assert len(open_for_annotation(tmp_path / "mixed" / "corpus", with_rejected=False)) == 1
 
 
-def test_not_a_corpus(tmp_path: Path) -> None:
+def test_what_cannot_be_graded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no _manifest\.json"):
         open_for_annotation(tmp_path)
-
-
-def test_no_scored_pair(tmp_path: Path) -> None:
     pairs = with_columns(random_pairs(30), paraphrase_score=[None] * 30)
     publish_pairs(tmp_path, table=pairs, filters={"filters": []})
     with pytest.raises(InputError, match="nothing to grade"):

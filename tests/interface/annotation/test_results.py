@@ -1,12 +1,7 @@
 """Table 3, agreement and export from answers; the paper's own table gives the paper's estimate."""
 
-import csv
-import random
-import re
-from fractions import Fraction
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from paraforge.interface.annotation.results import (
@@ -18,7 +13,6 @@ from paraforge.interface.annotation.results import (
     table_rows,
 )
 from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
-from paraforge.interface.query.database import write_table
 from tests.interface.annotation.evaluations import NASTY, small_draw
 
 
@@ -70,18 +64,33 @@ def test_strong_paraphrases_of_paranmt() -> None:
     assert estimate.standard_error == pytest.approx(1.02e6, rel=0.01)
 
 
-def test_the_error_of_half_a_band() -> None:
-    # 10^2 * (1 - 5 / 10) * 0.4 * 0.6 / (5 - 1) = 3
-    estimate = estimate_strong([BandRow("", 10, 0.0, 0.0, 5, 5, (3, 0, 2), (0, 0, 5))])
-    assert estimate is not None and estimate.pairs == pytest.approx(4)
-    assert estimate.standard_error == pytest.approx(3**0.5)
-
-
-def test_a_whole_band_has_no_sampling_error() -> None:
-    table = [BandRow("", 10, 0.0, 0.0, 10, 10, (5, 0, 5), (0, 0, 10))]
+@pytest.mark.parametrize(
+    ("pairs", "graded", "strong", "error", "known"),
+    [
+        # 10^2 * (1 - 5 / 10) * 0.4 * 0.6 / (5 - 1) = 3
+        (10, (5,), (2,), 3**0.5, False),
+        (10, (10,), (5,), 0.0, True),  # a whole band has no sampling error
+        (1_000, (100, 100), (50, 80), None, True),
+        (1_000, (9, 100), (5, 80), None, False),
+        # 1 of 10 and 1 of 100, as in "261 ± 260": sqrt(0.09 / 9) is all of 0.1.
+        (1_000, (10, 100), (1, 1), None, False),
+        (1_000, (10, 100), (0, 0), None, True),
+        (1_000, (3, 3), (0, 0), None, False),
+    ],
+)
+def test_an_estimate_has_its_error_and_is_known_from_enough_answers(
+    pairs: int, graded: tuple[int, ...], strong: tuple[int, ...], error: float | None, known: bool
+) -> None:
+    table = [
+        BandRow("", pairs, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number))
+        for number, grade in zip(graded, strong, strict=True)
+    ]
     estimate = estimate_strong(table)
-    assert estimate is not None and (estimate.pairs, estimate.standard_error) == (5, 0)
-    assert estimate.is_known and estimate.fewest_answers is None
+    assert estimate is not None and estimate.is_known == known
+    expected = sum(pairs * grade / number for number, grade in zip(graded, strong, strict=True))
+    assert estimate.pairs == pytest.approx(expected)
+    assert (estimate.fewest_answers is None) == (graded == (pairs,))
+    assert error is None or estimate.standard_error == pytest.approx(error)
 
 
 def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> None:
@@ -93,50 +102,12 @@ def test_no_estimate_without_grades(store: AnnotationStore, tmp_path: Path) -> N
     assert estimate is not None and estimate.standard_error is None
 
 
-@pytest.mark.parametrize(
-    ("graded", "strong", "known"),
-    [
-        ((100, 100), (50, 80), True),
-        ((9, 100), (5, 80), False),
-        # 1 of 10 and 1 of 100, as in "261 ± 260": sqrt(0.09 / 9) is all of 0.1.
-        ((10, 100), (1, 1), False),
-        ((10, 100), (0, 0), True),
-        ((3, 3), (0, 0), False),
-    ],
-)
-def test_an_estimate_from_few_answers_is_not_known(
-    graded: tuple[int, int], strong: tuple[int, int], known: bool
-) -> None:
-    table = [
-        BandRow("", 1_000, 0.0, 0.0, number, number, (number - grade, 0, grade), (0, 0, number))
-        for number, grade in zip(graded, strong, strict=True)
-    ]
-    estimate = estimate_strong(table)
-    assert estimate is not None and estimate.is_known == known
-
-
-def test_export(store: AnnotationStore, tmp_path: Path) -> None:
-    for ending, blank in (("csv", False), ("tsv", True)):
-        path = tmp_path / f"answers.{ending}"
-        assert write_table(answer_rows(store), path) == 9
-        with path.open(encoding="utf-8", newline="") as file:
-            options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if blank else {}
-            rows = list(csv.DictReader(file, **options))
-        assert [row["annotator"] for row in rows] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
-        # A TSV has no quoting: a tab or line end of a text is a blank there.
-        wanted = ["a\tcomment", f"Translation 6: {NASTY}"]
-        wanted = [re.sub(r"[\t\n\r]+", " ", text) for text in wanted] if blank else wanted
-        assert [rows[-1]["comment"], rows[-1]["translation"]] == wanted
-    assert write_table(answer_rows(store), tmp_path / "answers.parquet") == 9
-    table = pq.read_table(tmp_path / "answers.parquet")
-    assert table["comment"].to_pylist()[-1] == "a\tcomment"
-    assert table["band"].to_pylist()[0] == "(-0.1, 0.2]"
-    assert table["rejected"].to_pylist()[:1] == ["paraphrase_score"]
-
-
-def test_table_rows(store: AnnotationStore, tmp_path: Path) -> None:
-    assert write_table(table_rows(build_report(store)), tmp_path / "table.parquet") == 5
-    rows = pq.read_table(tmp_path / "table.parquet").to_pylist()
+def test_rows_of_answers_and_of_table_3(store: AnnotationStore) -> None:
+    answers = answer_rows(store).to_pylist()
+    assert [row["annotator"] for row in answers] == ["Anna"] * 6 + ["Boris", "Anna", "Boris"]
+    assert (answers[-1]["comment"], answers[-1]["translation"]) == ("a\tcomment", f"Translation 6: {NASTY}")
+    assert (answers[0]["band"], answers[0]["rejected"]) == ("(-0.1, 0.2]", "paraphrase_score")
+    rows = table_rows(build_report(store)).to_pylist()
     assert [row["graded"] for row in rows] == [2, 1, 1, 1, 2]
     assert rows[4]["paraphrase_3"] == 1.5 and rows[4]["fluency_1"] == 0.5
 
@@ -146,44 +117,12 @@ FIRST = [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
 SECOND = [1, 1, 2, 2, 2, 3, 3, 3, 2, 1]
 
 
-def test_by_hand() -> None:
+def test_kappa_by_hand() -> None:
     # Chance: (3*3 + 3*4 + 4*3) / 100 = 0.33; (0.6 - 0.33) / (1 - 0.33)
     assert cohen_kappa(FIRST, SECOND) == pytest.approx(0.27 / 0.67)
-
-
-def test_linear_by_hand() -> None:
     # Observed distance: three by 1 and one by 2 = 5. Expected, over 10: by 1: 3*4 + 3*3 + 3*3 + 4*4 = 46;
     # by 2: (3*3 + 4*3) * 2 = 42; (46 + 42) / 10 = 8.8.
     assert cohen_kappa(FIRST, SECOND, linear=True) == pytest.approx(1 - 5 / 8.8)
-
-
-@pytest.mark.parametrize("linear", [False, True])
-def test_limits(linear: bool) -> None:
-    assert cohen_kappa([1, 2, 3, 3], [1, 2, 3, 3], linear=linear) == pytest.approx(1)
-    assert cohen_kappa([1, 3], [3, 1], linear=linear) == pytest.approx(-1)
-    assert cohen_kappa([1, 1, 2, 2], [1, 2, 1, 2], linear=linear) == pytest.approx(0)
-    assert cohen_kappa([], [], linear=linear) is None
-    assert cohen_kappa([3, 3], [3, 3], linear=linear) is None
-    with pytest.raises(ValueError, match="numbers of samples"):
-        cohen_kappa([1], [1, 2], linear=linear)
-
-
-def kappa_of_pairs(first: list[int], second: list[int], linear: bool) -> Fraction:
-    """1 - mean disagreement / mean disagreement of each grade of one with each grade of the other."""
-
-    def disagreement(one: int, other: int) -> int:
-        return abs(one - other) if linear else int(one != other)
-
-    observed = Fraction(sum(map(disagreement, first, second)), len(first))
-    chance = Fraction(sum(disagreement(one, other) for one in first for other in second), len(first) ** 2)
-    return 1 - observed / chance
-
-
-@pytest.mark.parametrize("linear", [False, True])
-def test_the_definition(linear: bool) -> None:
-    draw = random.Random(3)
-    for _ in range(30):
-        first = draw.choices([1, 2, 3], weights=[1, 2, 5], k=40)
-        second = [grade if draw.random() < 0.6 else draw.choice([1, 2, 3]) for grade in first]
-        expected = float(kappa_of_pairs(first, second, linear))
-        assert cohen_kappa(first, second, linear=linear) == pytest.approx(expected)
+    for linear in (False, True):
+        assert cohen_kappa([], [], linear=linear) is None
+        assert cohen_kappa([3, 3], [3, 3], linear=linear) is None

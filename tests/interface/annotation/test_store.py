@@ -2,12 +2,13 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from paraforge.base.errors import InputError
-from paraforge.interface.annotation.store import AnnotationStore, Answer, clean_name, create_store
+from paraforge.interface.annotation.store import AnnotationStore, Answer, create_store
 from tests.interface.annotation.evaluations import small_draw
 
 
@@ -17,11 +18,8 @@ def store(tmp_path: Path) -> AnnotationStore:
 
 
 def rows(store: AnnotationStore) -> list[tuple[int | None, int | None]]:
-    connection = sqlite3.connect(store.path)
-    try:
+    with closing(sqlite3.connect(store.path)) as connection:
         return connection.execute("SELECT paraphrase, fluency FROM answers ORDER BY answer").fetchall()
-    finally:
-        connection.close()
 
 
 def test_the_sample_comes_back_as_it_was_drawn(store: AnnotationStore) -> None:
@@ -56,28 +54,22 @@ def test_undo_goes_back_answer_by_answer(store: AnnotationStore) -> None:
     assert len(rows(store)) == 7  # what was withdrawn is still on record
 
 
-def test_half_answers_are_kept_but_do_not_count(store: AnnotationStore) -> None:
+def test_half_answers_are_kept_but_do_not_count_and_empty_ones_are_not_written(
+    store: AnnotationStore,
+) -> None:
     anna = store.join("Anna").number
-    store.record(anna, 1, Answer(3, None, "unsure"))
+    assert store.record(anna, 1, Answer(3, None, "unsure")) and not store.record(anna, 2, Answer())
     assert store.answers(anna) == {1: Answer(3, None, "unsure")}
-    assert store.annotators()[0].graded == 0
-    assert store.judgements() == []
+    assert store.annotators()[0].graded == 0 and store.judgements() == []
 
 
-def test_empty_answers_are_not_written(store: AnnotationStore) -> None:
-    assert not store.record(store.join("Anna").number, 1, Answer())
-
-
-def test_names_in_one_form(store: AnnotationStore) -> None:
+def test_names_have_one_form(store: AnnotationStore) -> None:
     assert store.join(" Anna   K. ") == store.join("anna k.")
-    assert store.join("Žofie") == store.join("Žofie")  # composed and decomposed
+    assert store.join("Žofie") == store.join("Z\u030cofie")  # composed and decomposed
     assert [one.name for one in store.annotators()] == ["Anna K.", "Žofie"]
-
-
-@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "a\x07b", "a\u202eb"])
-def test_bad_names(name: str) -> None:
-    with pytest.raises(InputError):
-        clean_name(name)
+    for name in ("", "  ", "x" * 61, "a\x07b", "a\u202eb"):
+        with pytest.raises(InputError):
+            store.join(name)
 
 
 @pytest.mark.parametrize(("paraphrase", "fluency", "pair"), [(4, 1, 1), (1, 0, 1), (1, 1, 99)])
@@ -106,9 +98,24 @@ def test_many_writers(store: AnnotationStore) -> None:
     assert [one.graded for one in store.annotators()] == [8] * 4
 
 
-def test_an_evaluation_is_never_overwritten(store: AnnotationStore) -> None:
+def test_other_files_are_refused(tmp_path: Path, store: AnnotationStore) -> None:
     with pytest.raises(InputError, match="already exists"):
         create_store(store.path, small_draw())
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(InputError, match=r"format 2.*Upgrade"):
+        AnnotationStore(store.path)
+    path = tmp_path / "other.sqlite"
+    with pytest.raises(InputError, match="no such database"):
+        AnnotationStore(path)
+    path.write_bytes(b"text, and much longer than a header of SQLite would be " * 30)
+    with pytest.raises(InputError, match="not a database of annotations"):
+        AnnotationStore(path)
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE pairs (x)")
+    with pytest.raises(InputError, match="not a database of annotations"):
+        AnnotationStore(path)
 
 
 def test_a_failed_creation_leaves_nothing(tmp_path: Path) -> None:
@@ -125,26 +132,3 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, store: AnnotationStore) 
         create_store(Path("/proc/a.sqlite"), store.draw)
     with pytest.raises(InputError, match="this is a directory"):
         AnnotationStore(tmp_path)
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "annotations.sqlite"
-    with pytest.raises(InputError, match="no such database"):
-        AnnotationStore(path)
-    path.write_bytes(b"text, and much longer than a header of SQLite would be " * 30)
-    with pytest.raises(InputError, match="not a database of annotations"):
-        AnnotationStore(path)
-    path.unlink()
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE pairs (x)")
-    connection.close()
-    with pytest.raises(InputError, match="not a database of annotations"):
-        AnnotationStore(path)
-
-
-def test_a_newer_format(store: AnnotationStore) -> None:
-    connection = sqlite3.connect(store.path)
-    connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    with pytest.raises(InputError, match=r"format 2.*Upgrade"):
-        AnnotationStore(store.path)

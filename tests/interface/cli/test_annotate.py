@@ -85,8 +85,3 @@ def test_mistakes(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             run_command("annotate", *arguments)
     assert not (tmp_path / "a.sqlite").exists()
-
-
-def test_help() -> None:
-    assert "serve" in run_command("annotate", "--help").stdout
-    assert "--kept-only" in run_command("annotate", "serve", "--help").stdout

@@ -26,35 +26,32 @@ def findings() -> dict[str, dict[str, Any]]:
     return {one.name: vars(one) for one in diagnosis._project()}
 
 
-def test_a_sound_file(project: Path) -> None:
+def test_a_sound_file_and_a_missing_one(project: Path) -> None:
     assert findings()["params.yaml"]["state"] == "ok"
+    Path("params.yaml").unlink()
+    assert "Run 'paraforge configure'" in findings()["params.yaml"]["detail"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("engine: ctranslate2", "engin: ctranslate2", "translate.engin: there is no such parameter"),
-        ("engine: ctranslate2", "engin: ctranslate2", "did you mean 'engine'?"),
+        ("  engine: ctranslate2", "  engin: ctranslate2", "translate.engin: there is no such parameter; did"),
         ("  dimension: 300", "  dimension: 0", "encoder.dimension: 0: should be greater than or equal to 1"),
-        ("\nselect:", "\nselct:", "selct: there is no such parameter; did you mean 'select'?"),
-        ("engine: ctranslate2", "engine: ctranslate2\n  engine: fake", "duplicate key"),
-        ("\nselect:", "\nselect", "not YAML"),
+        ("select:", "selct:", "selct: there is no such parameter; did you mean 'select'?"),
+        ("  engine: ctranslate2", "  engine: ctranslate2\n  engine: fake", "duplicate key"),
+        ("select:", "select", "not YAML"),
     ],
 )
 def test_a_typo_is_named_with_its_line(old: str, new: str, message: str, project: Path) -> None:
-    lines = Path("params.yaml").read_text().replace(old, new, 1)
-    Path("params.yaml").write_text(lines)
+    lines = Path("params.yaml").read_text().splitlines()
+    place = next(number for number, line in enumerate(lines) if line.endswith(old))
+    lines[place] = lines[place].replace(old, new)
+    Path("params.yaml").write_text("\n".join(lines))
     found = findings()["params.yaml"]
-    assert found["state"] == "broken"
-    assert message in found["detail"]
+    assert found["state"] == "broken" and message in found["detail"]
+    number = place + 1 + ("duplicate" in message or "YAML" in message)
+    assert f"params.yaml:{number}: " in found["detail"]
     assert "configure" not in found["detail"] + found["remedy"]
-
-
-def test_the_line_is_right(project: Path) -> None:
-    text = Path("params.yaml").read_text().replace("engine: ctranslate2", "engin: ctranslate2")
-    Path("params.yaml").write_text(text)
-    line = text.splitlines().index("  engin: ctranslate2") + 1
-    assert findings()["params.yaml"]["detail"].startswith(f"params.yaml:{line}: translate.engin:")
 
 
 @pytest.mark.timeout(30)
@@ -62,11 +59,6 @@ def test_a_pipe_is_not_waited_for(project: Path) -> None:
     Path("params.yaml").unlink()
     os.mkfifo("params.yaml")
     assert "not a regular file" in findings()["params.yaml"]["detail"]
-
-
-def test_a_missing_file_is_to_be_written(project: Path) -> None:
-    Path("params.yaml").unlink()
-    assert "Run 'paraforge configure'" in findings()["params.yaml"]["detail"]
 
 
 def test_no_command_touches_dvc_lock(project: Path) -> None:

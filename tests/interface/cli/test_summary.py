@@ -65,11 +65,14 @@ def test_a_dry_run_says_so(project: Path) -> None:
     assert "this is a dry run" in run_command("summary", project).stdout
 
 
-def test_without_metrics(tmp_path: Path) -> None:
+def test_corpora_without_metrics_without_pairs_and_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no corpus yet"):
+        load_summary(tmp_path)
     publish_pairs(tmp_path / "data", rows=100)
-    result = run_command("summary", tmp_path)
-    assert "Counts" in result.stdout
-    assert "BLEU" not in result.stdout
+    shown = run_command("summary", tmp_path).stdout
+    assert "Counts" in shown and "BLEU" not in shown
+    publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
+    assert "see what 'length' rejects" in run_command("summary", tmp_path).stdout
 
 
 def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
@@ -96,14 +99,3 @@ def test_figures_of_a_later_run_are_left_out(project: Path) -> None:
     assert "ctranslate2" not in shown and "These stages ran again after" in shown
     (project / "dvc.lock").write_text("schema: '2.0'\nstages:\n  trans")
     assert load_summary(project).later == ()
-
-
-def test_an_empty_corpus(tmp_path: Path) -> None:
-    publish_pairs(tmp_path / "data", rows=100, filters={"filters": [{"kind": "length", "minimum": 99}]})
-    result = run_command("summary", tmp_path)
-    assert "see what 'length' rejects" in result.stdout
-
-
-def test_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no corpus yet"):
-        load_summary(tmp_path)

@@ -2,9 +2,10 @@
 
 import csv
 import gzip
+import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,94 +112,100 @@ def test_what_configure_will_say_is_said_at_once(
         run_command("configure", "ingest.cleaning.malformed=reject")
 
 
-def _rows(tmp_path: Path) -> list[tuple[str, str]]:
+Rows = list[tuple[str, str]]
+
+
+def _rows(tmp_path: Path) -> Rows:
     czech, english = bitext(tmp_path, "a.cs", "a.en")
     return list(
         zip(*(path.read_text(encoding="utf-8").splitlines() for path in (czech, english)), strict=True)
     )
 
 
-def _write_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
-    lines = [f"{n}\tces\t{czech}\ta/file-{n}.xml\t{english}\n" for n, (czech, english) in enumerate(rows)]
-    path.write_bytes(gzip.compress("".join(lines).encode()))
+def _lines(rows: Iterable[Iterable[object]]) -> str:
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def _write_csv(path: Path, rows: list[tuple[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter=";").writerows([("anglicky", "česky"), *(row[::-1] for row in rows)])
+def _csv(rows: Iterable[Iterable[object]], delimiter: str = ",") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    return file.getvalue()
 
 
-def _write_jsonl(path: Path, rows: list[tuple[str, str]]) -> None:
-    items = (
-        {"id": n, "translation": {"en": english, "cs": czech}} for n, (czech, english) in enumerate(rows)
-    )
-    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+def _objects(rows: Rows) -> str:
+    items = ({"id": n, "translation": {"en": en, "cs": cs}} for n, (cs, en) in enumerate(rows))
+    return "".join(json.dumps(item) + "\n" for item in items)
 
 
-def _write_named_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
-    lines = [("id", "zdroj", "cíl"), *((str(n), *row) for n, row in enumerate(rows))]
-    path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+def _named(rows: Rows) -> str:
+    return _lines([("id", "zdroj", "cíl"), *((n, *row) for n, row in enumerate(rows))])
 
 
-def _write_semicolons(path: Path, rows: list[tuple[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter=";").writerows((f"{czech}, a, b", english) for czech, english in rows)
+def _units(rows: Rows) -> str:
+    unit = '<tu><tuv xml:lang="EN"><seg>{1}</seg></tuv><tuv xml:lang="cs"><seg>{0}</seg></tuv></tu>'
+    return f"<tmx><body>{''.join(unit.format(*row) for row in rows)}</body></tmx>"
 
 
-def _write_dictionary(path: Path, rows: list[tuple[str, str]]) -> None:
-    czech, english = (pa.array(side).dictionary_encode() for side in zip(*rows, strict=True))
-    parquet.write_table(pa.table({"cs": czech, "en": english}), path)
-
-
-def _write_parquet(path: Path, rows: list[tuple[str, str]]) -> None:
+def _parquet(rows: Rows, nested: bool) -> bytes:
     """With texts as dictionaries, as pandas' categories are."""
     sides = [pa.array(side).dictionary_encode() for side in zip(*rows, strict=True)]
-    kept = {"translation": pa.StructArray.from_arrays(sides, ["cs", "en"]), "kind": ["a"] * len(rows)}
-    parquet.write_table(pa.table(kept), path)
+    table = pa.table(dict(zip(("cs", "en"), sides, strict=True)))
+    if nested:
+        both = pa.StructArray.from_arrays(sides, ["cs", "en"])
+        table = pa.table({"translation": both, "kind": ["a"] * len(rows)})
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
 
 
-def _write_array(path: Path, rows: list[tuple[str, str]]) -> None:
-    path.write_text(json.dumps([{"en": english, "cs": czech} for czech, english in rows], indent=1))
-
-
-def _write_pandas(path: Path, rows: list[tuple[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("", "cs", "en"), *((n, *row) for n, row in enumerate(rows))])
-
-
-def _write_tmx(path: Path, rows: list[tuple[str, str]]) -> None:
-    units = (
-        f'<tu><tuv xml:lang="EN"><seg>{english}</seg></tuv><tuv xml:lang="cs"><seg>{czech}</seg></tuv></tu>'
-        for czech, english in rows
-    )
-    path.write_text(f"<tmx><body>{''.join(units)}</body></tmx>", encoding="utf-8")
-
-
-TABLES: dict[
-    str, tuple[Callable[[Path, list[tuple[str, str]]], None], list[int | str], dict[str, object]]
-] = {
-    "t.tsv.gz": (_write_tsv, [2, 4], {"format": "tsv", "header": False}),
-    "t.csv": (_write_csv, ["česky", "anglicky"], {"format": "csv", "header": True, "separator": ";"}),
-    "named.tsv": (_write_named_tsv, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
-    "T.CSV": (_write_semicolons, [0, 1], {"format": "csv", "header": False, "separator": ";"}),
-    "d.parquet": (_write_dictionary, ["cs", "en"], {"format": "parquet"}),
-    "t.jsonl": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
-    "t.json": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
-    "t.ndjson": (_write_jsonl, ["translation.cs", "translation.en"], {"format": "jsonl"}),
-    "array.json": (_write_array, ["cs", "en"], {"format": "jsonl"}),
-    "t.tab": (_write_named_tsv, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
-    "pandas.csv": (_write_pandas, ["cs", "en"], {"format": "csv", "header": True}),
-    "t.pq": (_write_dictionary, ["cs", "en"], {"format": "parquet"}),
-    "t.tmx": (_write_tmx, ["cs", "en"], {"format": "tmx"}),
-    "t.parquet": (_write_parquet, ["translation.cs", "translation.en"], {"format": "parquet"}),
+# What is written, the columns that are found, and what else the source says.
+TABLES: dict[str, tuple[Callable[[Rows], str | bytes], list[int | str], dict[str, object]]] = {
+    "t.tsv.gz": (
+        lambda rows: gzip.compress(
+            _lines((n, "ces", cs, f"a/file-{n}.xml", en) for n, (cs, en) in enumerate(rows)).encode()
+        ),
+        [2, 4],
+        {"format": "tsv", "header": False},
+    ),
+    "t.csv": (
+        lambda rows: _csv([("anglicky", "česky"), *(row[::-1] for row in rows)], ";"),
+        ["česky", "anglicky"],
+        {"format": "csv", "header": True, "separator": ";"},
+    ),
+    "T.CSV": (
+        lambda rows: _csv(((f"{cs}, a, b", en) for cs, en in rows), ";"),
+        [0, 1],
+        {"format": "csv", "header": False, "separator": ";"},
+    ),
+    "pandas.csv": (
+        lambda rows: _csv([("", "cs", "en"), *((n, *row) for n, row in enumerate(rows))]),
+        ["cs", "en"],
+        {"format": "csv", "header": True},
+    ),
+    "t.tab": (_named, ["zdroj", "cíl"], {"format": "tsv", "header": True}),
+    "t.jsonl": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "t.ndjson": (_objects, ["translation.cs", "translation.en"], {"format": "jsonl"}),
+    "array.json": (
+        lambda rows: json.dumps([{"en": en, "cs": cs} for cs, en in rows], indent=1),
+        ["cs", "en"],
+        {"format": "jsonl"},
+    ),
+    "t.tmx": (_units, ["cs", "en"], {"format": "tmx"}),
+    "t.pq": (lambda rows: _parquet(rows, nested=False), ["cs", "en"], {"format": "parquet"}),
+    "t.parquet": (
+        lambda rows: _parquet(rows, nested=True),
+        ["translation.cs", "translation.en"],
+        {"format": "parquet"},
+    ),
 }
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
-    write, columns, reading = TABLES[name]
-    write(tmp_path / name, _rows(tmp_path))
+    written, columns, reading = TABLES[name]
+    content = written(_rows(tmp_path))
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     found = look_at_table(tmp_path / name)
     assert (found.kind, found.languages, found.lines) == ("bitext", ("cs", "en"), 200)
     assert not found.problems()
@@ -209,7 +216,7 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
 
 def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("py3langid")
-    _write_csv(tmp_path / "t.csv", _rows(tmp_path))
+    (tmp_path / "t.csv").write_text(str(TABLES["t.csv"][0](_rows(tmp_path))), encoding="utf-8")
     said = run_command("init", tmp_path / "my", "--table", tmp_path / "t.csv").output
     assert re.search(r"source_text: column .* of .*t\.csv, 200 lines, cs", said)
     monkeypatch.chdir(tmp_path / "my")
@@ -263,11 +270,14 @@ def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None
     assert (found.columns, found.languages, found.lines) == ((0, 1), ("zh", "en"), 24)
 
 
-def test_two_columns_of_one_language_are_not_guessed(tmp_path: Path) -> None:
+def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     path = tmp_path / "a.tsv"
-    path.write_text("".join(f"{czech}\t{english}\t{english}!\n" for czech, english in _rows(tmp_path)))
+    path.write_text(_lines((czech, english, f"{english}!") for czech, english in _rows(tmp_path)))
     with pytest.raises(InputError, match=r"0 in 'cs', 1 in 'en', 2 in 'en'.*my\.yaml"):
+        look_at_table(path)
+    path.write_text(_lines((n, english) for n, (_, english) in enumerate(_rows(tmp_path))))
+    with pytest.raises(InputError, match=r"For English alone use --english.* in another language"):
         look_at_table(path)
 
 
@@ -280,14 +290,6 @@ def test_two_columns_of_english_are_paraphrases(tmp_path: Path, monkeypatch: pyt
     parameters, source = chosen(Path())
     assert isinstance(source, ColumnSource)
     assert (parameters.ingest.kind, source.columns) == ("paraphrases", {"reference": 0, "translation": 1})
-
-
-def test_english_alone_is_told_what_it_needs(tmp_path: Path) -> None:
-    pytest.importorskip("py3langid")
-    path = tmp_path / "a.tsv"
-    path.write_text("".join(f"{n}\t{english}\n" for n, (_, english) in enumerate(_rows(tmp_path))))
-    with pytest.raises(InputError, match=r"For English alone use --english.* in another language"):
-        look_at_table(path)
 
 
 @pytest.mark.parametrize("code", ["twi", "luo", "pcm"])

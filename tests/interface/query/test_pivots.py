@@ -114,9 +114,3 @@ def test_without_pivots_nothing_is_written_of_them(tmp_path: Path) -> None:
     written = read_json(tmp_path / "corpus" / MANIFEST_NAME)
     card = (tmp_path / "corpus" / CARD_NAME).read_text(encoding="utf-8")
     assert "pivots" not in written and "pivots" not in report.metrics() and "pivot" not in card
-
-
-def test_a_corpus_from_before_pivots_were_counted_opens(tmp_path: Path) -> None:
-    publish_pairs(tmp_path, table=of_pivots(related_pairs(300)))
-    corpus = tmp_path / "corpus"
-    assert problems_with(corpus, {}) == ""

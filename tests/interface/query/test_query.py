@@ -40,27 +40,18 @@ def table(corpus: Path) -> pa.Table:
     return pq.read_table(sorted(corpus.glob("*.parquet")))
 
 
-def test_a_count_agrees_with_arrow(corpus: Path, table: pa.Table) -> None:
+def test_views_have_the_rows_of_the_files(projects: dict[str, Path], corpus: Path, table: pa.Table) -> None:
     wanted = pc.sum(pc.greater(table["paraphrase_score"], pa.scalar(0.8, pa.float32()))).as_py()
     sql = "SELECT count(*) AS n FROM corpus WHERE paraphrase_score > 0.8::FLOAT"
     assert rows_of(corpus, sql) == [{"n": wanted}]
-
-
-def test_rejected_pairs_are_a_view(projects: dict[str, Path]) -> None:
-    root = projects["first"]
-    wanted = open_published(root / "corpus").manifest
-    assert wanted is not None
+    manifest = open_published(corpus).manifest
+    assert manifest is not None
     sql = "SELECT rejected, count(*) AS n FROM rejected WHERE rejected IS NOT NULL GROUP BY 1"
-    for directory in ("corpus", "rejected"):
-        rows = rows_of(root / directory, sql)
-        assert {row["rejected"]: row["n"] for row in rows} == dict(wanted.counts.rejected)
-
-
-@pytest.mark.parametrize("name", ["corpus", "rejected"])
-def test_corpus_is_the_directory_that_is_named(projects: dict[str, Path], name: str) -> None:
-    directory = projects["first"] / name
-    wanted = sum(pq.read_metadata(path).num_rows for path in directory.glob("*.parquet"))
-    assert rows_of(directory, "SELECT count(*) AS n FROM corpus") == [{"n": wanted}]
+    for directory in (corpus, projects["first"] / "rejected"):
+        assert {row["rejected"]: row["n"] for row in rows_of(directory, sql)} == manifest.counts.rejected
+        # The view corpus is the directory that is named.
+        rows = sum(pq.read_metadata(path).num_rows for path in directory.glob("*.parquet"))
+        assert rows_of(directory, "SELECT count(*) AS n FROM corpus") == [{"n": rows}]
 
 
 @given(floats(-1e6, 1e6), integers(0, 4))
@@ -101,38 +92,35 @@ def test_a_tsv_has_no_quoting(corpus: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.tsv").read_text() == 'one\ttwo\tthree\tfour\na b "c"\t\t0.5\t"\n'
 
 
-def test_an_amount_of_memory_that_is_none(corpus: Path) -> None:
-    with pytest.raises(InputError, match="Memory is given as"):
-        ask(corpus, "SELECT 1", "--memory", "lots")
-
-
-def test_terminals_are_not_steered_by_text() -> None:
-    assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
-    assert one_line("žluťoučký 日本 👍🏽") == "žluťoučký 日本 👍🏽"
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["SELEC 1"], r"(?s)syntax error.*\^"),
+        (["SELECT nonsense FROM corpus"], r"(?s)nonsense.*Views: corpus, rejected"),
+        (["SELECT * FROM lexicon"], "no view 'lexicon': there is no directory"),
+        (["SELECT 1; SELECT 2"], "2 statements"),
+        (["  "], "no statement"),
+        (["SELECT reference::INTEGER FROM corpus"], "Conversion"),
+        (["SELECT 1", "-o", "result.xyz"], "cannot tell the format"),
+        (["SELECT 1", "--memory", "lots"], "Memory is given as"),
+        (["SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", "out.csv"], "stop"),
+    ],
+)
+def test_mistakes_are_explained_and_leave_no_file(
+    corpus: Path, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        ask(corpus, *arguments)
+    assert list(tmp_path.iterdir()) == []
 
 
 @given(text(characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])))
-@example("🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
-def test_only_controls_and_line_ends_are_replaced_in_a_field(value: str) -> None:
+@example("žluťoučký 日本 👍🏽 🫨 \U0001fadf \ufdd0 \U0010ffff \u202e\u200d")
+def test_terminals_are_not_steered_by_text(value: str) -> None:
     """Characters that this Python does not know yet, such as the newest emoji, are text, too."""
     assert one_line(value) == value
-
-
-def test_mistakes_in_sql_are_explained(corpus: Path) -> None:
-    with pytest.raises(InputError, match=r"(?s)syntax error.*\^"):
-        ask(corpus, "SELEC 1")
-    with pytest.raises(InputError, match=r"(?s)nonsense.*Views: corpus, rejected"):
-        ask(corpus, "SELECT nonsense FROM corpus")
-    with pytest.raises(InputError, match="no view 'lexicon': there is no directory"):
-        ask(corpus, "SELECT * FROM lexicon")
-    with pytest.raises(InputError, match="2 statements"):
-        ask(corpus, "SELECT 1; SELECT 2")
-    with pytest.raises(InputError, match="no statement"):
-        ask(corpus, "  ")
-    with pytest.raises(InputError, match="Conversion"):
-        ask(corpus, "SELECT reference::INTEGER FROM corpus")
-    with pytest.raises(InputError, match="cannot tell the format"):
-        ask(corpus, "SELECT 1", "-o", "result.xyz")
+    assert one_line("a\x1b[31mb\r\nc\td\u2028e") == "a\ufffd[31mb  c d e"
 
 
 def test_a_table_shows_a_part(corpus: Path) -> None:
@@ -156,13 +144,6 @@ def test_a_pivot_and_a_file_of_the_users(corpus: Path, tmp_path: Path) -> None:
     sql = f"SELECT DISTINCT name FROM corpus JOIN '{tmp_path}/names.csv' USING (source)"
     assert rows_of(corpus, sql) == [{"name": "News"}]
     assert "news" in ask(corpus, "PIVOT corpus ON source USING count(*)")
-
-
-def test_a_failed_query_leaves_no_file(corpus: Path, tmp_path: Path) -> None:
-    path = tmp_path / "out.csv"
-    with pytest.raises(InputError):
-        ask(corpus, "SELECT CASE WHEN line > 5 THEN error('stop') ELSE 1 END FROM corpus", "-o", str(path))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_corpus(projects: dict[str, Path]) -> None:
@@ -209,24 +190,24 @@ def test_a_corpus_without_manifest(own_corpus: Path) -> None:
         ask(own_corpus / "nowhere", "SELECT 1")
 
 
-@pytest.mark.parametrize("schema", [1, 99])
-def test_a_corpus_of_another_schema(own_corpus: Path, schema: int) -> None:
-    rewrite(own_corpus / "_manifest.json", schema_version=schema)
-    with pytest.raises(InputError, match=rf"schema {schema}.*the version of paraforge that wrote it"):
-        ask(own_corpus, "SELECT 1")
+def test_a_corpus_that_is_not_whole_is_refused(own_corpus: Path) -> None:
+    def refused(message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            ask(own_corpus, "SELECT 1")
 
-
-def test_a_missing_file(own_corpus: Path) -> None:
-    (own_corpus / "shard-00001.parquet").unlink()
-    with pytest.raises(InputError, match=r"shard-00001\.parquet: missing"):
-        ask(own_corpus, "SELECT 1")
-
-
-def test_a_cut_file(own_corpus: Path) -> None:
-    path = own_corpus / "shard-00000.parquet"
+    manifest, path = own_corpus / "_manifest.json", own_corpus / "shard-00000.parquet"
+    whole = manifest.read_bytes()
+    for schema in (1, 99):
+        rewrite(manifest, schema_version=schema)
+        refused(rf"schema {schema}.*the version of paraforge that wrote it")
+    manifest.write_bytes(whole)
+    rewrite(manifest, files=[dict(file, path="../../etc/passwd") for file in json.loads(whole)["files"]])
+    refused("not a plain file name")
+    manifest.write_bytes(whole)
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(InputError, match=r"shard-00000\.parquet: damaged: it has"):
-        ask(own_corpus, "SELECT 1")
+    refused(r"shard-00000\.parquet: damaged: it has")
+    path.unlink()
+    refused(r"shard-00000\.parquet: missing")
 
 
 def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
@@ -242,14 +223,6 @@ def test_a_file_with_a_flipped_byte(own_corpus: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match="paraforge verify"):
         ask(own_corpus, "SELECT sum(length(reference)), sum(length(source_text)), sum(line) FROM corpus")
-
-
-def test_a_file_outside_of_the_corpus(own_corpus: Path) -> None:
-    manifest = json.loads((own_corpus / "_manifest.json").read_text(encoding="utf-8"))
-    files = [dict(file, path="../../etc/passwd") for file in manifest["files"]]
-    rewrite(own_corpus / "_manifest.json", files=files)
-    with pytest.raises(InputError, match="not a plain file name"):
-        ask(own_corpus, "SELECT 1")
 
 
 def write_lexicon(directory: Path, rows: int, manifest_format: int = layout.FORMAT) -> None:
