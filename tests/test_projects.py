@@ -193,9 +193,9 @@ def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: py
     monkeypatch.setattr("paraforge.interface.project.upgrade.project_files", lambda name: newer)
     for repeated in (False, True):
         done = upgrade(project)
-        assert sorted(done.kept) == sorted(changed)
-        assert sorted(done.updated) == ([] if repeated else names[2::3])
-        assert done.new == ([] if repeated else ["configs/novel/one.yaml"])
+        assert sorted(done["yours, kept"]) == sorted(changed)
+        assert sorted(done["updated"]) == ([] if repeated else names[2::3])
+        assert done["new"] == ([] if repeated else ["configs/novel/one.yaml"])
         after = digests(project)
         differing = {name for name in before | after if before.get(name) != after.get(name)}
         assert differing == {*names[2::3], "configs/novel/one.yaml", str(VERSIONS)} - {

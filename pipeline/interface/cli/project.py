@@ -104,8 +104,7 @@ def init(
 def _upgrade(project: Path) -> None:
     from paraforge.interface.project.upgrade import upgrade, what_runs
 
-    done = upgrade(project)
-    for title, paths in (("new", done.new), ("updated", done.updated), ("yours, kept", done.kept)):
+    for title, paths in upgrade(project).items():
         for path in paths:
             typer.echo(f"  {title}: {path}")
     typer.echo(f"{project}: up to date")

@@ -110,20 +110,14 @@ def _engines() -> Iterator[Finding]:
 def _check_ctranslate2() -> str:
     library = importlib.import_module("ctranslate2")
     types = ", ".join(sorted(library.get_supported_compute_types("cpu")))
-    _multiplies_on_cpu("ctranslate2")
+    _multiplies("ctranslate2", "cpu")
     return f"{library.__version__}; compute types on the CPU: {types}"
-
-
-def _multiplies_on_cpu(engine: str) -> None:
-    from paraforge.translation.decoding.cublas import multiply
-
-    multiply(engine, "cpu")
 
 
 def _check_fairseq() -> str:
     compatibility = importlib.import_module("paraforge.translation.models.fairseq_compat")
     version = compatibility.import_fairseq().__version__
-    _multiplies_on_cpu("torch")
+    _multiplies("torch", "cpu")
     return f"{version}; trains models, reference decoder"
 
 
@@ -139,30 +133,32 @@ def _devices() -> Iterator[Finding]:
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         size = f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"
-        yield _attempt(f"torch on cuda:{index}", _multiplies("torch", index, size), "broken", "", "devices")
+        yield _attempt(
+            f"torch on cuda:{index}",
+            partial(_multiplies, "torch", f"cuda:{index}", size),
+            "broken",
+            "",
+            "devices",
+        )
     seen = ctranslate2.get_cuda_device_count()
     if seen == 0:
         yield Finding("devices", "ctranslate2 on cuda", "missing", "CTranslate2 sees no GPU")
     for index in range(seen):
         yield _attempt(
             f"ctranslate2 on cuda:{index}",
-            _multiplies("ctranslate2", index, "multiplies"),
+            partial(_multiplies, "ctranslate2", f"cuda:{index}", "multiplies"),
             "missing",
             install_command("gpu"),
             "devices",
         )
 
 
-def _multiplies(engine: str, index: int, detail: str) -> Callable[[], str]:
-    """Return the check that an engine multiplies on a GPU."""
+def _multiplies(engine: str, device: str, detail: str = "") -> str:
+    """Check that an engine multiplies on a device; returns ``detail``."""
+    from paraforge.translation.decoding.cublas import multiply
 
-    def check() -> str:
-        from paraforge.translation.decoding.cublas import multiply
-
-        multiply(engine, f"cuda:{index}")
-        return detail
-
-    return check
+    multiply(engine, device)
+    return detail
 
 
 def has_cut_rwlock(project: Path = Path()) -> bool:

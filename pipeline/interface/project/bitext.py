@@ -21,6 +21,7 @@ from paraforge.base.text.compression import refuse_lfs_pointer
 from paraforge.base.text.language_codes import CODES, THREE_LETTERS
 from paraforge.base.text.lines import Reading, line_blocks, paired_blocks
 from paraforge.base.text.paths import files_of
+from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.scoring.general import is_english
 from paraforge.intake.bitext.columns import LANGUAGE, is_header, oddity
 from paraforge.intake.bitext.examination import problems
@@ -137,18 +138,8 @@ class Bitext:
             text = f"Your sentences: {self.lines:,}"
         if self.kind == "paraphrases":
             nmt = {}
-        first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in source.items())
-        lines = [
-            f"# {text} when it was looked at. Name more sources below this one.",
-            "ingest:",
-            f"  kind: {self.kind}",
-            "  sources:",
-            f"    - {first}",
-            *(f"      {one}" for one in others),
-            *(["nmt:"] if nmt else []),
-            *(f"  {key}: {json.dumps(value)}" for key, value in nmt.items()),
-        ]
-        return "\n".join(lines) + "\n"
+        content = {"ingest": {"kind": self.kind, "sources": [source]}} | ({"nmt": nmt} if nmt else {})
+        return f"# {text} when it was looked at. Name more under sources.\n{yaml_text(content)}"
 
 
 def look_at(first: Path, second: Path) -> Bitext:

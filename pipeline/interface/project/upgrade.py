@@ -1,7 +1,6 @@
 """Bringing a project of an earlier version up to date, and the parameters that changed since its last run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from paraforge.interface.project.files import (
 )
 
 LOCK = Path("dvc.lock")
+_KEPT = "yours, kept"
 
 
 def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> dict[str, list[str]] | None:
@@ -108,20 +108,13 @@ def project_findings(project: Path) -> Iterator[Finding]:
         yield Finding("project", "stages", "note", f"cannot be compared with their last run: {error}")
 
 
-@dataclass
-class Upgrade:
-    """What became of a project's files: paths that are new, were brought up to date, or are the user's and
-    were kept although there is another text for them now."""
-
-    new: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-
-
-def upgrade(project: Path) -> Upgrade:
+def upgrade(project: Path) -> dict[str, list[str]]:
     """Write what this version has for a project that the user has not changed or deleted; nothing else.
 
-    Raises InputError: this is no project, or it is the clone that the program runs from.
+    Returns the paths that are new, that were updated, and that are the user's and were kept although there is
+    another text for them now, each under these words.
+
+    Raises InputError if this is not a project, or if it is the clone that the program runs from.
     """
     if not (project / "dvc.yaml").is_file():
         raise InputError(
@@ -135,32 +128,31 @@ def upgrade(project: Path) -> Upgrade:
         read = None
     written = {} if read is None else read[2]
     wanted = project_files(project.resolve().name)
-    result = Upgrade()
+    done: dict[str, list[str]] = {"new": [], "updated": [], _KEPT: []}
     for path, text in wanted.items():
-        _write(project, path, text, written, result)
+        file = project / path
+        fate = _fate(file, text, written.get(path))
+        if fate is not None:
+            done[fate].append(path)
+        if fate in ("new", "updated"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, text)
     # A file of the user's has the checksum that it never had, so that it stays the user's.
     write_versions(
-        project, {path: checksum(text) for path, text in wanted.items() if path not in result.kept}
+        project, {path: checksum(text) for path, text in wanted.items() if path not in done[_KEPT]}
     )
-    return result
+    return done
 
 
-def _write(project: Path, path: str, text: str, written: Mapping[str, str], result: Upgrade) -> None:
-    file = project / path
+def _fate(file: Path, text: str, written: str | None) -> str | None:
+    """Return what becomes of a file; None if it stays as it is. written: its checksum when it was written for
+    the project."""
     if not file.exists():
-        if path in written and read_versions(project) is not None:
-            return  # deleted by the user
-        file.parent.mkdir(parents=True, exist_ok=True)
-        result.new.append(path)
-    else:
-        try:
-            current = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            current = ""
-        if checksum(current) == checksum(text):
-            return
-        if checksum(current) != written.get(path):
-            result.kept.append(path)
-            return
-        result.updated.append(path)
-    write_whole(file, text)
+        return "new" if written is None else None  # deleted by the user
+    try:
+        current = checksum(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        current = ""
+    if current == checksum(text):
+        return None
+    return "updated" if current == written else _KEPT

@@ -257,12 +257,9 @@ def test_mistakes_in_a_corpus_of_ones_own(old: str, new: str, message: str, proj
         assert all("\n" not in str(problem) for problem in problems)
 
 
-def test_files_of_another_machine(project: Path) -> None:
-    configure("--no-files", "corpus=my", "nmt.model=/elsewhere/model")
-    assert written()["nmt"]["model"] == "/elsewhere/model"
-
-
 def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
+    configure("--no-files", "nmt.model=/elsewhere/model")  # a file of another machine
+    assert written()["nmt"]["model"] == "/elsewhere/model"
     Path("params.yaml").write_text("ingest: [\n")
     with pytest.raises(ParaforgeError, match=r"params\.yaml:2: not YAML"):
         configure("corpus=my")
@@ -272,14 +269,6 @@ def test_a_broken_file_is_replaced_by_reset_alone(project: Path) -> None:
 
 def test_nothing_but_its_own_lines_is_printed(project: Path) -> None:
     assert run("paraforge", "configure", "corpus=my", cwd=project).stderr == ""
-
-
-def test_choices_with_spaces_and_quotes(project: Path) -> None:
-    name = "publish.name=My corpus, 'the' first"
-    configure(name)
-    assert name in reconfigure(Path("configs"), [], Path("params.yaml")).choices
-    configure("translate.beam=4")
-    assert written()["publish"]["name"] == "My corpus, 'the' first"
 
 
 def test_a_corpus_of_ones_own_is_told_of_the_selection_for_it(project: Path) -> None:
