@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,6 +101,19 @@ class WorkDirectory:
         record = write_shard(marked, self.file(key))
         write_json(self._record_file(key), {"rows": record.rows, "sha256": record.sha256})
         return record
+
+    def find_or_make(
+        self, key: str, make: Callable[[], pa.Table], libraries: Mapping[str, str]
+    ) -> tuple[Path, str]:
+        """Find the finished shard with this key, or make and commit it, under the lock.
+
+        libraries: see :meth:`commit`.
+
+        Returns the file and its SHA-256. Raises WorkLockedError: another process holds the lock.
+        """
+        with self.lock():
+            record = self.find(key) or self.commit(key, make(), libraries)
+        return self.file(key).resolve(), record.sha256
 
     @contextmanager
     def lock(self) -> Iterator[None]:

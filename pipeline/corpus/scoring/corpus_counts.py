@@ -109,9 +109,9 @@ def count_shard(table: Any) -> ShardCounts:
     is_word = pc.and_(pc.match_substring_regex(words["word"], LETTER), pc.greater(words["count"], 0))
     ratios = log_length_ratios(rows["reference"], rows["translation"])
     places = np.clip(np.rint((ratios + _FARTHEST) / _BIN), 0, _BINS - 1).astype(np.int64)
-    sources = rows["source"] if "source" in rows.column_names else pa.nulls(rows.num_rows, pa.string())
     bins = {
-        source: np.bincount(places[of_source], minlength=_BINS) for source, of_source in by_source(sources)
+        source: np.bincount(places[of_source], minlength=_BINS)
+        for source, of_source in by_source(_sources(rows))
     }
     return ShardCounts(words.filter(is_word), bins)
 
@@ -130,39 +130,23 @@ def count_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     """
     view = ShardView(translated)
     columns = [name for name in COUNTED_COLUMNS if name in view.column_names]
-    largest: set[int] = set()
-    if view.total_rows > MOST_ROWS:
-        threads = threads_for(resources, view.total_rows)
-        with progress(total=len(view), unit="shards", description=f"{STEP}: sources") as bar:
-
-            def sources(shard: int) -> Mapping[str, int]:
-                found = source_rows(view.read(shard, columns))
-                bar.update(1)
-                return found
-
-            largest = largest_shards(in_order(sources, len(view), threads))
+    threads = threads_for(resources, view.total_rows)
+    largest = _largest_shards(view, columns, threads) if view.total_rows > MOST_ROWS else ()
     shards = counted_shards(view.rows, largest)
+
+    def counted() -> Iterator[ShardCounts]:
+        count = in_order(lambda place: count_shard(view.read(shards[place], columns)), len(shards), threads)
+        rows = [view.rows[shard] for shard in shards]
+        with progress(total=sum(rows), unit="rows", description=STEP) as bar:
+            for size, counts in zip(rows, count, strict=True):
+                bar.update(size)
+                yield counts
+
+    key = shard_key(
+        {"step": STEP, "version": SCORE}, [view.directories[0].records[shard].sha256 for shard in shards]
+    )
     work = WorkDirectory(STEP, resources.work)
-    digests = [view.directories[0].records[shard].sha256 for shard in shards]
-    key = shard_key({"step": STEP, "version": SCORE}, digests)
-    with work.lock():
-        record = work.find(key)
-        if record is None:
-            rows = sum(view.rows[shard] for shard in shards)
-            with progress(total=rows, unit="rows", description=STEP) as bar:
-
-                def count(place: int) -> ShardCounts:
-                    return count_shard(view.read(shards[place], columns))
-
-                def counted() -> Iterator[ShardCounts]:
-                    for place, counts in enumerate(
-                        in_order(count, len(shards), threads_for(resources, rows))
-                    ):
-                        bar.update(view.rows[shards[place]])
-                        yield counts
-
-                record = work.commit(key, put_together(counted()).table(), installed(LIBRARIES))
-    return work.file(key).resolve(), record.sha256
+    return work.find_or_make(key, lambda: put_together(counted()).table(), installed(LIBRARIES))
 
 
 def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int]:
@@ -173,23 +157,29 @@ def counted_shards(rows: Sequence[int], largest: Iterable[int] = ()) -> list[int
     return sorted({*equal, *largest} if step > 1 else equal)
 
 
-def source_rows(table: Any) -> Mapping[str, int]:
+def source_rows(table: Any) -> dict[str, int]:
     """Return how many rows of each source :func:`count_shard` would count; sources with none are left out."""
-    sources = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
-    usable = pa.chunked_array(sources).filter(original_rows(table))
-    return {source: len(rows) for source, rows in by_source(usable) if len(rows)}
+    return {source: len(rows) for source, rows in by_source(_sources(table).filter(original_rows(table)))}
 
 
-def largest_shards(shards: Iterable[Mapping[str, int]]) -> set[int]:
-    """Return the shards that have the most rows of a source (the first of equals), given :func:`source_rows`
-    of each shard; none if there are more than MOST_SOURCES sources."""
+def _largest_shards(view: ShardView, columns: list[str], threads: int) -> set[int]:
+    """Return for each source the shard that has the most of its rows (the first of equals); none if there are
+    more than MOST_SOURCES sources."""
     most: dict[str, tuple[int, int]] = {}
-    for shard, sources in enumerate(shards):
-        for source, rows in sources.items():
-            known = source in most or len(most) <= MOST_SOURCES
-            if known and rows > most.get(source, (0, 0))[0]:
-                most[source] = rows, shard
-    return {shard for _, shard in most.values()} if len(most) <= MOST_SOURCES else set()
+    counted = in_order(lambda shard: source_rows(view.read(shard, columns)), len(view), threads)
+    with progress(total=len(view), unit="shards", description=f"{STEP}: sources") as bar:
+        for shard, sources in enumerate(counted):
+            bar.update(1)
+            for source, rows in sources.items():
+                most[source] = max(most.get(source, (0, 0)), (rows, -shard))
+            if len(most) > MOST_SOURCES:
+                return set()
+    return {-shard for _, shard in most.values()}
+
+
+def _sources(table: Any) -> pa.ChunkedArray:
+    found = table["source"] if "source" in table.column_names else pa.nulls(table.num_rows, pa.string())
+    return pa.chunked_array(found if isinstance(found, pa.ChunkedArray) else [found])
 
 
 def put_together(shards: Iterable[ShardCounts]) -> CorpusCounts:

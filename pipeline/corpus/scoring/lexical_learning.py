@@ -25,7 +25,7 @@ from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.schema import FATE_COLUMNS, alive_rows
 from paraforge.base.shards.store import ShardView
 from paraforge.base.shards.work import WorkDirectory, shard_key
-from paraforge.base.text.ragged import IntArray
+from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import LIBRARIES, TokenColumn, tokenize_column
 from paraforge.corpus.scoring.lexical_table import (
     CHANCE,
@@ -60,12 +60,11 @@ _LEAST: Final = 1e-3
 def drawn_rows(tables: Iterable[pa.Table], most: int = MOST_ROWS) -> pa.Table:
     """Return the rows with both sides that have the smallest keys, in the order of keys.
 
-    tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``source``, ``rank`` (only
-        rank 0 counts), ``rejected``, ``failed``.
+    tables: all of a corpus, in order: ``source_text``, ``reference`` and perhaps ``rank`` (only rank 0
+        counts), ``rejected``, ``failed``.
     most: rows.
 
-    Returns ``key``, ``source``, ``line``, ``source_text``, ``reference``. A key depends only on the row's
-    number.
+    Returns ``key``, which depends only on the row's number, ``source_text`` and ``reference``.
     """
     drawn = Smallest(most)
     drawn.add(_usable(0, pa.table(dict.fromkeys(SIDES, pa.array([], pa.string()))), drawn.limit))
@@ -91,11 +90,7 @@ def _usable(first: int, table: pa.Table, limit: int) -> pa.Table:
         usable = pc.and_(usable, pc.is_null(table["translation_line"]))
     if "rank" in table.column_names:
         usable = pc.and_(usable, pc.equal(pc.fill_null(table["rank"], 0), 0))
-    columns = {"key": pa.array(keys)}
-    for name, kind in (("source", pa.string()), ("line", pa.int64())):
-        nothing = pa.nulls(table.num_rows, kind)
-        columns[name] = table[name].cast(kind) if name in table.column_names else nothing
-    return pa.table({**columns, **{name: table[name] for name in SIDES}}).filter(usable)
+    return pa.table({"key": keys, **{name: table[name] for name in SIDES}}).filter(usable)
 
 
 def learn(rows: pa.Table) -> LexicalTable:
@@ -109,14 +104,13 @@ def learn(rows: pa.Table) -> LexicalTable:
         _side(side.slice(0, last)) for side in (foreign, reference)
     )
     tokens = (first.ids, first.offsets, second.ids, second.offsets)
-    keys = _met_twice(tokens)
-    of_cells = _places(*tokens, *hashed(keys))
-    links = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1).astype(np.int32)
+    links = _met_twice(first, second)
+    of_cells = _places(*tokens, hashed(links), links)
     chances = [side.counts / max(1, side.total) for side in (foreign_side, reference_side)]
-    forward = backward = np.full(len(keys), _LEAST)
+    forward = backward = np.full(len(links), _LEAST)
     for _ in range(ROUNDS):
         check_interrupt()
-        counts = np.zeros((2, len(keys)))
+        counts = np.zeros((2, len(links)))
         _expect(*tokens, of_cells, chances[0], chances[1], forward, backward, counts, NEARNESS)
         forward, backward = (_shares(counts[side], links[:, side]) for side in (0, 1))
     kept = np.maximum(forward, backward) >= _LEAST
@@ -145,20 +139,15 @@ def learn_corpus(translated: Path, resources: Resources) -> tuple[Path, str]:
     view = ShardView(translated)
     work = WorkDirectory(STEP, resources.work)
     key = shard_key({"step": STEP, "version": SCORE}, [one.sha256 for one in view.directories[0].records])
-    with work.lock():
-        record = work.find(key)
-        if record is None:
-            table = learn(drawn_rows(corpus_tables(view, resources))).table()
-            record = work.commit(key, table, installed(LIBRARIES))
-    return work.file(key).resolve(), record.sha256
+    return work.find_or_make(
+        key, lambda: learn(drawn_rows(_corpus_tables(view, resources))).table(), installed(LIBRARIES)
+    )
 
 
-def corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
-    """Yield the tables of a corpus for :func:`drawn_rows`."""
+def _corpus_tables(view: ShardView, resources: Resources) -> Iterator[pa.Table]:
+    """Yield the tables of a corpus that has foreign sides."""
     columns = [
-        name
-        for name in (*SIDES, *FATE_COLUMNS, "source", "line", "rank", "translation_line")
-        if name in view.column_names
+        name for name in (*SIDES, *FATE_COLUMNS, "rank", "translation_line") if name in view.column_names
     ]
     shards = len(view) if {*SIDES} <= {*columns} else 0
     read = in_order(partial(view.read, columns=columns), shards, threads_for(resources, view.total_rows))
@@ -182,38 +171,27 @@ def _side(tokens: TokenColumn) -> tuple[Side, TokenColumn]:
     return side, TokenColumn(numbers[tokens.ids], tokens.offsets, [])
 
 
-def _met_twice(tokens: tuple[Any, Any, Any, Any]) -> IntArray:
-    """Return pairs of known units that occur together twice or more, as ascending numbers."""
-    found = []
+def _met_twice(first: TokenColumn, second: TokenColumn) -> npt.NDArray[np.int32]:
+    """Return the pairs of known units that occur together twice or more, ascending, (pairs, 2)."""
+    from scipy.sparse import csr_array  # imported here because it takes a fifth of a second
+
+    counts = []
+    for side in (first, second):
+        known = side.ids >= 0
+        ones = np.ones(known.sum(), np.int32)
+        shape = len(side), side.ids.max(initial=0) + 1
+        counts.append(csr_array((ones, side.ids[known], offsets_of(known)[side.offsets]), shape))
+    transposed, found = counts[0].T.tocsr(), []
     for part in range(_PARTS):  # all pairs at once would take twice the memory of everything else
-        keys, times = np.unique(_keys(*tokens, part), return_counts=True)
-        found.append(keys[times > 1])
-    return np.sort(np.concatenate(found))
+        times = (transposed[part::_PARTS] @ counts[1]).tocoo()
+        often = times.data > 1
+        found.append(np.stack([times.row[often] * _PARTS + part, times.col[often]], axis=1))
+    pairs = np.concatenate(found).astype(np.int32)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 @compiled
-def _keys(first: Any, first_offsets: Any, second: Any, second_offsets: Any, part: int) -> Any:
-    """Return the numbers of the pairs of known units in all rows whose first unit is in one part of the
-    units."""
-    keys = np.empty(0, np.int64)
-    for filling in range(2):
-        size = 0
-        for row in range(len(first_offsets) - 1):
-            for i in range(first_offsets[row], first_offsets[row + 1]):
-                if first[i] < 0 or first[i] % _PARTS != part:
-                    continue
-                for j in range(second_offsets[row], second_offsets[row + 1]):
-                    if second[j] >= 0:
-                        if filling:
-                            keys[size] = np.int64(first[i]) << 32 | np.int64(second[j])
-                        size += 1
-        if not filling:
-            keys = np.empty(size, np.int64)
-    return keys
-
-
-@compiled
-def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, slots: Any, places: Any) -> Any:
+def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, places: Any, links: Any) -> Any:
     """Return the index of each cell's link, -1 for none: row by row, for each second unit all first ones."""
     lengths = (first_offsets[1:] - first_offsets[:-1]) * (second_offsets[1:] - second_offsets[:-1])
     found = np.full(lengths.sum(), -1, np.int32)
@@ -222,7 +200,7 @@ def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, sl
         for j in range(second_offsets[row], second_offsets[row + 1]):
             for i in range(first_offsets[row], first_offsets[row + 1]):
                 if first[i] >= 0 and second[j] >= 0:
-                    found[cell] = place_of(slots, places, first[i], second[j])
+                    found[cell] = place_of(places, links, first[i], second[j])
                 cell += 1
     return found
 

@@ -37,7 +37,6 @@ _BINS: Final = 32
 NEARNESS: Final = np.cumprod(np.full(_BINS + 1, 0.9))
 _WITHOUT_SPACES: Final = r"([\p{Han}\p{Hiragana}\p{Katakana}])"
 _NUMBER: Final = r"\p{N}"
-_EMPTY: Final = -1
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,7 +61,7 @@ class Side:
 class LexicalTable:
     """Pairs of units that translate each other.
 
-    foreign, reference: the sides. links: pairs of their units' numbers, int32 (links, 2).
+    foreign, reference: the sides. links: pairs of their units' numbers, ascending, int32 (links, 2).
     forward, backward: for each link, the probability of the reference's unit given the foreign one, and the
         reverse, float32 (links,).
     """
@@ -79,9 +78,8 @@ class LexicalTable:
         sides = (self.foreign, self.reference)
         sizes = [len(side.units) for side in sides]
         links = np.bincount(self.links[:, 0], minlength=sum(sizes) + 2)
-        order = np.argsort(self.links[:, 0], kind="stable")
         offsets = pa.array(offsets_of(links).astype(np.int32))
-        lists = (self.links[order, 1], self.forward[order], self.backward[order])
+        lists = (self.links[:, 1], self.forward, self.backward)
         return pa.table(
             {
                 "foreign": [True] * sizes[0] + [False] * sizes[1] + [True, False],
@@ -118,8 +116,8 @@ class LexicalTable:
         return cls.of_table(pq.read_table(path, partitioning=None))
 
     @cached_property
-    def _hashed(self) -> tuple[IntArray, npt.NDArray[np.int32]]:
-        return hashed(link_keys(self.links[:, 0], self.links[:, 1]))
+    def _hashed(self) -> npt.NDArray[np.int32]:
+        return np.asarray(hashed(self.links))
 
     def similarities(self, foreign: TokenColumn, reference: TokenColumn) -> npt.NDArray[np.float32]:
         """Return how much of the information in both sides' words the other side explains: (pairs,) float32,
@@ -142,7 +140,7 @@ class LexicalTable:
         found = _similarities(
             ids[0], foreign.offsets, ids[1], reference.offsets, same,
             *self.foreign.chances(units), *self.reference.chances(units),
-            *self._hashed, self.forward, self.backward, NEARNESS,
+            self._hashed, self.links, self.forward, self.backward, NEARNESS,
         )  # fmt: skip
         return np.round(found, _DIGITS).astype(np.float32)
 
@@ -177,45 +175,34 @@ def units_of(tokens: TokenColumn) -> TokenColumn:
     return TokenColumn(found, offsets_of(lengths)[tokens.offsets], encoded.dictionary.to_pylist())
 
 
-def link_keys(foreign: npt.NDArray[Any], reference: npt.NDArray[Any]) -> IntArray:
-    """Combine the numbers of two units into one number, int64."""
-    return foreign.astype(np.int64) << 32 | reference
+@compiled
+def place_of(places: Any, links: Any, foreign: int, reference: int) -> Any:
+    """Return the index of a link, -1 for none; places: see :func:`hashed`."""
+    return places[_slot(places, links, foreign, reference)]
 
 
-def hashed(keys: IntArray) -> tuple[IntArray, npt.NDArray[np.int32]]:
-    """Return a hash table of distinct non-negative numbers: the number in each slot, -1 for none, and its
-    index."""
+@compiled
+def hashed(links: Any) -> Any:
+    """Return a hash table of distinct links: the index of the link in each slot, -1 for none, int32."""
     size = 64
-    while size < 3 * len(keys):
+    while size < 3 * len(links):
         size *= 2
-    slots = np.full(size, _EMPTY, np.int64)
     places = np.full(size, -1, np.int32)
-    _fill(keys, slots, places)
-    return slots, places
+    for place in range(len(links)):
+        places[_slot(places, links, links[place, 0], links[place, 1])] = place
+    return places
 
 
 @compiled
-def _slot(slots: Any, key: Any) -> Any:
-    """Return the slot where a number is or would be."""
-    slot = ((key * 0x9E3779B97F4A7C1) >> 29) & (len(slots) - 1)
-    while slots[slot] >= 0 and slots[slot] != key:
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@compiled
-def _fill(keys: Any, slots: Any, places: Any) -> None:
-    for place in range(len(keys)):
-        slot = _slot(slots, keys[place])
-        slots[slot], places[slot] = keys[place], place
-
-
-@compiled
-def place_of(slots: Any, places: Any, foreign: int, reference: int) -> Any:
-    """Return the index of a pair of units in a hash table, -1 for none."""
+def _slot(places: Any, links: Any, foreign: int, reference: int) -> Any:
+    """Return the slot where a link is or would be."""
     key = np.int64(foreign) << 32 | np.int64(reference)
-    slot = _slot(slots, key)
-    return np.int32(-1) if slots[slot] < 0 else places[slot]
+    slot = ((key * 0x9E3779B97F4A7C1) >> 29) & (len(places) - 1)
+    place = places[slot]
+    while place >= 0 and (links[place, 0] != foreign or links[place, 1] != reference):
+        slot = (slot + 1) & (len(places) - 1)
+        place = places[slot]
+    return slot
 
 
 @compiled
@@ -228,7 +215,7 @@ def distance(first: int, of_first: float, second: int, of_second: float) -> int:
 def _similarities(
     foreign: Any, foreign_offsets: Any, reference: Any, reference_offsets: Any, same: Any,
     foreign_numbers: Any, foreign_chances: Any, reference_numbers: Any, reference_chances: Any,
-    slots: Any, places: Any, forward: Any, backward: Any, nearness: Any,
+    places: Any, links: Any, forward: Any, backward: Any, nearness: Any,
 ) -> Any:  # fmt: skip
     found = np.full(len(foreign_offsets) - 1, np.nan)
     for row in range(len(found)):
@@ -253,7 +240,7 @@ def _similarities(
                     given[i] += weight
                     column_given[j] += weight
                 elif number >= 0 and foreign_numbers[first[i]] >= 0:
-                    place = place_of(slots, places, foreign_numbers[first[i]], number)
+                    place = place_of(places, links, foreign_numbers[first[i]], number)
                     if place >= 0:
                         given[i] += weight * backward[place]
                         column_given[j] += weight * forward[place]

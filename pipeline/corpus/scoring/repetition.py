@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paraforge.base.compiled import compiled
+from paraforge.base.text.ragged import offsets_of
 from paraforge.base.text.tokens import TokenColumn
 
 LENGTH: Final = 6
@@ -23,6 +24,7 @@ def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.N
     """
     text = " " + "".join(f"{token} " for token in references.vocabulary)
     lengths = np.array([len(token) + 1 for token in references.vocabulary], dtype=np.int64)
+    sizes = [np.diff(offsets_of(lengths[side.ids])[side.offsets]) for side in (references, translations)]
     shares = _shares(
         np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"),
         np.cumsum(lengths) - lengths + 1,
@@ -32,6 +34,7 @@ def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.N
         translations.ids,
         translations.offsets,
         LENGTH,
+        1 + max(int(size.max(initial=0)) for size in sizes),
     )
     return np.asarray(shares, dtype=np.float32)
 
@@ -62,15 +65,6 @@ def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, has
 
 
 @compiled
-def _with_space(hashes: Any, lengths: Any, tokens: Any) -> Any:
-    """Return the array, or a larger one, that has room for all pieces of the tokens."""
-    size = 1
-    for token in tokens:
-        size += lengths[token]
-    return hashes if len(hashes) >= size else np.empty(2 * size, dtype=np.uint64)
-
-
-@compiled
 def _slot(table: Any, found: Any, slots: int, value: Any) -> int:
     """Return where a piece is in the hash table, or the empty slot where it would be."""
     slot = np.int64(value & np.uint64(slots - 1))
@@ -89,23 +83,23 @@ def _shares(
     right: Any,
     right_offsets: Any,
     length: int,
+    most: int,
 ) -> Any:
+    """Return the shares; most: the most characters of a row with its blanks."""
     shares = np.zeros(len(left_offsets) - 1, dtype=np.float32)
-    table = np.zeros(64, dtype=np.uint64)
-    found = np.zeros(64, dtype=np.int32)
-    expected = np.zeros(64, dtype=np.int32)
-    hashes = np.empty(0, dtype=np.uint64)
+    hashes = np.empty(most, dtype=np.uint64)
+    slots = 64
+    while slots < 2 * most:
+        slots *= 2
+    table = np.zeros(slots, dtype=np.uint64)
+    found = np.zeros(slots, dtype=np.int32)
+    expected = np.zeros(slots, dtype=np.int32)
     for row in range(len(shares)):
         second = right[right_offsets[row] : right_offsets[row + 1]]
-        hashes = _with_space(hashes, lengths, second)
         total = _pieces(codes, starts, lengths, second, length, hashes)
         slots = 64
         while slots < 2 * total:
             slots *= 2
-        if slots > len(table):
-            table = np.zeros(slots, dtype=np.uint64)
-            found = np.zeros(slots, dtype=np.int32)
-            expected = np.zeros(slots, dtype=np.int32)
         found[:slots] = 0
         distinct = 0
         for k in range(total):
@@ -116,7 +110,6 @@ def _shares(
         if distinct == total:
             continue
         first = left[left_offsets[row] : left_offsets[row + 1]]
-        hashes = _with_space(hashes, lengths, first)
         expected[:slots] = 0
         for k in range(_pieces(codes, starts, lengths, first, length, hashes)):
             expected[_slot(table, found, slots, hashes[k])] += 1
