@@ -27,8 +27,6 @@ SHIFTED: Final = 0.0
 ALIGNED: Final = 0.1
 """A quarter of a source's blocks must reach this mean similarity, so that the words of the others are
 known."""
-MOST_BLOCKS: Final = 1 << 20
-"""Most blocks in memory. For a longer corpus their length is doubled, repeatedly."""
 _UNIT: Final = 10_000  # similarities have four digits, and integers add up to the same sum in any order
 
 
@@ -44,11 +42,9 @@ class Stretch:
 
 
 class Blocks:
-    """Adds up similarities per block of lines."""
+    """Adds up similarities per block of lines, in 16 bytes of memory per block."""
 
-    def __init__(self, lines: int = LINES) -> None:
-        """lines: lines per block."""
-        self.lines = lines
+    def __init__(self) -> None:
         self._sums: dict[str, npt.NDArray[np.float64]] = {}
 
     def add(self, rows: pa.Table) -> None:
@@ -59,7 +55,7 @@ class Blocks:
             known = places[~np.isnan(similarity[places])]
             if not len(known):
                 continue
-            block = ((lines[known] - 1) // self.lines).astype(np.int64)
+            block = ((lines[known] - 1) // LINES).astype(np.int64)
             units = np.rint(similarity[known].astype(np.float64) * _UNIT)
             first, end = int(block.min()), int(block.max()) + 1
             sums = self._sums.get(source, np.zeros((2, 0)))
@@ -67,10 +63,6 @@ class Blocks:
                 sums = self._sums[source] = np.pad(sums, ((0, 0), (0, end - sums.shape[1])))
             # Only the blocks of these rows, because a long source has many others.
             sums[:, first:end] += np.bincount(block - first, units), np.bincount(block - first)
-        while sum(one.shape[1] for one in self._sums.values()) > max(MOST_BLOCKS, len(self._sums)):
-            self.lines *= 2
-            for source, one in self._sums.items():
-                self._sums[source] = np.add.reduceat(one, np.arange(0, one.shape[1], 2), axis=1)
 
     def out_of_step(self) -> dict[str, list[Stretch]]:
         """Return the misaligned stretches of each source that has some, in order."""
@@ -85,8 +77,8 @@ class Blocks:
             ends = np.flatnonzero(np.diff(shifted, append=np.iinfo(np.int64).max) > 1)
             found[source] = [
                 Stretch(
-                    int(run[0]) * self.lines + 1,
-                    int(run[-1] + 1) * self.lines,
+                    int(run[0]) * LINES + 1,
+                    int(run[-1] + 1) * LINES,
                     round(float(units[run].sum() / counts[run].sum() / _UNIT), 4),
                     round(usual, 4),
                 )

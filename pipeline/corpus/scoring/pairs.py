@@ -22,9 +22,9 @@ LETTER = r"\p{L}"
 def by_source(sources: Any) -> Iterator[tuple[str, IntArray]]:
     """Yield the rows of each source in a string column; a null is the source ``''``."""
     codes = pa.chunked_array(sources).combine_chunks().fill_null("").dictionary_encode()
-    of_row = codes.indices.to_numpy()
-    for code, source in enumerate(codes.dictionary.to_pylist()):
-        yield source, np.flatnonzero(of_row == code)
+    sources, of_row = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+    ends = np.cumsum(np.bincount(of_row, minlength=len(sources)))
+    yield from zip(sources, np.split(np.argsort(of_row, kind="stable"), ends[:-1]), strict=False)
 
 
 def log_length_ratios(reference: Any, translation: Any) -> npt.NDArray[np.float64]:

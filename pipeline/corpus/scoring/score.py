@@ -148,7 +148,7 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     present = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS) if name in table.column_names]
     rows = table.select(present).filter(usable)
     pairs = Pairs.of(**{name: rows[name] for name in present if name in PAIR_COLUMNS})
-    of_two = _PairsOfTranslations.of(rows)
+    of_two = _pairs_of_translations(rows)
     # The index of each row among the usable pairs, null for other rows.
     place = pc.if_else(usable, pc.subtract(pc.cumulative_sum(pc.cast(usable, pa.int64())), 1), None)
     schema = schema_of(name for scorer in scorers for name in scorer.names)
@@ -156,57 +156,49 @@ def score_table(table: Any, scorers: Sequence[Scorer]) -> Any:
     for scorer in scorers:
         found = scorer(pairs)
         pairs.scores.update(found)
-        columns.update(found if of_two is None else of_two.scores(scorer, found))
+        columns.update(found if of_two is None else _worse(scorer, found, *of_two))
     return pa.table(
         [columns[name].cast(COLUMNS[name].type).take(place) for name in schema.names], schema=schema
     )
 
 
-@dataclass(frozen=True)
-class _PairsOfTranslations:
-    """The pairs of two translations among the rows: their indices, and each translation with the
-    reference."""
+def _pairs_of_translations(rows: pa.Table) -> tuple[npt.NDArray[np.int64], Pairs, Pairs] | None:
+    """Return the indices of the pairs of two translations among the rows, and each translation with the
+    reference; None if there are none."""
+    if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
+        return None
+    places = np.flatnonzero(rows["original"].is_valid().to_numpy())
+    found = rows.take(pa.array(places))
+    names = [name.partition("/") for name in found["source"].to_pylist()]
+    sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
+    first, second = (
+        Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
+        for part, text, foreign in sides
+    )
+    return places, first, second
 
-    places: npt.NDArray[np.int64]
-    first: Pairs
-    second: Pairs
 
-    @classmethod
-    def of(cls, rows: pa.Table) -> _PairsOfTranslations | None:
-        """Find them; None if there are none."""
-        if "original" not in rows.column_names or rows["original"].null_count == rows.num_rows:
-            return None
-        places = np.flatnonzero(rows["original"].is_valid().to_numpy())
-        found = rows.take(pa.array(places))
-        names = [name.partition("/") for name in found["source"].to_pylist()]
-        sides = zip((0, 2), TEXT_COLUMNS, ("source_text", "translation_source_text"), strict=True)
-        first, second = (
-            Pairs.of(found["original"], found[text], pa.array([name[part] for name in names]), found[foreign])
-            for part, text, foreign in sides
+def _worse(
+    scorer: Scorer, found: dict[str, Any], places: npt.NDArray[np.int64], first: Pairs, second: Pairs
+) -> dict[str, Any]:
+    """Replace the scores at these indices by the worse of both translations' scores if the scorer asks for
+    it."""
+    if scorer.worse is None:
+        return found
+    replaced = {}
+    of_first, of_second = scorer(first), scorer(second)
+    for name in found:
+        one, other, values = (
+            columns[name].to_numpy(zero_copy_only=False).astype(np.float32)
+            for columns in (of_first, of_second, found)
         )
-        return cls(places, first, second)
-
-    def scores(self, scorer: Scorer, found: dict[str, Any]) -> dict[str, Any]:
-        """Replace the scores of these pairs by the worse of both translations' scores if the scorer asks for
-        it."""
-        if scorer.worse is None:
-            return found
-        replaced = {}
-        first, second = scorer(self.first), scorer(self.second)
-        for name, column in found.items():
-            one, other, values = (
-                array.to_numpy(zero_copy_only=False).astype(np.float32)
-                for array in (first[name], second[name], column)
-            )
-            worse = {
-                "larger": np.fmax(one, other),
-                "smaller": np.fmin(one, other),
-                "farther": np.where(np.isnan(other) | (np.abs(one) >= np.abs(other)), one, other),
-            }[scorer.worse]
-            values = values.copy()
-            values[self.places] = worse
-            replaced[name] = pa.array(values, from_pandas=True)
-        return replaced
+        values[places] = {
+            "larger": np.fmax(one, other),
+            "smaller": np.fmin(one, other),
+            "farther": np.where(np.isnan(other) | (np.abs(one) >= np.abs(other)), one, other),
+        }[scorer.worse]
+        replaced[name] = pa.array(values, from_pandas=True)
+    return replaced
 
 
 def build_shard_function(devices: Sequence[str], **arguments: Any) -> Callable[[Any], Any]:
@@ -349,7 +341,7 @@ def score(
     columns = [name for name in (*PAIR_COLUMNS, *_OF_TRANSLATIONS, *FATE_COLUMNS) if name in present]
     steps = [replace(one, columns=[name for name in one.columns or () if name in present]) for one in steps]
     lineage = [name for name in LINEAGE[:2] if name in present]
-    judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # other programs' shards may have no lineage
+    judged_by = [WRONG_PAIRS_NAME] if len(lineage) == 2 else []  # a corpus without shards has no columns
     notes = aligned_with(_column_of(one) for one in steps[1:]) | accompanied_by(judged_by)
     steps[0] = replace(steps[0], columns=columns, notes=notes)
     counts: Counter[str] = Counter()
@@ -366,9 +358,9 @@ def score(
             counts["with_paraphrase_score"] += pc.count(table["paraphrase_score"]).as_py()
             for name in _COUNTED[1:]:
                 counts[name] += pc.sum(table[name]).as_py() or 0
-            if "source" in table.column_names:
-                sources.update(scored_sources(table))
             if judged_by:
+                names = pc.value_counts(table["source"].filter(pc.is_valid(table["reference_tokens"])))
+                sources.update({one["values"]: one["counts"] for one in names.to_pylist()})
                 blocks.add(table)
         if judged_by:
             trained = shards_trained_on(vectors) == ShardDirectory(translated).digest
@@ -398,12 +390,6 @@ def score(
 def _column_of(step: Step) -> str:
     """Return the column of a model's step, which is also the name of its directory."""
     return str(step.arguments["column"])
-
-
-def scored_sources(rows: pa.Table) -> dict[str, int]:
-    """Count the scored rows of each source, in rows with ``source`` and ``reference_tokens``."""
-    names = rows["source"].filter(pc.is_valid(rows["reference_tokens"]))
-    return {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
 
 
 def _mean(total: float, count: int) -> float | None:

@@ -28,6 +28,7 @@ from paraforge.base.shards.store import ShardDirectory, ShardView, ShardWriter, 
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scorer import scorer_types
+from paraforge.corpus.scoring.pairs import by_source
 
 WRONG_PAIRS_NAME: Final = "_wrong_pairs.arrow"
 """An Arrow file, so that even readers of Parquet directories that skip no names ignore it."""
@@ -209,11 +210,9 @@ def draw_wrong_pairs(view: ShardView, sources: Mapping[str, int], threads: int =
     if not rows.num_rows:
         return _wrong(rows, rows, sources)
     lineage = [name for name in LINEAGE if name in rows.column_names]
-    rows = rows.sort_by([(name, "ascending") for name in ("source", "key", *lineage[1:])])
-    runs = _runs(rows["source"])
-    places = np.arange(rows.num_rows) - np.repeat(np.cumsum(runs) - runs, runs)
-    wanted = np.array([sizes[name] for name in rows["source"].to_pylist()])
-    rows = rows.filter(pa.array(places < wanted)).sort_by([(name, "ascending") for name in lineage])
+    rows = rows.sort_by([(name, "ascending") for name in ("key", *lineage)])
+    drawn = np.concatenate([places[: sizes[name]] for name, places in by_source(rows["source"])])
+    rows = rows.take(drawn).sort_by([(name, "ascending") for name in lineage])
     others = _others(rows)
     there = others >= 0
     made = changed_rows(rows)
@@ -236,20 +235,11 @@ def _below_limits(view: ShardView, limits: Mapping[str, float], index: int) -> p
     return rows.append_column("key", pa.array(keys)).filter(drawn)
 
 
-def _runs(names: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Return the lengths of the runs of equal names."""
-    encoded = pc.run_end_encode(names.combine_chunks())
-    return np.diff(encoded.run_ends.to_numpy(), prepend=0)
-
-
 def _others(rows: pa.Table) -> npt.NDArray[np.int64]:
     """Return for each row the one whose translation it gets, -1 for none."""
     groups: dict[str | None, list[npt.NDArray[np.int64]]] = {}
-    first = 0
-    for size in _runs(rows["source"]).tolist():
-        name = rows["source"][first].as_py() if size >= FEW else None
-        groups.setdefault(name, []).append(np.arange(first, first + size))
-        first += size
+    for name, places in by_source(rows["source"]):
+        groups.setdefault(name if len(places) >= FEW else None, []).append(places)
     others = np.full(rows.num_rows, -1, np.int64)
     for parts in groups.values():
         places = np.concatenate(parts)

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from paraforge.base.text.tokens import tokenize_column
-from paraforge.corpus.scoring import out_of_step
 from paraforge.corpus.scoring.lexical_learning import drawn_rows, learn
 from paraforge.corpus.scoring.lexical_table import foreign_units, units_of
 from paraforge.corpus.scoring.out_of_step import Blocks, Stretch, warn_of
@@ -66,17 +65,6 @@ def test_nothing_is_named(similarity: Any, why: str) -> None:
     blocks = Blocks()
     blocks.add(rows("a", similarity))
     assert blocks.out_of_step() == {}, why
-
-
-def test_blocks_become_longer_where_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(out_of_step, "MOST_BLOCKS", 8)
-    similarity = np.full(16_000, 0.4)
-    similarity[8_000:12_000] = -0.1
-    blocks = Blocks()
-    for first in range(0, 16_000, 3_000):
-        blocks.add(rows("a", similarity[first : first + 3_000], first + 1))
-    assert blocks.lines == 2_000
-    assert blocks.out_of_step() == {"a": [Stretch(8_001, 12_000, -0.1, 0.4)]}
 
 
 def test_the_warning_names_source_and_lines(caplog: pytest.LogCaptureFixture) -> None:
