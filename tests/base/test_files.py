@@ -1,11 +1,15 @@
 """Files by name and content: what a directory's fingerprint sees, and what killed processes left."""
 
+import itertools
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from paraforge.base import files
 from paraforge.base.files import sha256_directory, sweep, write_json
 
 
@@ -21,6 +25,18 @@ def test_a_fingerprint_sees_linked_directories(tmp_path: Path) -> None:
     assert len({plain, linked, sha256_directory(tmp_path / "model")}) == 3
     (tmp_path / "elsewhere" / "round").symlink_to(tmp_path / "model")  # ends, all the same
     assert sha256_directory(tmp_path / "model")
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "inner/a"):
+        write_json(tmp_path / name, name)
+    wanted = sha256_directory(tmp_path)
+    paths = [*files.files_below(tmp_path)]
+    for order in itertools.permutations(paths):
+        monkeypatch.setattr(files, "files_below", lambda _, order=order: order)
+        assert sha256_directory(tmp_path) == wanted
 
 
 def test_what_a_killed_command_left_goes_with_the_next_one_that_writes_there(tmp_path: Path) -> None:

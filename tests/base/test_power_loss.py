@@ -18,6 +18,7 @@ import pytest
 from paraforge.base.files import remove_directory, text_output, write_csv, write_json
 from paraforge.base.shards.store import ShardDirectory, ShardWriter, write_shard
 from paraforge.base.shards.work import WorkDirectory, link_or_copy, replaced_directories, replaced_directory
+from paraforge.translation.memory.memory import HypothesisRows, MemorySet
 
 Content = dict[str, bytes]
 CALLS = ("fsync", "rename", "replace", "link", "mkdir", "unlink", "rmdir")
@@ -219,6 +220,11 @@ def some_shards(root: Path) -> None:
     writer.close({"step": "test"})
 
 
+def a_memory(root: Path) -> None:
+    table = HypothesisRows().table(pa.array([], pa.string()))
+    MemorySet(root / "memory" / "set", {"model": "1"}).add([(table, {})])
+
+
 def a_step(root: Path) -> None:
     work = WorkDirectory("ingest", root / "work")
     with work.lock():
@@ -241,10 +247,11 @@ WRITERS: list[tuple[Callable[[Path], None], Callable[[Path], None], list[str]]] 
     (old, a_removal, ["out"]),
     (nothing, a_shard, []),
     (nothing, some_shards, []),
+    (nothing, a_memory, []),
     (old, a_step, ["out"]),
 ]
 # These sync a directory or file again when more is written.
-TWICE = (a_step, two_directories, some_shards)
+TWICE = (a_step, two_directories, some_shards, a_memory)
 IDS = [f"{write.__name__}-over-{before.__name__}" for before, write, _ in WRITERS]
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="reads what is open from /proc")
 
@@ -284,6 +291,18 @@ def test_every_fsync_is_needed(
         before(other)
         assert problems(other, write, whole, number), f"fsync {number + 1} of {syncs} is not needed"
         number += 1
+
+
+@needs_proc
+def test_an_entry_that_cannot_be_linked_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without hard links it is written in place; who reads half of it sees that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    found = problems(tmp_path, a_memory, [], None)
+    assert {*found} == {"memory/set/00000001.json is not whole"}
 
 
 def test_a_directory_that_cannot_be_synced_is_no_error(

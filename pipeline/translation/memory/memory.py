@@ -268,6 +268,7 @@ def _claimed(source: Path, target: Path) -> bool:
         try:
             with target.open("xb") as file:
                 file.write(source.read_bytes())
+                file.flush()  # before it is synced: else only an empty file would survive a power cut
                 os.fsync(file.fileno())
         except FileExistsError:
             return False

@@ -15,10 +15,11 @@ from paraforge.base.shards.store import ShardWriter
 from paraforge.corpus.columns import schema_of
 
 
-def write_input(directory: Path, rows: int, rows_per_shard: int = 10) -> None:
-    """Shards whose ``line`` is the row number."""
+def write_input(directory: Path, rows: int, rows_per_shard: int = 10, line: int | None = None) -> None:
+    """Shards whose ``line`` is the row number, or the same for all rows."""
     writer = ShardWriter(directory, schema_of(["source", "line"]), rows_per_shard)
-    writer.write(pa.table({"source": ["test"] * rows, "line": pa.array(range(rows), pa.int64())}))
+    lines = range(rows) if line is None else [line] * rows
+    writer.write(pa.table({"source": ["test"] * rows, "line": pa.array(lines, pa.int64())}))
     writer.close({"step": "ingest"})
 
 

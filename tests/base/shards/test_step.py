@@ -7,8 +7,9 @@ import pytest
 
 from paraforge.base.errors import IncompleteError, InputError
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.step import Step, run_step
-from paraforge.base.shards.store import ShardDirectory
+from paraforge.base.shards.step import Step, compute_shard, run_step, shard_keys
+from paraforge.base.shards.store import ShardDirectory, ShardView, read_parquet
+from paraforge.base.shards.work import WorkDirectory
 from tests.base.shards.steps import Spoilt, build_nothing, build_spoilt, multiply_step, write_input
 
 
@@ -54,6 +55,42 @@ def test_a_second_run_reuses_and_a_changed_parameter_does_not(place: Path) -> No
     changed = run_step(multiply_step(4), [place / "in"], place / "out", resources(place))
     assert changed.reused == 0
     assert ShardDirectory(place / "out").read(0)["product"].to_pylist()[1] == 4
+
+
+def test_keys_hold_all_that_decides_the_result_and_nothing_else(place: Path) -> None:
+    """Also the place of a shard: equal shards are several results."""
+    write_input(place / "equal", rows=3, rows_per_shard=1, line=7)
+    one = replace(multiply_step(3), fingerprints={"model": "1"})
+    changes: list[dict[str, object]] = [
+        {},
+        {"name": "other"},
+        {"version": 2},
+        {"parameters": {"factor": 4}},
+        {"fingerprints": {"model": "2"}},
+        {"fingerprints": {"vectors": "1"}},
+    ]
+    view = ShardView(place / "equal")
+    keys = [key for change in changes for key in shard_keys(replace(one, **change), view)]
+    assert len({*keys}) == len(keys) == 3 * len(changes)
+    elsewhere = replace(one, arguments={}, device="cuda", at_once=2, libraries=("torch",), notes={"a": 1})
+    assert shard_keys(elsewhere, view) == keys[:3]
+
+
+def test_a_worker_builds_again_for_other_arguments(place: Path) -> None:
+    shard, work = place / "in" / "shard-00001.parquet", place / "work"
+    for factor in (2, 3):
+        step = replace(multiply_step(3), arguments={"factor": factor})
+        compute_shard(step, str(factor), [shard], work)
+        made = read_parquet(WorkDirectory("multiply", work).file(str(factor)))
+        assert made["product"].to_pylist()[0] == 10 * factor
+
+
+def test_results_are_not_read_with_other_input(place: Path) -> None:
+    run_step(multiply_step(3), [place / "in"], place / "out", resources(place))
+    assert ShardView(place / "in", place / "out").total_rows == 95
+    write_input(place / "in", rows=95, line=7)
+    with pytest.raises(InputError, match="made from other shards of 'ingest'"):
+        ShardView(place / "in", place / "out")
 
 
 def test_damaged_work_is_redone(place: Path) -> None:

@@ -1,5 +1,6 @@
 """Shards are what was written, whatever way it came, and damage is noticed."""
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.shards.schema import tables_of
 from paraforge.base.shards.store import (
     ShardDirectory,
     ShardView,
     ShardWriter,
+    read_aligned,
     read_parquet,
     write_index,
     write_parquet,
@@ -44,6 +47,11 @@ def test_shards_depend_on_the_rows_alone(
         start += piece
     writer.close({})
     assert ShardDirectory(whole).records == ShardDirectory(cut).records
+    ends = [*accumulate(pieces)]
+    stream = (rows.slice(end - piece, piece) for piece, end in zip(pieces, ends, strict=True))
+    tables = [*tables_of(stream, rows_per_shard)]
+    assert [table.num_rows for table in tables] == ShardDirectory(cut).rows
+    assert [row for table in tables for row in table.to_pylist()] == rows.to_pylist()
     read = [row for table in ShardDirectory(cut).tables() for row in table.to_pylist()]
     assert read == rows.to_pylist()
 
@@ -95,6 +103,10 @@ def test_rows_other_than_the_index_says(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(IncompleteError, match="1 rows, its index says 2"):
         ShardDirectory(tmp_path).read(0)
+    other = tmp_path / "other.parquet"
+    write_parquet(pa.table({"b": [1, 2]}), other)
+    with pytest.raises(IncompleteError, match="not row-aligned"):
+        read_aligned([path, other])
 
 
 def test_missing_directory_and_newer_format(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from paraforge.corpus.scoring.corpus_counts import (
     count_shard,
     counted_shards,
     put_together,
+    source_rows,
 )
 
 SCHEMA = schema_of(["source", "reference", "translation", "rejected", "failed"])
@@ -60,6 +61,14 @@ def test_words_are_those_of_the_references_that_are_scored(rows: list[Row]) -> N
     counts = counts_of(rows)
     assert dict(zip(counts.words.to_pylist(), counts.counts.tolist(), strict=True)) == expected
     assert counts.words.to_pylist() == sorted(expected, key=str.encode)
+
+
+def test_pairs_of_two_translations_are_not_counted() -> None:
+    rows = table([("a", "the cat", "a cat", None, None), ("a/b", "the dog", "a dog", None, None)])
+    both = rows.append_column("translation_line", pa.array([None, 1], pa.int64()))
+    alone, counted = (count_shard(one) for one in (rows.slice(0, 1), both))
+    assert counted.words.equals(alone.words) and counted.bins.keys() == alone.bins.keys()
+    assert source_rows(both) == source_rows(rows.slice(0, 1)) == {"a": 1}
 
 
 @given(ROWS, st.integers(1, 4))

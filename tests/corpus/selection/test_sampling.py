@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paraforge.base.shards.lineage import sampling_keys
+from paraforge.base.shards.lineage import mixed, sampling_keys, text_keys
 from paraforge.corpus.selection.ordering import rank
 
 
@@ -79,6 +79,9 @@ def test_keys_are_the_same_on_every_machine() -> None:
         {"source": ["tatoeba", "news"], "line": pa.array([1, 2]), "rank": pa.array([0, 1], pa.int8())}
     )
     assert sampling_keys(table, 1).tolist() == [6402673391596897608, 10595463565838271322]
+    assert mixed(np.array([0, 1], np.uint64), "edges").tolist() == [8524046638446852662, 7422713579291611337]
+    (key,) = text_keys(pa.array(["a"]), pa.array(["ž"])).tolist()
+    assert key == [918864828167162086, 11759247589531945373]
 
 
 def test_equal_lineage_is_drawn_in_row_order() -> None:

@@ -160,6 +160,9 @@ def test_a_rebound_name_gets_nothing(client: FlaskClient) -> None:
         ({"Origin": "null"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
+        # As browsers send a form of another page.
+        ({"Origin": "http://evil.example", "Sec-Fetch-Dest": "document"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}, 403),
     ],
 )
 def test_posts_come_from_own_pages(

@@ -1,6 +1,7 @@
 """The HTML report: the description with histograms, escaped, self-contained, the same for the same corpus."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from paraforge.base.files import write_json
 from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.datasets import neighbours, open_published
 from paraforge.corpus.publication.lexicon_layout import FORMAT, SCHEMA
+from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.interface.report.charts import Bar, bars_of, count_mismatched, count_pairs, histogram
 from paraforge.interface.report.html import write_report
 from paraforge.interface.report.parameters import ReportParameters
@@ -113,6 +115,19 @@ def test_text_of_the_corpus_is_escaped(root: Path) -> None:
     assert "{{ 7*7 }}$style" in "".join(page.text)
 
 
+def test_text_of_a_card_and_of_parameters_is_escaped(tmp_path: Path) -> None:
+    """Whoever wrote them: a card can be edited, and a prompt can have markup."""
+    publish_pairs(tmp_path, rows=100)
+    corpus, markup = tmp_path / "corpus", "<img src=x onerror=alert(1)>"
+    manifest = read_manifest(corpus)
+    replace(manifest, steps={"translate": {"parameters": {"system": markup}}}).write(corpus)
+    with (corpus / "_README.md").open("a", encoding="utf-8") as card:
+        card.write(f"\n## More\n\n{markup}\n")
+    write_report(corpus, tmp_path / "a.html", ReportParameters())
+    html = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "<img" not in html and html.count("&lt;img src=x") == 2
+
+
 def test_mistakes_are_explained(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         write_report(tmp_path / "nowhere", tmp_path / "a.html", ReportParameters())
@@ -164,9 +179,12 @@ def test_bars_count_the_pairs_of_the_files(root: Path) -> None:
 
 
 def test_mismatched_pairs_are_counted_by_their_weights(tmp_path: Path) -> None:
-    published(tmp_path, drawn(500, {"news": 0.6, "elsewhere": 0.6}), NUMBER)
+    pairs = with_columns(drawn(500, {"news": 0.6, "elsewhere": 0.6}), weight=[1.5, 0.5] * 500)
+    published(tmp_path, pairs, NUMBER)
     counted = count_mismatched(tmp_path / "corpus")
-    assert counted is not None and counted.sum() == pytest.approx(1_000)
+    bins = SCALES["paraphrase_score"].bin_of(pairs["paraphrase_score"].to_numpy().astype(np.float64))
+    assert counted is not None and counted.sum() == 1_000
+    assert counted[bins[0]] == sum(pairs["weight"].to_numpy()[bins == bins[0]])
     published(tmp_path / "without", None, NUMBER)
     assert count_mismatched(tmp_path / "without" / "corpus") is None
 

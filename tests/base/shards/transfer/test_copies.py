@@ -273,6 +273,20 @@ def test_what_does_not_come_or_comes_damaged_is_an_error(
             pass
 
 
+def test_a_piece_that_comes_twice_or_early_is_not_taken(tmp_path: Path) -> None:
+    content, taken = b"weights", []
+    digest = hashlib.sha256(content).hexdigest()
+
+    def ask(_: str, asked: tuple[Any, ...]) -> None:
+        pieces = ((0, b"wei", ""), (0, b"wei", ""), (5, b"ts", digest), (3, b"ghts", digest))
+        taken.extend(receive(asked[2], *piece, "") for piece in pieces)
+
+    path = tmp_path / "file"
+    with copied(Disk("", None, tmp_path / "cache", "run"), JobFiles(read=(path,)), 0, "worker", ask) as here:
+        assert here.place(path).read_bytes() == content
+    assert taken == [True, False, False, True]
+
+
 def _damage(_: str, asked: tuple[Any, ...]) -> None:
     receive(asked[2], 0, b"other", hashlib.sha256(b"one").hexdigest(), "")
 
