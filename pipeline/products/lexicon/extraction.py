@@ -249,6 +249,19 @@ class LexiconReport:
     seconds: float
 
 
+def _key(data: str, parameters: LexiconParameters, held_out: HeldOut | None) -> str:
+    """Return the hash of all that the counts depend on. data: fingerprint of the pairs."""
+    counted = {
+        "version": versions.LEXICON,
+        "input": data,
+        **({"held_out": held_out.digest} if held_out else {}),
+        "parameters": parameters.model_dump(
+            mode="json", include={"filters", "classes", "language", "minimum_pairs"}
+        ),
+    }
+    return hash_json(counted)[:40]
+
+
 def extract_lexicon(
     inputs: Sequence[Path],
     output: Path,
@@ -272,16 +285,8 @@ def extract_lexicon(
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         source = open_pairs(inputs, parameters.filters)
-        counted = {
-            "version": versions.LEXICON,
-            "input": source.fingerprint,
-            **({"held_out": held_out.digest} if held_out else {}),
-            "parameters": parameters.model_dump(
-                mode="json", include={"filters", "classes", "language", "minimum_pairs"}
-            ),
-        }
         # Another key cannot use these files, and an abandoned run must not fill the disk.
-        directory = work.path / hash_json(counted)[:40]
+        directory = work.path / _key(source.fingerprint, parameters, held_out)
         for left in work.path.iterdir():
             if left.is_dir() and left != directory:
                 remove_directory(left)

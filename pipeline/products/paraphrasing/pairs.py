@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,19 +122,7 @@ def prepare_pairs(
         list(read_test_sentences(file.location(), file.format, file.columns, file.header))
         for file in parameters.test_files
     ]
-    parser = parameters.templates.parser
-    key = hash_json(
-        {
-            "version": versions.PARAPHRASER,
-            "corpus": [sha256_file(path) for path in dataset.files],
-            "templates": parameters.templates.model_dump(exclude={"parser"}),
-            "parser": None if parser is None else [versions.PARSES, open_parser(parser).fingerprint],
-            "tests": tests,
-            "held_out": parameters.validation.held_out,
-            "fates": FATES,
-        }
-    )[:32]
-    directory = root / f"pairs-{key}"
+    directory = root / f"pairs-{_key([sha256_file(path) for path in dataset.files], parameters, tests)}"
     if not directory.is_dir():
         with (
             replaced_directory(directory) as temporary,
@@ -144,6 +132,22 @@ def prepare_pairs(
     shards, controls = ShardDirectory(directory), Controls.read(directory)
     parses = ShardDirectory(directory / _PARSES) if controls.labels else None
     return PreparedPairs(shards, controls, shards.description["report"], parses)
+
+
+def _key(data: Sequence[str], parameters: ParaphraserParameters, tests: Sequence[Sequence[str]]) -> str:
+    """Return the hash of all that tagged pairs depend on. data: SHA-256 of the corpus' files."""
+    parser = parameters.templates.parser
+    return hash_json(
+        {
+            "version": versions.PARAPHRASER,
+            "corpus": data,
+            "templates": parameters.templates.model_dump(exclude={"parser"}),
+            "parser": None if parser is None else [versions.PARSES, open_parser(parser).fingerprint],
+            "tests": tests,
+            "held_out": parameters.validation.held_out,
+            "fates": FATES,
+        }
+    )[:32]
 
 
 def _prepare(

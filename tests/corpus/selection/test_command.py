@@ -89,8 +89,10 @@ def test_it_reads_the_columns_that_are_asked_for(tmp_path: Path) -> None:
 def test_what_it_does_wrong_names_the_pair(
     tmp_path: Path, program: str, options: dict[str, Any], message: str, answered: int | None
 ) -> None:
+    began = time.monotonic()
     with pytest.raises(InputError, match=r"select\.filters\.mine") as error:
         judge(tmp_path, program, 300, **options)
+    assert time.monotonic() - began < 30  # a limit in seconds
     row = alive()[-1 if answered is None else answered]
     assert message in str(error.value) and f"at the pair of {row['source']}:{row['line']}" in str(error.value)
     assert not (tmp_path / "selected").exists()

@@ -10,7 +10,7 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.files import sha256_file
 from paraforge.translation.models.checkpoint import fairseq_languages
 from paraforge.translation.models.fairseq_compat import load_checkpoint
-from paraforge.translation.models.importing import import_model
+from paraforge.translation.models.importing import import_model, wanted
 from paraforge.translation.models.model import open_model
 from tests.here import run_command
 
@@ -69,6 +69,29 @@ def test_an_index_that_does_not_hold_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         open_model(write_model(tmp_path / "nmt", **changes))
+
+
+def test_nothing_is_copied_from_or_to_another_directory(tmp_path: Path) -> None:
+    outside = tmp_path / "secret"
+    outside.write_bytes(b"secret")
+    entry = {"bytes": 6, "sha256": sha256_file(outside)}
+    model = write_model(tmp_path / "nmt", files={"../secret": entry})
+    for read in (open_model, lambda path: import_model(path, tmp_path / "deep" / "copy")):
+        with pytest.raises(InputError, match=r"not a plain file name|'\.\./secret' lies outside"):
+            read(model)
+    assert not [*(tmp_path / "deep").rglob("secret")]
+
+
+def test_no_code_of_a_repository_and_no_pickle_beside_plain_weights_is_wanted() -> None:
+    small = ["config.json", "source.spm"]
+    code = ["modeling.py", "onnx/model.onnx", "tf_model.h5", "below/config.json"]
+    pickles = ["pytorch_model-00001-of-00002.bin", "pytorch_model.bin"]
+    assert wanted([*small, *code, *pickles, "model.safetensors"]) == [
+        "config.json",
+        "model.safetensors",
+        "source.spm",
+    ]
+    assert wanted([*small, *code, *pickles]) == sorted([*small, *pickles])
 
 
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:

@@ -1,0 +1,151 @@
+"""All that decides a result is in its key: finished work of other parameters is never taken for it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from paraforge.base.errors import InputError
+from paraforge.embeddings.trainer import paragram, train_model
+from paraforge.embeddings.trainer.data import TrainingData
+from paraforge.embeddings.trainer.parameters import ModelParameters, PairFileParameters, ParagramParameters
+from paraforge.intake.bitext import sources
+from paraforge.intake.bitext.parameters import Cleaning
+from paraforge.products.lexicon import extraction
+from paraforge.products.lexicon.parameters import LexiconParameters
+from paraforge.products.paraphrasing import pairs
+from paraforge.products.paraphrasing.parameters import ParaphraserParameters
+from paraforge.translation.decoding.translator import DecodingOptions
+from paraforge.translation.engines.server import Server
+from paraforge.translation.stage import quantisation, sentences
+from paraforge.translation.training import stage as nmt
+from paraforge.translation.training.parameters import NmtParameters
+
+FILE: Any = SimpleNamespace(reading=dict)
+NO_DATA: Any = SimpleNamespace(fingerprint=lambda: "data", records=[])
+SHORTLIST = DecodingOptions(shortlist=True)
+
+
+def translated(options: Any = SHORTLIST, settings: Any = None, weights: str = "1") -> Any:
+    return sentences.EngineChoice("torch", options, settings or {}, weights, None).description()
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as a function of parameters; ``free`` are those that it leaves out, as they do not decide it."""
+
+    of: Callable[[Any], Any]
+    parameters: BaseModel
+    free: frozenset[str] = frozenset()
+
+
+def key(of: Callable[[Any], Any], parameters: BaseModel, *free: str) -> Key:
+    return Key(of, parameters, frozenset(free))
+
+
+_OF_STAGE = ("model", "forward", "bitext", "affixes")
+# A training's own parameters are in the key of the model, not of its pairs.
+_OF_TRAINING = ("vocabulary", "architecture", "training", "maximum_tokens", "language", "model")
+_OF_VALIDATION = [
+    name for name in type(ParaphraserParameters().validation).model_fields if name != "held_out"
+]
+KEYS = {
+    "ingest": key(lambda one: sources.file_key(FILE, one, "bitext", 1, {}), Cleaning(), "duplicates"),
+    "nmt": key(lambda one: nmt.training_key(one, NO_DATA), NmtParameters(), *_OF_STAGE),
+    "translate": key(translated, SHORTLIST),
+    "server": key(Server.result_settings, Server(), "concurrency", "timeout_seconds", "max_retries"),
+    "quantised": key(lambda one: quantisation._key("1", one), SHORTLIST),
+    "paragram": key(lambda one: paragram._key(one, NO_DATA), ParagramParameters(), "built_in", "pair_files"),
+    "embeddings": key(lambda one: train_model._key(one, NO_DATA), ModelParameters()),
+    "lexicon": key(
+        lambda one: extraction._key("data", one, None),
+        LexiconParameters(),
+        *("pseudo_count", "smooth_all", "maximum_paraphrases", "word_lists", "reference_lexicons"),
+    ),
+    "paraphraser": key(
+        lambda one: pairs._key(["data"], one, []),
+        ParaphraserParameters(),
+        *("test_files", *_OF_TRAINING, *(f"validation.{name}" for name in _OF_VALIDATION)),
+    ),
+}  # fmt: skip
+
+
+def changed(value: BaseModel, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The same parameters with one of them changed, and its name."""
+    for name in type(value).model_fields:
+        part = getattr(value, name)
+        inner = (
+            changed(part, f"{before}{name}.") if isinstance(part, BaseModel) else [(f"{before}{name}", "x")]
+        )
+        yield from ((place, value.model_copy(update={name: other})) for place, other in inner)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("name", KEYS)
+def test_every_parameter_is_in_the_key(name: str) -> None:
+    one = KEYS[name]
+    before, missing = one.of(one.parameters), set()
+    for place, other in changed(one.parameters):
+        try:
+            missing |= {place} if one.of(other) == before else set()
+        except InputError:  # no such file: its content would be in the key
+            pass
+    assert {place for place in missing if not one.free & {place, place.partition(".")[0]}} == set()
+    assert all(any(place.startswith(free) for place in missing) for free in one.free)
+
+
+@pytest.mark.parametrize(
+    ("module", "constant", "of"),
+    [
+        (quantisation, "TRANSLATE", KEYS["quantised"]),
+        (sentences, "TRANSLATE", KEYS["translate"]),
+        (paragram, "PARAGRAM", KEYS["paragram"]),
+        (train_model, "EMBEDDINGS", KEYS["embeddings"]),
+        (extraction.versions, "LEXICON", KEYS["lexicon"]),
+        (pairs.versions, "PARAPHRASER", KEYS["paraphraser"]),
+    ],
+)
+def test_the_number_of_the_step_is_in_the_key(
+    module: ModuleType, constant: str, of: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = of.of(of.parameters)
+    monkeypatch.setattr(module, constant, 99)
+    assert of.of(of.parameters) != before
+
+
+def test_what_is_worked_on_is_in_the_key() -> None:
+    """Data, model, kind and number, beside the parameters."""
+    held: Any = SimpleNamespace(digest="1")
+    other: Any = SimpleNamespace(fingerprint=lambda: "other", records=[SimpleNamespace(sha256="1")])
+    cleaning, lexicon, paraphraser = Cleaning(), LexiconParameters(), ParaphraserParameters()
+    groups: list[list[Any]] = [
+        [sources.file_key(FILE, cleaning, *rest) for rest in
+         (("bitext", 1, {}), ("references", 1, {}), ("bitext", 2, {}), ("bitext", 1, {"": "1"}))],
+        [nmt.training_key(NmtParameters(), *rest) for rest in
+         ((NO_DATA,), (other,), (NO_DATA, "paraphraser"), (NO_DATA, "nmt", 99))],
+        [translated(), translated(weights="2"), translated(settings={"seed": 2})],
+        [quantisation._key(weights, SHORTLIST) for weights in "12"],
+        [paragram._key(ParagramParameters(), data) for data in (NO_DATA, other)],
+        [train_model._key(ModelParameters(), data) for data in (NO_DATA, other)],
+        [extraction._key(data, lexicon, one) for data in "12" for one in (None, held)],
+        [pairs._key([data], paraphraser, tests) for data in "12" for tests in ([], [["a test"]])],
+    ]  # fmt: skip
+    assert [len({repr(one) for one in group}) for group in groups] == [len(group) for group in groups]
+
+
+def test_how_a_file_of_pairs_is_read_is_in_the_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a\tb\n", encoding="utf-8")
+    own = PairFileParameters(path=str(path))
+    changes: list[dict[str, Any]] = [
+        {}, {"format": "tsv"}, {"columns": (1, 0)}, {"limit": 1}, {"score_column": 1}, {"score": 0.5},
+    ]  # fmt: skip
+    assert set().union(*changes) == set(PairFileParameters.model_fields) - {"path"}
+    found = {TrainingData([own.model_copy(update=change)]).fingerprint() for change in changes}
+    found |= {TrainingData([own], drop_leaked=False).fingerprint(), TrainingData([own, own]).fingerprint()}
+    path.write_text("a\tc\n", encoding="utf-8")
+    assert len(found | {TrainingData([own]).fingerprint()}) == len(changes) + 3
