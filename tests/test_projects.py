@@ -4,6 +4,7 @@ and one of an earlier version comes up to date without running what did not chan
 import configparser
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,11 @@ def test_options_that_do_not_go_together(
         run_command("init", *arguments)
     assert not list(tmp_path.iterdir())
     assert init.__doc__
+
+
+def test_what_git_or_dvc_refuses_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ParaforgeError, match=f"failed in {tmp_path}: no room"):
+        creation._run([sys.executable, "-c", "import sys; sys.exit('no room')"], tmp_path)
 
 
 def test_a_project_of_other_steps_stops(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from paraforge.base.logs import configure_logging, say_result
-from paraforge.base.progress import _Bar, progress
+from paraforge.base.progress import JobCounter, _Bar, progress
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +117,15 @@ def test_a_rate_is_written_alike_when_a_unit_takes_seconds() -> None:
         for elapsed in (2, 32)
     ]
     assert rates == ["4.00 updates/s", "4.00 s/updates"]
+
+
+def test_a_job_that_runs_twice_is_counted_once() -> None:
+    told: list[int] = []
+    bar: Any = SimpleNamespace(update=told.append)
+    counter = JobCounter([4, 2], bar)
+    for rows in (1, 3, 1, 2, 3):  # on a second worker from the beginning
+        counter.tell(0, rows)
+    counter.finish(0, 3)
+    counter.finish(1, 0)
+    counter.finish(1, 0)
+    assert told == [1, 2, 1, 2]

@@ -22,7 +22,7 @@ def row_of(line: int, cs: str, reference: str, rejected: str | None, first_row: 
 
 
 def test_rows(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHi\tAhoj\n\tNic\nHello\tAhoj\nBye\tSbohem \n")
+    path = write(tmp_path / "a.tsv.gz", "Hello\tAhoj\nHi\tAhoj\n\tNic\nHello\tAhoj\nBye\tSbohem \nYo\tahoj\n")
     report, rows = run(tmp_path, tsv(path))
     assert rows == [
         row_of(1, "Ahoj", "Hello", None, 0),
@@ -30,14 +30,15 @@ def test_rows(tmp_path: Path) -> None:
         row_of(3, "Nic", "", "blank_reference", None),
         row_of(4, "Ahoj", "Hello", "duplicate", None),
         row_of(5, "Sbohem", "Bye", None, 4),
+        row_of(6, "ahoj", "Yo", None, 5),  # translated by itself
     ]
     assert report.rejected == {"blank_reference": 1, "duplicate": 1}
     assert report.changes == {"trimmed": 1}
     assert report.metrics()["sources"]["a"]["rejected"] == report.rejected
     assert "files" not in report.metrics()["sources"]["a"]
     index = json.loads((tmp_path / "ingested" / "_shards.json").read_text())
-    assert index["counts"] == {"rows": 5, "kept": 3, "rejected": report.rejected}
-    assert index["sources"]["a"]["files"][0]["rows"] == 5
+    assert index["counts"] == {"rows": 6, "kept": 4, "rejected": report.rejected}
+    assert index["sources"]["a"]["files"][0]["rows"] == 6
 
 
 word = st.sampled_from(["", "a", "b", "c", "aa", "á", " a", "x" * 30])

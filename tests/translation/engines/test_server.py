@@ -213,11 +213,18 @@ def test_an_error_names_the_variable_of_the_address(
 
 def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     def behave(sentence: str, body: Json, nth: int) -> Reply | None:
-        return Reply("busy", 429, {"Retry-After": "0.01"}) if nth < 3 else None
+        return Reply("busy", 429, {"Retry-After": "0.01"}) if nth < 5 else None
 
     server.behave = behave
     assert texts(translate(SENTENCES[:4])) == EXPECTED[:4]
-    assert set(server.asked.values()) == {3}
+    assert set(server.asked.values()) == {5}
+
+
+def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
+    server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=1.0)
+    with pytest.raises(EngineError, match="does not answer"):
+        translate(SENTENCES[:1], timeout_seconds=0.2, max_retries=0)
+    assert texts(translate(SENTENCES[:1], timeout_seconds=30)) == EXPECTED[:1]
 
 
 @pytest.mark.parametrize(
@@ -236,6 +243,7 @@ def test_what_never_works_is_an_error(
     with pytest.raises(kind, match=message) as error:
         translate(max_retries=1)
     assert KEY not in str(error.value)
+    assert max(server.asked.values()) == (2 if status == 500 else 1)
 
 
 def test_a_sentence_that_the_server_refuses_fails_alone(server: FakeServer) -> None:

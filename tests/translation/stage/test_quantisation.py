@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from paraforge.translation.decoding.translator import DecodingOptions, Placement
+from paraforge.translation.decoding.translator import DecodingOptions, Hypothesis, Placement
 from paraforge.translation.engines import ctranslate2
 from paraforge.translation.models.model import open_model
 from paraforge.translation.stage import quantisation
@@ -82,6 +82,28 @@ def test_a_sample_is_translated_once_for_a_model_and_its_options(
     assert again.calibration == report.calibration
     with pytest.raises(AssertionError, match="measured again"):
         run(tmp_path, corpus, lenient.model_copy(update={"beam": 3}), model=tiny_ctranslate2)
+
+
+def test_the_side_that_float32_finds_hopeless_is_ruined(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scored(ctranslate2.CTranslate2Translator):
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def score(self, sources: Any, targets: Any) -> list[float]:
+            return [{"good": -0.5, "bad": -9.0}[text] for text in targets]
+
+    monkeypatch.setattr(quantisation, "open_translator", Scored)
+    texts = [["bad", "good", "good"], ["good", "bad", "good"]]  # int8, float32
+    sides = ([Hypothesis(text, -1.0, 2) for text in side] for side in texts)
+    monkeypatch.setattr(quantisation, "_best", lambda *_: next(sides))
+    model: Any = None
+    options = DecodingOptions(compute_type="int8")
+    found = quantisation.translated_both_ways(model, options, Placement("cpu"), ["a", "b", "c"])
+    assert found.to_pydict() == {
+        "identical": [False, False, True],
+        "loss": [8.5, -8.5, 0.0],
+        "ruined": [1, -1, 0],
+    }
 
 
 def test_a_small_corpus_is_translated_in_float32(tiny_ctranslate2: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The weights that a training ends with, and what becomes of damaged ones. BLEU and chrF of a converted
 model, and the blockwise criterion against fairseq's."""
 
+import math
 import re
 import shutil
 from contextlib import suppress
@@ -196,6 +197,16 @@ def test_scores_are_sacrebleus() -> None:
     assert score_hypotheses(["a dog runs in the park"], ["a dog runs at the park"]).bleu == pytest.approx(
         100 * (5 / 6 * 3 / 5 * 1 / 4 * 1 / 6) ** 0.25
     )
+
+
+def test_words_that_are_missing_cost_as_hypotheses_not_as_references() -> None:
+    short, long = ["a dog runs in"], ["a dog runs in the park"]
+    # All n-grams match; the brevity penalty is exp(1 - 6 / 4).
+    assert score_hypotheses(short, long).bleu == pytest.approx(100 * math.exp(-0.5))
+    # 4/6, 3/5, 2/4 and 1/3 of the n-grams match.
+    assert score_hypotheses(long, short).bleu == pytest.approx(100 * (4 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25)
+    # chrF counts recall twice as much as precision.
+    assert score_hypotheses(short, long).chrf < score_hypotheses(long, short).chrf - 10
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [(["a"], ["a", "b"]), ([], [])])
