@@ -1,13 +1,18 @@
 """A section names a parameter that no longer exists, and what to do instead."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import pytest
 from pydantic import ValidationError
 
 from paraforge.base.section import Section
+from paraforge.corpus.publication import statistics
+from paraforge.corpus.scoring import wrong_pairs
+from paraforge.interface.annotation import draw
 from paraforge.interface.configuration import Parameters
+from paraforge.translation.engines import ENGINES, engine_module
+from paraforge.translation.stage import chosen
 
 
 class Small(Section):
@@ -31,3 +36,22 @@ def test_a_parameter_that_never_existed_is_an_error_too() -> None:
 def test_params_of_an_earlier_version_are_told() -> None:
     with pytest.raises(ValidationError, match="'smoothing' was removed: shrinkage is always used"):
         Parameters.model_validate({"lexicon": {"smoothing": "none"}})
+
+
+def test_every_seed_is_1_by_default() -> None:
+    """What was drawn without a seed can be drawn again by another version."""
+    for engine in ENGINES:
+        engine_module(engine)
+
+    def sections(kind: type[Section]) -> Iterator[type[Section]]:
+        for one in kind.__subclasses__():
+            yield one
+            yield from sections(one)
+
+    found = {
+        one.__name__: one.model_fields["seed"] for one in sections(Section) if "seed" in one.model_fields
+    }
+    assert {name: field.default for name, field in found.items()} == dict.fromkeys(found, 1)
+    assert {"SampleParameters", "PublishParameters", "NmtTrainingParameters", "Fake"} <= found.keys()
+    fixed = (draw.SEED, wrong_pairs._SEED, chosen._SEED, statistics._EXAMPLE_SEED)
+    assert fixed == (1, 1, 1, 0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paraforge.base.shards.libraries import installed
+from paraforge.base.shards.libraries import described, installed, is_made_otherwise
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.step import compute_shard, run_step, shard_keys
 from paraforge.base.shards.store import ShardDirectory, ShardView
@@ -58,6 +58,18 @@ def test_a_worker_records_its_own_versions(tmp_path: Path, upgrade: dict[str, st
     upgrade["sentencepiece"] = "0.1"
     compute_shard(STEP, key, [tmp_path / "in" / "shard-00000.parquet"], tmp_path / "work")
     assert work.made_with(key)["sentencepiece"] == "0.1"
+
+
+@pytest.mark.parametrize(
+    ("made", "otherwise"),
+    [({"a": "1", "b": "2"}, ""), ({"a": "1", "b": "2", "c": "9"}, ""),
+     ({"a": "1", "b": "3"}, "b 3 (2 is installed)"), ({"a": "1"}, "b unknown (2 is installed)"),
+     ({}, "a unknown (1 is installed), b unknown (2 is installed)")],
+)  # fmt: skip
+def test_one_other_version_is_enough(made: dict[str, str], otherwise: str) -> None:
+    wanted = {"a": "1", "b": "2"}
+    assert is_made_otherwise(made, wanted) is bool(otherwise)
+    assert described([made], wanted) == otherwise
 
 
 @pytest.mark.parametrize("engine", ENGINES)
