@@ -40,7 +40,12 @@ def test_the_card_of_a_corpus(tmp_path: Path) -> None:
     assert manifest.signature in body
     assert "| tatoeba | CC-BY 2.0 FR |" in body
     assert "| news | not stated |" in body
-    assert f"| all | 1,000 | {manifest.rows:,} |" in body
+    for name, counts in [*manifest.sources.items(), ("all", manifest.counts)]:
+        left_out = f"{counts.rejected.total():,} | {counts.failed.total():,}"
+        share = f"{100 * counts.kept / counts.rows_in:.1f}"
+        assert f"| {name} | {counts.rows_in:,} | {counts.kept:,} | {left_out} | {share} |" in body
+    assert manifest.counts.rows_in == 1_000 and manifest.counts.kept == manifest.rows
+    assert manifest.counts.failed.total() > 10
     assert "| (0.8, 1.0] |" in body
     assert "## Examples" in body
     refused, text = split((tmp_path / "rejected" / "_README.md").read_text(encoding="utf-8"))

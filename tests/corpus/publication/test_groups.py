@@ -1,5 +1,6 @@
 """Groups of pairs that say the same, and splits that share no sentence, against slow oracles."""
 
+import itertools
 import logging
 import shutil
 from collections import Counter, defaultdict
@@ -21,17 +22,22 @@ from paraforge.corpus.publication.datasets import open_published, published_tabl
 from paraforge.corpus.publication.groups import draw_splits
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
+from paraforge.corpus.publication.publication import publish
 from paraforge.corpus.publication.verification import verify
+from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, store_wrong_pairs
+from paraforge.corpus.selection.parameters import SelectParameters
+from paraforge.corpus.selection.select import select
 from paraforge.embeddings.trainer.data import TrainingData
 from paraforge.embeddings.trainer.parameters import PairFileParameters
 from paraforge.products.paraphrasing.pairs import prepare_pairs
 from paraforge.products.paraphrasing.parameters import ParaphraserParameters
-from tests.corpus.selection.corpora import random_pairs, with_columns
+from tests.corpus.selection.corpora import cut, random_pairs, resources, with_columns, write_corpus
 from tests.corpus.selection.published import publish_pairs
 from tests.products.triplets.corpora import mine
 
 SPLITS = {"validation": 60, "test": 90}
 SIDES = ("reference", "translation")
+SCORES = ("paraphrase_score", "right_paraphrase_score")
 
 
 def related_pairs(rows: int = 1_500, seed: int = 3) -> pa.Table:
@@ -197,6 +203,38 @@ def test_large_splits_have_several_files(tmp_path: Path) -> None:
     publish_pairs(tmp_path, table=related_pairs(), splits={"test": 130}, rows_per_file=50)
     files = [file for file in read_manifest(tmp_path / "corpus").files if file.split == "test"]
     assert [file.rows for file in files] == [50, 50, 30]
+
+
+def test_no_two_splits_share_a_foreign_sentence(tmp_path: Path) -> None:
+    pairs = random_pairs(900, seed=3)
+    foreign = [f"věta {number % 300}" for number in range(900)]
+    publish_pairs(tmp_path, table=with_columns(pairs, source_text=foreign), splits=SPLITS)
+    found = by_split(tmp_path / "corpus")
+    assert sum(map(len, found.values())) > len(
+        {row["source_text"] for rows in found.values() for row in rows}
+    )
+    for one, other in itertools.combinations(found.values(), 2):
+        assert not {row["source_text"] for row in one} & {row["source_text"] for row in other}
+
+
+def test_mismatched_pairs_have_no_held_out_text(tmp_path: Path) -> None:
+    pairs = related_pairs()
+    inputs = write_corpus(pairs, tmp_path, cut(pairs.num_rows, 150))
+    lineage = {name: pairs[name] for name in ("source", "line", "rank") if name in pairs.column_names}
+    scores = {name: pa.array([0.5] * len(pairs), pa.float32()) for name in SCORES}
+    given = {"weight": pa.array([1.0] * len(pairs)), "rule": ["negation"] * len(pairs)}
+    store_wrong_pairs(pa.table({**lineage, **{n: pairs[n] for n in SIDES}, **given, **scores}), inputs[1])
+    parameters = SelectParameters.model_validate({"filters": []})
+    select(parameters, inputs, tmp_path / "selected", resources(tmp_path))
+    places = [tmp_path / name for name in ("selected", "corpus", "rejected")]
+    publish(PublishParameters(splits=SPLITS), inputs, *places, resources(tmp_path))
+    wrong = find_wrong_pairs([tmp_path / "corpus"])
+    assert wrong is not None
+    shown = {
+        tuple(row[name] for name in lineage) for row in wrong.to_pylist() if row["reference"] is not None
+    }
+    found = by_split(tmp_path / "corpus")
+    assert shown == {tuple(row[name] for name in lineage) for row in found["train"]}
 
 
 def test_datasets_opens_the_splits(split: Path, tmp_path: Path) -> None:

@@ -150,6 +150,9 @@ def test_metrics_and_plots(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path)
     metrics = report.metrics()
     assert metrics["pairs"] + metrics["rejected"] + metrics["failed"] == 1_000
+    size = sum(path.stat().st_size for path in (tmp_path / "corpus").glob("*.parquet"))
+    assert metrics["bytes_per_pair"] == pytest.approx(size / metrics["pairs"], abs=0.05)
+    assert metrics["megabytes"] == pytest.approx(size / 1e6, abs=0.0005)
     assert list(metrics["bands"]) == ["(-0.1, 0.2]", "(0.2, 0.4]", "(0.4, 0.6]", "(0.6, 0.8]", "(0.8, 1.0]"]
     write_plots(report.statistics, tmp_path / "plots")
     with (tmp_path / "plots" / "bands.csv").open(newline="") as file:

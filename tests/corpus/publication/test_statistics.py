@@ -5,7 +5,7 @@ import pytest
 
 from paraforge.corpus.publication.statistics import describe, merge
 from paraforge.corpus.statistics.counts import BANDS, band_of
-from tests.corpus.selection.corpora import random_pairs
+from tests.corpus.selection.corpora import random_pairs, with_columns
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,12 @@ def test_a_cosine_rounded_over_one_is_in_the_last_band() -> None:
 
 def test_against_row_by_row() -> None:
     table = random_pairs(2_000, seed=2)
-    statistics = describe(table, 3)
+    reasons = [
+        "length" if number % 4 == 0 and row["failed"] is None else row["rejected"]
+        for number, row in enumerate(table.to_pylist())
+    ]
+    table = with_columns(table, rejected=reasons)  # also of pairs with a score
+    statistics = describe(table, 40)
     rows = table.to_pylist()
     kept = [row for row in rows if row["rejected"] is None and row["failed"] is None]
     counts = statistics.counts
@@ -59,8 +64,10 @@ def test_against_row_by_row() -> None:
             np.mean([row["overlap_3"] for row in inside]), abs=1e-4
         )
         shown = statistics.examples[index]
-        assert len(shown) == 3
-        assert all(any(pair["line"] == row["line"] for row in inside) for pair in shown)
+        assert len(shown) == min(40, len(inside))
+        assert {(pair["source"], pair["line"]) for pair in shown} <= {
+            (row["source"], row["line"]) for row in inside
+        }
     scores = [row["paraphrase_score"] for row in kept if row["paraphrase_score"] is not None]
     assert statistics.means()["paraphrase_score"] == pytest.approx(np.mean(scores), abs=1e-4)
     assert sum(row["kept"] for row in statistics.scores()) == len(scores)

@@ -3,6 +3,7 @@ and errors with file and line."""
 
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,11 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.normalisation import normalise
-from paraforge.corpus.selection.filters.decontamination import WordNgrams, build_decontamination
+from paraforge.corpus.selection.filters.decontamination import (
+    DecontaminationParameters,
+    WordNgrams,
+    build_decontamination,
+)
 from paraforge.corpus.selection.held_out import read_test_sentences
 
 
@@ -152,3 +157,15 @@ def test_real_test_files(data_directory: Path) -> None:
     sick = list(read_test_sentences(sets / "SICK_trial.txt", "tsv", ["sentence_A", "sentence_B"]))
     assert len(sick) == 1000
     assert sick[0] == "The young boys are playing outdoors and the man is smiling nearby"
+
+
+def test_the_reference_behind_two_translations_counts(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("A test sentence.\n", encoding="utf-8")
+    file = {"path": str(tmp_path / "test.txt")}
+    one = DecontaminationParameters.model_validate({"kind": "decontamination", "files": [file]})
+    texts = {"reference": ["a", "b", "a test sentence"], "translation": ["c", "d", "e"]}
+    rows = pa.table({**texts, "original": ["A TEST sentence!", None, None]})
+    for names, refused in ((rows.column_names, [1, 0, 1]), (list(texts), [0, 0, 1])):
+        pairs: Any = SimpleNamespace(column_names=names)
+        built = one.prepare(pairs)
+        assert built.columns == tuple(names) and built.verdicts(rows, 0).tolist() == refused

@@ -164,3 +164,11 @@ def test_filters(one: dict[str, Any], text: str) -> None:
 
 def test_parameters_of_another_version() -> None:
     assert "duplicate" in explain_reasons({"select": {"parameters": {"unknown": 1}}})
+
+
+def test_a_missing_value_has_the_reason_of_the_first_column_that_lacks_it() -> None:
+    one = interval_filter("length", ("reference_tokens", "translation_tokens"), 1, 5)
+    columns = ([None, None, 9, 3, 9], [None, 3, None, None, 9])
+    rows = pa.table([pa.array(column, pa.int32()) for column in columns], list(one.columns))
+    assert one.reasons == ("length", "no_reference_tokens", "no_translation_tokens")
+    assert one.verdicts(rows, 0).tolist() == [2, 2, 3, 3, 1]

@@ -16,6 +16,7 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.parameters import ScoreParameters
 from paraforge.corpus.scoring.score import score
+from paraforge.corpus.selection import thresholds
 from paraforge.corpus.selection.filters.decontamination import TestFileParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.reasons import explain_reasons
@@ -191,3 +192,23 @@ def test_the_reasons_in_words() -> None:
     assert words["copied_words"] == "share of copied foreign words above 0.15"
     assert words["length_surprise"] == "deviations from the usual length below -7 or above 7"
     assert words["contradiction"] == "contradiction above that of all but 2% of the pairs"
+
+
+@pytest.mark.parametrize("bounds", [(0.3, 0.6), (0.6, 0.3)])
+def test_the_strictest_bound_of_a_score_counts_in_the_verdict(bounds: tuple[float, float]) -> None:
+    chosen = SelectParameters.model_validate(
+        {
+            "filters": [
+                {"kind": "bounds", "score": score, side: bound, "name": f"{side}_{place}"}
+                for side, score in (("minimum", "paraphrase_score"), ("maximum", "contradiction"))
+                for place, bound in enumerate(bounds)
+            ]
+        }
+    )
+    found = thresholds.minima(chosen, {})
+    assert {name: one.value for name, one in found.items()} == {"paraphrase_score": 0.6}
+    assert thresholds._maximum_of_contradiction(chosen) == 0.3
+    nan = float("nan")
+    columns = {"paraphrase_score": [0.1, 0.9, 0.9, nan, 0.9], "contradiction": [0.1, 0.4, 0.1, 0.1, nan]}
+    sample = pa.table({f"right_{name}": pa.array(one, pa.float32()) for name, one in columns.items()})
+    assert thresholds._kept(sample, chosen, found).tolist() == [False, False, True, True, True]
