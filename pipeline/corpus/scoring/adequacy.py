@@ -87,8 +87,9 @@ def minimum_for_adequate(
     fewer than 30 pairs would remain."""
     order = np.argsort(-scores, kind="stable")
     means = np.cumsum((probabilities * weights)[order]) / np.cumsum(weights[order])
-    good = np.flatnonzero(means >= share)
-    good = good[good >= FEWEST - 1]
+    # Pairs with the same score pass together.
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    good = last[(means[last] >= share) & (last >= FEWEST - 1)]
     if not len(good):
         return None
     unit = 10.0**-_MINIMUM_DIGITS

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError
@@ -70,16 +70,24 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
     assert score_table(pa.table(PAIRS), build_scorers(others))["adequacy"].null_count == 3
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=80), st.floats(0.05, 0.95))
-def test_the_least_minimum_with_so_many_adequate_pairs(scores: list[float], share: float) -> None:
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=80), st.floats(0.05, 0.95), st.sampled_from([1, 9, 0.1])
+)
+@example([0.9] * 40 + [0.2] * 40, 0.5, 9)
+def test_the_least_minimum_with_so_many_adequate_pairs(
+    scores: list[float], share: float, weight: float
+) -> None:
     values = np.array(scores)
     probabilities = adequacy(values, np.zeros(len(values))).astype(np.float64)
-    found = minimum_for_adequate(probabilities, values, np.ones(len(values)), share)
+    weights = np.where(values < 0.5, weight, 1)
+    found = minimum_for_adequate(probabilities, values, weights, share)
     if found is None:
-        best = np.sort(probabilities)[::-1][:30]
-        assert len(values) < 30 or best.mean() < share + 1e-9 or len(set(scores)) < len(scores)
+        best = np.argsort(-probabilities, kind="stable")[:30]
+        mean = np.average(probabilities[best], weights=weights[best])
+        assert len(values) < 30 or mean < share + 1e-9 or len(set(scores)) < len(scores)
     else:
-        assert probabilities[values >= found].mean() >= share - 1e-3
+        above = values >= found
+        assert np.average(probabilities[above], weights=weights[above]) >= share - 1e-3
         assert found == round(found, 2)
 
 

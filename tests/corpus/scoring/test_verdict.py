@@ -17,6 +17,7 @@ from paraforge.corpus.scoring.verdict import (
     bands,
     interval,
     judge,
+    maximum_of,
     minimum_for,
     minimum_of,
     upper_bound,
@@ -193,3 +194,17 @@ def test_bands_hold_all_pairs(rows: list[Row]) -> None:
         weight = sum(row[3] for row in rows if row[side] is not None)
         assert sum(found.get(name, [])) == weight
     assert len(found.get("edges", range(51))) == 51
+
+
+def test_the_maximum_that_few_right_pairs_exceed_counts_them_by_their_weights() -> None:
+    high = np.arange(1_000) % 2 == 0
+    for heavy, maximum in ((high, 0.8), (~high, 0.1)):
+        rows = pa.table(
+            {
+                "right_contradiction": np.where(high, 0.8, 0.1).astype(np.float32),
+                "contradiction": np.zeros(1_000, np.float32),
+                "weight": np.where(heavy, 1.0, 0.001),
+                "rule": pa.nulls(1_000, pa.string()),
+            }
+        )
+        assert maximum_of(rows) == pytest.approx(maximum, abs=0.002)

@@ -15,14 +15,17 @@ from paraforge.base import interrupts
 from paraforge.base.errors import Interrupted
 from paraforge.base.shards import libraries
 from paraforge.base.shards.lineage import text_keys
+from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import read_parquet
 from paraforge.translation.decoding import batching
-from paraforge.translation.decoding.translator import Hypotheses, Hypothesis
+from paraforge.translation.decoding.translator import DecodingOptions, Hypotheses, Hypothesis
 from paraforge.translation.engines.fake import Fake
 from paraforge.translation.memory import memory
 from paraforge.translation.memory.memory import HypothesisRows
 from paraforge.translation.memory.recall import recall
 from paraforge.translation.stage import ordered_hypotheses
+from paraforge.translation.stage.remembering import open_memory, remember
+from paraforge.translation.stage.sentences import EngineChoice
 from paraforge.translation.stage.translate import TranslationReport
 from tests.here import Countdown
 from tests.translation.stage.test_translate import Row, found, parameters, run, write_corpus
@@ -330,3 +333,15 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         "tasks.json",
     ]
     assert not list((work / "translate-sentences").glob("*.parquet"))
+
+
+def test_what_failed_outside_of_a_run_is_not_remembered(tmp_path: Path) -> None:
+    """A later run asks again."""
+    choice = EngineChoice("fake", DecodingOptions(), {}, "1", None)
+    place = Resources(work=tmp_path)
+    failed = Hypotheses((), failed="HTTP 400")
+    remember(choice, place, {"b": failed})
+    assert open_memory(choice, place).segments() == []
+    remember(choice, place, {"a": Hypotheses((Hypothesis("A", -1.0, 2),)), "b": failed})
+    (segment,) = open_memory(choice, place).segments()
+    assert read_parquet(segment.path)["source_text"].to_pylist() == ["a"]

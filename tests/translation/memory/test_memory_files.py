@@ -27,7 +27,7 @@ def invoke(*arguments: str | Path) -> str:
 def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
     rows: dict[str, Any] = {
         "sentence": ["věta 1", "věta 2", "věta 3", "věta 1"],
-        "hypotheses": [["one", "uno"], ["two"], ["  "], ["never"]],
+        "hypotheses": [["one", "uno"], ["cafe\u0301"], ["  "], ["never"]],
         "scores": [[-0.5, -0.7], [None], [-1.0], [-0.1]],
     }
     pq.write_table(pa.table(rows), tmp_path / "marian.parquet")
@@ -41,7 +41,7 @@ def test_translations_made_elsewhere_are_used_by_name(tmp_path: Path) -> None:
         ("  ", -1.0),
         ("one", -0.5),
         (None, None),
-        ("two", None),
+        ("caf\u00e9", None),  # in the form of the references
         ("one", -0.5),
     ]
     assert report.marks["empty_output"] == 1
