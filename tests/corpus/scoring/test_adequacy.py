@@ -73,7 +73,7 @@ def test_the_column_is_that_of_the_built_in_scorer_alone() -> None:
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=80), st.floats(0.05, 0.95), st.sampled_from([1, 9, 0.1])
 )
-@example([0.9] * 40 + [0.2] * 40, 0.5, 9)
+@example([0.9] * 40 + [0.2] * 40, 0.4, 9)
 def test_the_least_minimum_with_so_many_adequate_pairs(
     scores: list[float], share: float, weight: float
 ) -> None:

@@ -1,6 +1,8 @@
 """Packing: scrambling, sentence identity, and encoding in parts. Mini-batches made all at once are those made
 one by one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,13 +11,16 @@ from hypothesis import strategies as st
 
 from paraforge.embeddings.encoders.averages import Average
 from paraforge.embeddings.trainer import mega_batches as module
+from paraforge.embeddings.trainer import objective
 from paraforge.embeddings.trainer.mega_batches import (
     distinct_ids,
     encode,
     scramble,
     sentence_identity,
 )
+from paraforge.embeddings.trainer.schedule import generator_for
 from tests.embeddings.learning.test_batches import _bags, _lists
+from tests.embeddings.trainer.training import make_store, parameters, train
 
 SENTENCES = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1, max_size=30)
 CPU = torch.device("cpu")
@@ -47,6 +52,21 @@ def test_encoding_in_parts_gives_the_same_vectors(monkeypatch: pytest.MonkeyPatc
     expected = encoder({"word": _bags(sentences)})
     monkeypatch.setattr(module, "ENCODED_TOKENS", tokens)
     assert torch.equal(encode(encoder, {"word": _bags(sentences)}), expected)
+
+
+def test_each_use_of_random_numbers_has_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By purpose, epoch and mega-batch: no shuffle and no draw is repeated."""
+    places: list[tuple[int, ...]] = []
+
+    def noted(seed: int, *place: int) -> np.random.Generator:
+        places.append((seed, *place))
+        return generator_for(seed, *place)
+
+    for one in (module, objective):
+        monkeypatch.setattr(one, "generator_for", noted)
+    monkeypatch.setattr(Average, "scrambled_units", lambda _: {"word": 0.5})
+    train(make_store(tmp_path), parameters(negatives="mix", epochs=3))
+    assert len({*places}) == len(places) == 2 * 3 * 3  # of three mega-batches in each of three epochs
 
 
 def test_distinct_ids() -> None:

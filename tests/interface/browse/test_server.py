@@ -203,15 +203,15 @@ def test_wrong_pairs_are_the_third_colour(tmp_path: Path) -> None:
     publish_pairs(tmp_path, rows=300, filters={"filters": near})
     wrong = pa.table(
         {
-            "source": ["news"] * 4,
-            "line": [1, 2, 3, 4],
-            "reference": ["A wrong <reference>."] * 4,
-            "translation": ["Another."] * 4,
-            "paraphrase_score": pa.array([0.1, 0.3, None, 0.9], pa.float32()),
-            "right_paraphrase_score": pa.array([0.9] * 4, pa.float32()),
-            "reference_tokens": pa.array([4] * 4, pa.int32()),
-            "weight": [1.0, 2.0, 1.0, 1.0],
-            "rule": pa.nulls(4, pa.string()),
+            "source": ["news"] * 5,
+            "line": [1, 2, 3, 4, 5],
+            "reference": [*["A wrong <reference>."] * 4, None],  # the last one is held out
+            "translation": [*["Another."] * 4, None],
+            "paraphrase_score": pa.array([0.1, 0.3, None, 0.9, 0.95], pa.float32()),
+            "right_paraphrase_score": pa.array([0.9] * 5, pa.float32()),
+            "reference_tokens": pa.array([4] * 5, pa.int32()),
+            "weight": [1.0, 2.0, 1.0, 0.9, 0.1],
+            "rule": pa.nulls(5, pa.string()),
         }
     )
     store_wrong_pairs(wrong, tmp_path / "corpus")

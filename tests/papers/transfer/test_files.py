@@ -143,8 +143,8 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
         write(tmp_path / f"TREC.{split}.tsv", "A\ta\tx\nB\tb\ty\n")
     write(tmp_path / "SST_binary.dev.tsv", LABELLED)
     write(tmp_path / "msr-para-train.tsv", MRPC)  # its test set is missing
-    write(tmp_path / "sts" / "SICK_train.txt", SICK)
-    write(tmp_path / "sts" / "SICK_trial.txt", SICK)
+    for split in ("train", "trial"):
+        write(tmp_path / "sts" / f"SICK_{split}.txt", SICK.replace("a dog", split))
     tasks, missing = find_tasks([tmp_path, tmp_path / "sts"])
     found = {task.name: task for task in tasks}
     assert list(found) == ["MR", "CR", "SST binary", "TREC", "SICK-E", "SICK-R"]
@@ -156,10 +156,12 @@ def test_tasks_are_found_and_the_others_are_missing(tmp_path: Path) -> None:
     assert (found["SICK-R"].tested_on, found["SICK-R"].kind) == ("trial", "relatedness")
     assert found["SICK-R"].development is None
 
-    write(tmp_path / "sts" / "SICK_test_annotated.txt", SICK)
+    write(tmp_path / "sts" / "SICK_test_annotated.txt", SICK.replace("a dog", "test"))
     tested = {task.name: task for task in find_tasks([tmp_path / "sts"])[0]}
     assert (tested["SICK-E"].tested_on, tested["SICK-E"].kind) == ("test", "classification")
-    assert tested["SICK-E"].development is not None
+    for task in (tested["SICK-E"], tested["SICK-R"]):
+        parts = [part.first[0] for part in (task.train, task.development, task.test) if part is not None]
+        assert parts == ["train", "trial", "test"]
 
 
 def test_the_layout_of_senteval(tmp_path: Path) -> None:

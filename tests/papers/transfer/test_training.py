@@ -21,7 +21,9 @@ from paraforge.papers.transfer.training import (
     Split,
     TaskNetwork,
     example_predictor,
+    expected_score,
     fine_tune,
+    held_out_pairs,
     target_distribution,
 )
 from tests.embeddings.trainer.equations import PARAMETERS
@@ -289,3 +291,17 @@ def test_standardising_makes_the_scale_of_vectors_irrelevant_to_the_first_predic
         return TaskNetwork(model.encoder, False, sentences, over).of_sentences(sentences)
 
     torch.testing.assert_close(first(1.0), first(64.0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_expected_score_is_that_of_the_target_distribution() -> None:
+    scores = np.array([1.0, 2.3, 4.5, 5.0])
+    distribution = torch.from_numpy(target_distribution(scores))
+    assert expected_score(distribution.log()) == pytest.approx(scores)
+
+
+@pytest.mark.parametrize("pairs", [2, 10, 101])
+def test_held_out_pairs_are_not_trained_on(pairs: int) -> None:
+    trained, held = held_out_pairs(pairs, 1)
+    assert sorted([*trained, *held]) == list(range(pairs)) and len(held) == max(1, pairs // 10)
+    assert held.tolist() == held_out_pairs(pairs, 1)[1].tolist()
+    assert pairs < 10 or held.tolist() != held_out_pairs(pairs, 2)[1].tolist()

@@ -55,6 +55,10 @@ def test_the_most_similar_that_are_allowed(
             best[cluster] = max(best.get(cluster, -2), float(right.cosines[number, other]))
         assert cosines == pytest.approx(sorted(best.values(), reverse=True)[:negatives], abs=1e-5)
     assert report.triplets == len(lineage) > 200
+    every = [row[f"negative_cosine{n}"] for row in lineage.values() for n in numbers]
+    positives = [row["positive_cosine"] for row in lineage.values()]
+    means = (np.mean(positives), np.mean(every))
+    assert (report.positive_cosine, report.negative_cosine) == pytest.approx(means, abs=1e-4)
 
 
 def test_rows_in_are_triplets_and_left_out(corpus: Path, tmp_path: Path) -> None:
@@ -151,7 +155,11 @@ def test_the_limit_is_below_the_positive_whatever_its_sign(positive: float) -> N
     anchor = pairs_of(([1.0, 0.0], unit(positive)))
     cosines = [-0.9, -0.56, -0.54, -0.5, 0.44, 0.46, 0.5, 0.9]
     # The first has the anchor's cluster; the others' references point away from it.
-    candidates = pairs_of(([1.0, 0.0], [1.0, 0.0]), *(([-1.0, 0.0], unit(one, -1)) for one in cosines))
+    # The last one is at -0.5 to both sides of the first anchor.
+    between = (unit(-0.5, -1), unit(-0.5, -1))
+    away = (([-1.0, 0.0], unit(one, -1)) for one in cosines)
+    candidates = pairs_of(([1.0, 0.0], [1.0, 0.0]), *away, between)
+    cosines.append(-0.5)
     found = search.find_negatives(anchor, candidates, TripletsParameters(margin=0.1))
     sides = [[pair.sides[number] for number in (0, 1)] for pair in (anchor, candidates)]
     highest = np.max([one @ other.T for one in sides[0] for other in sides[1]], axis=0)[0]
