@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from paraforge.base.errors import InputError
 from paraforge.base.text.ragged import text_bytes
 from paraforge.intake.bitext.block import CODES, NAMES, Block
-from paraforge.intake.bitext.cleaning import clean
+from paraforge.intake.bitext.cleaning import clean, composed
 from paraforge.intake.bitext.parameters import Cleaning, IngestParameters
 from tests.intake.bitext.helpers import tsv
 
@@ -274,3 +274,21 @@ def test_not_allowed(change: dict[str, Any], said: str) -> None:
 def test_sources_are_some_and_their_names_unique() -> None:
     assert "at least 1 item" in problems()
     assert "source name 'a' is used twice" in problems(TSV, TSV)
+
+
+@pytest.mark.parametrize(
+    ("character", "others"),
+    [("a", 1), ("é", 1), ("ж", 1), ("あ", 2), ("ヲ", 2), ("한", 2), ("漢", 3), ("𠀀", 3)],
+)
+def test_a_character_counts_as_what_other_scripts_write_for_it(character: str, others: int) -> None:
+    """A side is too long when it is more than four times as long as the other."""
+    longest = 4 * others * 10
+    for length, found in ((longest, None), (longest + 1, "length_ratio")):
+        assert reason("b" * length, character * 10, max_length_ratio=4, length_ratio_from=0) == found
+
+
+def test_texts_that_are_composed_already_are_not_counted_as_changed() -> None:
+    texts = pa.array(["あ", "cafe\u0301", "caf\u00e9", "a"])
+    changes: Counter[str] = Counter()
+    assert composed(texts, changes).to_pylist() == ["あ", "caf\u00e9", "caf\u00e9", "a"]
+    assert changes == {"normalised": 1}

@@ -237,3 +237,5 @@ def test_a_language_that_the_identifier_does_not_know_is_not_called_another() ->
     texts = [" ".join(chance.choices(words, k=10)) for _ in range(60)]
     assert identified(texts) is None
     assert identified(ENGLISH) == "en" and identified(GERMAN) == "de"
+    third = len(ENGLISH) // 3
+    assert identified([*ENGLISH[third:], *GERMAN[:third]]) is None  # two thirds are too few
