@@ -255,3 +255,16 @@ def test_a_batch_has_the_same_seed_whoever_takes_it(seed: int, update: int, coun
 
 def test_a_process_alone_has_the_totals() -> None:
     assert Ranks().totals(3, True, 0.5) == [3, 1, 0.5]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_process_that_says_it_has_ended_must_end_well(tmp_path: Path, code: int) -> None:
+    lines = ['{"event": "start", "update": 0, "history": []}', '{"event": "end", "reason": "patience"}']
+    program = f"print({lines[0]!r}); print({lines[1]!r}); raise SystemExit({code})"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        if code:
+            with pytest.raises(IncompleteError, match=r"died \(3\)"):
+                processes.follow([process], 10, tmp_path / "log", silence_limit=60)
+        else:
+            found = processes.follow([process], 10, tmp_path / "log", silence_limit=60)
+            assert found == ("patience", [])
