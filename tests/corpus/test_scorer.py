@@ -24,7 +24,7 @@ def test_a_score_reaches_itself_everywhere(number: float, kind: type) -> None:
     assert Minimum(number).reached(scores).tolist() == [True, False]
     assert not Minimum(number, included=False).reached(scores).any()
     rows = pa.table({"reference": ["a", "a"], "translation": ["b", "b"], "paraphrase_score": scores})
-    assert interval_filter("x", ("paraphrase_score",), number, 1).verdicts(rows, 0).tolist() == [0, 2]
+    assert interval_filter("x", ("paraphrase_score",), number, 1).judge(rows, 0).tolist() == [0, 2]
     keys = joining_keys(rows, ["reference", "translation"], number)
     assert keys[0, 1].any() and not keys[1, 1].any()
 

@@ -161,7 +161,9 @@ def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishP
         introduction=_introduction(manifest, metadata["language"]),
         verdict="" if words is None else escape(" ".join([*words.sentences, *words.warnings])),
         signature=code(manifest.signature),
-        use=_use(manifest),
+        # Each of these readers understands either the directory or the pattern.
+        loads="\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest)),
+        files=_pattern(TRAIN),
         counts=_counts(manifest),
         figures="\n\n".join(figure for figure in figures if figure),
         columns=table(
@@ -215,27 +217,6 @@ def lineage_words(manifest: Manifest) -> list[str]:
     if held := [f"{name} has {rows:,}" for name, rows in manifest.splits.items() if name != TRAIN]:
         sentences.append(f"Of the pairs, {', '.join(held)}; no two splits share a sentence.")
     return sentences
-
-
-def _use(manifest: Manifest) -> str:
-    # Each of these readers understands either the directory or the pattern.
-    loads = "\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest))
-    text = """```python
-from datasets import load_dataset  # PATH: this directory, or its name on the Hub
-LOADS
-
-import pandas
-pandas.read_parquet("PATH", columns=["reference", "translation"])
-
-import duckdb
-duckdb.sql("SELECT reference, translation FROM 'FILES' WHERE paraphrase_score > 0.8 LIMIT 10")
-
-import polars
-polars.scan_parquet("FILES").filter(polars.col("overlap_3") < 0.3).collect()
-```
-
-`paraforge verify PATH` checks every file against `_manifest.json`."""
-    return text.replace("FILES", _pattern(TRAIN)).replace("LOADS", loads)
 
 
 def _counts(manifest: Manifest) -> str:

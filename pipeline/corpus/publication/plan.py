@@ -1,28 +1,24 @@
 """Plans which shards go into which published file, so that files are written in parallel and are always the
 same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 # At most this many shards share a file, even if few pairs are kept, so that all workers have work.
 SHARDS_PER_FILE = 20
 
 
 @dataclass(frozen=True)
-class RefusedFile:
-    """Adjacent shards whose rejected rows go into one file; ``number`` is None if they have none."""
-
-    number: int | None
-    shards: range
-
-
-@dataclass(frozen=True)
 class FilePlan:
-    """Adjacent shards whose kept rows go into one file; ``number`` is None if they have none."""
+    """Adjacent shards whose rows go into one file; ``number`` is None if they have none.
+
+    refused_files: for a file of kept rows, how the rejected rows of its shards are cut into files.
+    """
 
     number: int | None
     shards: range
-    refused_files: tuple[RefusedFile, ...]
+    refused_files: tuple["FilePlan", ...] = ()
 
 
 def plan_files(rows: Sequence[int], kept: Sequence[int], rows_per_file: int) -> list[FilePlan]:
@@ -35,24 +31,24 @@ def plan_files(rows: Sequence[int], kept: Sequence[int], rows_per_file: int) -> 
     so that an empty dataset still has its schema.
     """
     refused = [total - chosen for total, chosen in zip(rows, kept, strict=True)]
-    plans = []
-    kept_files = refused_files = 0
-    for group in _groups(range(len(rows)), kept, rows_per_file):
-        parts = []
-        for part in _groups(group, refused, rows_per_file):
-            wanted = sum(refused[index] for index in part) > 0
-            parts.append(RefusedFile(refused_files if wanted else None, part))
-            refused_files += wanted
-        wanted = sum(kept[index] for index in group) > 0
-        plans.append(FilePlan(kept_files if wanted else None, group, tuple(parts)))
-        kept_files += wanted
-    if plans:
-        first = plans[0]
-        parts = list(first.refused_files)
-        if not refused_files:
-            parts[0] = RefusedFile(0, parts[0].shards)
-        plans[0] = FilePlan(0 if not kept_files else first.number, first.shards, tuple(parts))
-    return plans
+    groups = _groups(range(len(rows)), kept, rows_per_file)
+    parts = [_groups(group, refused, rows_per_file) for group in groups]
+    plans = iter(_numbered((part for some in parts for part in some), refused))
+    refused_files = [tuple(next(plans) for _ in some) for some in parts]
+    return [
+        FilePlan(plan.number, plan.shards, files)
+        for plan, files in zip(_numbered(groups, kept), refused_files, strict=True)
+    ]
+
+
+def _numbered(groups: Iterable[range], sizes: Sequence[int]) -> list[FilePlan]:
+    """Give each group that has rows the next number; if none has, the first gets 0."""
+    numbers = count()
+    first = None if any(sizes) else 0
+    return [
+        FilePlan(next(numbers) if place == first or any(sizes[index] for index in group) else None, group)
+        for place, group in enumerate(groups)
+    ]
 
 
 def _groups(shards: range, sizes: Sequence[int], limit: int) -> list[range]:

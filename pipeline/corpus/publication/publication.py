@@ -164,7 +164,6 @@ class _Written:
 
     kept: list[ShardRecord]
     refused: list[ShardRecord]
-    sizes: dict[str, int]
     statistics: Published
     held_out: list[tuple[int, pa.Table]]
 
@@ -260,19 +259,15 @@ class _Publication:
                 f"{STEP}: {statistics.counts.rows_in:,} rows were read of {self.view.total_rows:,}"
             )
         statistics.counts.check(STEP)
-        sizes = {name: size for one in written for name, size in one.sizes.items()}
         kept = [record for one in written for record in one.kept]
-        for split in splits:
-            for record in split.close():
-                kept.append(record)
-                sizes[f"{KEPT}/{record.file}"] = (split.directory / record.file).stat().st_size
+        kept += [record for split in splits for record in split.close()]
         if held:
             held.close({"step": HELD_OUT})
         refused = [record for one in written for record in one.refused]
         publication = hash_json([[record.sha256 for record in records] for records in (kept, refused)])[:16]
         return (
-            self._describe(KEPT, kept, sizes, statistics, publication),
-            self._describe(REJECTED, refused, sizes, statistics, publication),
+            self._describe(KEPT, kept, statistics, publication),
+            self._describe(REJECTED, refused, statistics, publication),
             statistics,
         )
 
@@ -281,7 +276,6 @@ class _Publication:
         kept_parts: list[pa.Table] = []
         records: list[ShardRecord] = []
         statistics = []
-        sizes: dict[str, int] = {}
         held_out: list[tuple[int, pa.Table]] = []
         for run in plan.refused_files:
             refused_parts = []
@@ -300,24 +294,19 @@ class _Publication:
                 if not mask.all():
                     refused_parts.append(rows.filter(pa.array(~mask)))
             if run.number is not None:
-                records.append(self._write_file(REJECTED, run.number, refused_parts, sizes))
-        files = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts, sizes)]
-        return _Written(files, records, sizes, merge(statistics, self.parameters.examples), held_out)
+                records.append(self._write_file(REJECTED, run.number, refused_parts))
+        files = [] if plan.number is None else [self._write_file(KEPT, plan.number, kept_parts)]
+        return _Written(files, records, merge(statistics, self.parameters.examples), held_out)
 
-    def _write_file(
-        self, content: str, number: int, parts: list[pa.Table], sizes: dict[str, int]
-    ) -> ShardRecord:
+    def _write_file(self, content: str, number: int, parts: list[pa.Table]) -> ShardRecord:
         path = self.directories[content] / shard_name(number)
         table = pa.concat_tables(parts) if parts else self.schema.empty_table()
-        record = write_shard(table.select(self.schemas[content].names).combine_chunks(), path, **_OPTIONS)
-        sizes[f"{content}/{record.file}"] = path.stat().st_size
-        return record
+        return write_shard(table.select(self.schemas[content].names).combine_chunks(), path, **_OPTIONS)
 
     def _describe(
         self,
         content: str,
         records: list[ShardRecord],
-        sizes: dict[str, int],
         statistics: Published,
         publication: str,
     ) -> Manifest:
@@ -340,7 +329,9 @@ class _Publication:
             counts=statistics.counts,
             sources=statistics.sources,
             pivots=statistics.pivots,
-            files=[PublishedFile(r.file, r.rows, sizes[f"{content}/{r.file}"], r.sha256) for r in records],
+            files=[
+                PublishedFile(r.file, r.rows, (directory / r.file).stat().st_size, r.sha256) for r in records
+            ],
             columns=describe_columns(self.schemas[content]),
             steps=steps,
             licences=self.parameters.licences_of(statistics.sources),

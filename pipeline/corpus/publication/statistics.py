@@ -26,7 +26,7 @@ from paraforge.corpus.statistics.counts import (
     band_of,
     by_source,
     figures_of,
-    rounded,
+    mean_of,
 )
 
 _EXAMPLE_COLUMNS = ("source", "line", "reference", "translation", "paraphrase_score", "overlap_3")
@@ -67,7 +67,7 @@ class Published:
 
     def means(self) -> dict[str, float]:
         """Return means over kept pairs."""
-        means = {column: rounded(moments.mean) for column, moments in self.kept.moments.items()}
+        means = {column: mean_of(sums) for column, sums in self.kept.sums.items()}
         return {column: mean for column, mean in means.items() if mean is not None}
 
     def bands(self) -> list[dict[str, Any]]:
@@ -77,9 +77,9 @@ class Published:
             {
                 "band": band,
                 "pairs": int(scored.band_pairs[index]),
-                "overlap_3": rounded(scored.band_overlaps[index].mean) or 0.0,
+                "overlap_3": mean_of(scored.band_overlaps[index]) or 0.0,
                 "kept": int(self.kept.band_pairs[index]),
-                "kept_overlap_3": rounded(self.kept.band_overlaps[index].mean) or 0.0,
+                "kept_overlap_3": mean_of(self.kept.band_overlaps[index]) or 0.0,
             }
             for index, band in enumerate(BANDS)
         ]

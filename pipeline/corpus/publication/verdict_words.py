@@ -76,39 +76,23 @@ def words_of(
     return VerdictWords(sentences, [*warnings, *idle])
 
 
-@dataclass(frozen=True)
-class SeparationRow:
-    """A row of the table of verdicts: one score in one source, in words."""
+def separations(manifest: Manifest) -> list[list[str]]:
+    """Return a table of the verdicts on all sources together and on each with enough mismatched pairs.
 
-    score: str
-    source: str
-    pairs: int
-    separation: str
-    passing: str
-    suggested: str
-    kept: str
-
-
-def separations(manifest: Manifest) -> list[SeparationRow]:
-    """Return the verdicts for all sources together and for each source with enough mismatched pairs."""
+    Columns: score, source, mismatched pairs, area under the curve, share that passes the minimum, suggested
+    minimum, share of the pairs that it keeps.
+    """
     rows = []
     for score, whole in (manifest.verdict.get("scores") or {}).items():
-        if not whole["pairs"]:
-            continue
         sources = whole["sources"] if len(whole["sources"]) > 1 else {}
-        for source, one in [("all sources", whole), *sources.items()]:
+        for source, one in [("all sources", whole), *sources.items()] if whole["pairs"] else []:
             suggested, passing = one["suggested"], one["passing"]
-            rows.append(
-                SeparationRow(
-                    label(score),
-                    source,
-                    one["pairs"],
-                    area_text(one["separation"]),
-                    "–" if passing is None else f"{100 * passing['value']:.2g}%",
-                    "–" if suggested is None else f"{suggested:g}",
-                    "–" if suggested is None else share_text(one["suggested_kept"]),
-                )
-            )
+            passes = "–" if passing is None else f"{100 * passing['value']:.2g}%"
+            instead = ["–", "–"]
+            if suggested is not None:
+                instead = [f"{suggested:g}", share_text(one["suggested_kept"])]
+            area = area_text(one["separation"])
+            rows.append([label(score), source, f"{one['pairs']:,}", area, passes, *instead])
     return rows
 
 
@@ -267,16 +251,10 @@ def _idle_thresholds(parameters: SelectParameters, counts: Counts) -> Iterator[s
 
     A sign of failed translations can legitimately reject nothing.
     """
-    rejected = counts.rejected
-    standing = counts.kept + sum(rejected[one.reason] for one in parameters.filters)
-    judged = judged_scores()
+    standing = counts.kept + sum(counts.rejected[one.reason] for one in parameters.filters)
     for one in parameters.filters:
-        found = one.threshold({})
-        if found and found[0] in judged and standing:
-            score, minimum = found
-            threshold = f"The threshold of {minimum.value:g} on the {label(score)}"
-            if not rejected[one.reason]:
-                yield f"{threshold} rejects no pair."
-            elif rejected[one.reason] == standing:
-                yield f"{threshold} rejects every pair that reaches it."
-        standing -= rejected[one.reason]
+        found, rejected = one.threshold({}), counts.rejected[one.reason]
+        if found and found[0] in judged_scores() and standing and rejected in (0, standing):
+            does = "every pair that reaches it" if rejected else "no pair"
+            yield f"The threshold of {found[1].value:g} on the {label(found[0])} rejects {does}."
+        standing -= rejected

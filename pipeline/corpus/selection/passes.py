@@ -1,6 +1,6 @@
 """The passes of a selection over the shards, and the state between them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,7 @@ from paraforge.base.files import hash_json
 from paraforge.base.progress import Progress
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS
-from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_index, write_shard
-from paraforge.base.shards.work import replaced_directory
+from paraforge.base.shards.store import ShardRecord, ShardView, shard_name, write_shard
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.selection.fate import Counts, count_rows, fate_of, kept_mask
@@ -25,7 +24,6 @@ from paraforge.corpus.selection.filters import Filter, apply_filters, decile_col
 from paraforge.corpus.selection.filters.bounds import interval_filter
 from paraforge.corpus.selection.ordering import Ranked, tenths
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.versions import SELECT
 
 STEP = "select"
 
@@ -80,24 +78,31 @@ def decile_field(score: str) -> pa.Field:
 
 
 class Selection:
-    """One run over one corpus: its passes, with state between them in ``scratch``."""
+    """One run over one corpus: its passes, and the pairs accepted so far for a filter that must see all of
+    them before it judges any.
+
+    Attributes:
+        column_names: the columns of the corpus.
+        directory: for files that are needed until the selection ends.
+        unfinished: a directory for files that the next run can reuse if this one is killed.
+        open_model: opens a trained model's directory.
+        filters: the filters, in order. tenths: the deciles of each score that has them.
+    """
 
     def __init__(
         self,
         parameters: SelectParameters,
         view: ShardView,
-        scratch: Path,
+        directory: Path,
         workers: int,
         bar: Progress,
-        judge: Callable[[Mapping[str, Sequence[float]]], dict[str, Any]],
         open_model: OpenModel | None = None,
     ) -> None:
         self.parameters = parameters
-        self.judge = judge
         self.open_model = open_model
         self.view = view
-        self.directory = scratch
-        self.unfinished = scratch.with_name("unfinished")
+        self.directory = directory
+        self.unfinished = directory.with_name("unfinished")
         self.column_names = view.column_names
         self.workers = workers
         self.bar = bar
@@ -106,11 +111,11 @@ class Selection:
         self.filters: list[Filter] = []
         # Number of filters whose verdicts are already in files.
         self.judged = 0
-        self.phase = STEP
 
-    def run(self, output: Path) -> SelectReport:
+    def prepare(self) -> None:
+        """Find the deciles, and prepare all filters."""
         for score in self.parameters.decile_scores():
-            self.phase = f"deciles of {score}"
+            self.bar.begin(f"deciles of {score}")
             known = self._each(partial(self._ranked_values, score=score))
             self.tenths[score] = tenths(known, self.directory / score, f"no tenths by {score} can be found")
         if required := tuple(self.parameters.required):
@@ -118,34 +123,57 @@ class Selection:
         for one in self.parameters.filters:
             if one.needs_all_pairs:
                 self._judge_so_far()
-                self.phase = one.reason
+                self.bar.begin(one.reason)
             self.filters.append(one.prepare(self))
-        return self._finish(output)
 
-    # -- reading ---------------------------------------------------------------------------------
+    def write(self, directory: Path) -> tuple[list[ShardRecord], Counts]:
+        """Write the fate of every row. Raises IncompleteError: rows in are not kept + rejected + failed."""
+        self.bar.begin("writing")
+        counts = Counts()
+        records: list[ShardRecord] = []
+        for record, found in self._each(lambda index: self._write(index, directory / shard_name(index))):
+            if found.rows_in != self.view.rows[len(records)]:
+                raise IncompleteError(
+                    f"{STEP}: shard {len(records)} has {found.rows_in} rows, "
+                    f"its input has {self.view.rows[len(records)]}"
+                )
+            records.append(record)
+            counts.add(found)
+        counts.check(STEP)
+        return records, counts
+
+    def cuts(self) -> dict[str, list[float]]:
+        """Return for each score with deciles the values at which deciles 2 to 10 begin; the highest value for
+        a decile without rows."""
+        return {
+            score: [round(float(one.value), 6) for one in ranked.places if np.isfinite(one.value)]
+            for score, ranked in self.tenths.items()
+        }
+
+    # -- for filters -----------------------------------------------------------------------------
 
     def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
-        """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
+        """Apply a function to the accepted rows of every shard; yields results in the shards' order."""
 
         def accepted(index: int) -> Result:
             rows = self.view.read(index, list(dict.fromkeys([*columns, *self.fate])))
-            alive = kept_mask(rows) & (self._codes(index) == 0) if self.judged else kept_mask(rows)
+            alive = kept_mask(rows) & (self._codes(index, rows.num_rows) == 0)
             return function(rows.filter(pa.array(alive)).select(list(columns)))
 
         return self._each(accepted)
 
     def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
-        """See :class:`~paraforge.corpus.selection.filters.AcceptedPairs`."""
-        self.bar.begin(self.phase)
+        """Call ``function(0)`` ... ``function(count - 1)`` in threads, with a progress display."""
+        self.bar.begin("comparing")
         rows = self.view.total_rows
         for index, result in enumerate(in_order(function, count, self.workers)):
             self.bar.update(rows * (index + 1) // count - rows * index // count)
             yield result
 
+    # -- passes ----------------------------------------------------------------------------------
+
     def _each(self, function: Callable[[int], Result]) -> Iterator[Result]:
-        """Apply a function to every shard's number, with its own progress display; yields results in
-        order."""
-        self.bar.begin(self.phase)
+        """Apply a function to every shard's number; yields results in order."""
         for index, result in enumerate(in_order(function, len(self.view), self.workers)):
             self.bar.update(self.view.rows[index])
             yield result
@@ -155,17 +183,13 @@ class Selection:
         values, missing = numbers(rows.column(score))
         return values[kept_mask(rows) & ~missing]
 
-    # -- judging ---------------------------------------------------------------------------------
-
-    @property
-    def reasons(self) -> list[str]:
-        """Return the reasons of all filters; the code of a reason is its position, from 1."""
-        return [reason for one in self.filters for reason in one.reasons]
-
     def _codes_file(self, index: int) -> Path:
         return self.directory / f"codes-{index:05d}.npy"
 
-    def _codes(self, index: int) -> npt.NDArray[np.uint16]:
+    def _codes(self, index: int, rows: int) -> npt.NDArray[np.uint16]:
+        """Return the codes of the filters whose verdicts are in files."""
+        if not self.judged:
+            return np.zeros(rows, np.uint16)
         codes: npt.NDArray[np.uint16] = np.load(self._codes_file(index), allow_pickle=False)
         return codes
 
@@ -182,7 +206,7 @@ class Selection:
             found = np.zeros(rows.num_rows, np.int8)
             found[known] = ranked.parts(values[known], index)
             rows = rows.append_column(decile_field(score), pa.array(found, mask=~known))
-        earlier = self._codes(index) if self.judged else np.zeros(rows.num_rows, np.uint16)
+        earlier = self._codes(index, rows.num_rows)
         first_code = 1 + sum(len(one.reasons) for one in self.filters[: self.judged])
         return rows, earlier | apply_filters(new, rows, alive & (earlier == 0), index, first_code)
 
@@ -191,67 +215,35 @@ class Selection:
         accept."""
         if len(self.filters) == self.judged:
             return
-        for _ in self._each(
-            lambda index: np.save(self._codes_file(index), self._judge(index)[1], allow_pickle=False)
-        ):
+
+        def store(index: int) -> None:
+            np.save(self._codes_file(index), self._judge(index)[1], allow_pickle=False)
+
+        self.bar.begin("judging")
+        for _ in self._each(store):
             pass
         self.judged = len(self.filters)
 
-    def _finish(self, output: Path) -> SelectReport:
-        self.phase = "writing"
-        counts = Counts()
-        records: list[ShardRecord] = []
-        with replaced_directory(output) as directory:
-            written = self._each(lambda index: self._write(index, directory / shard_name(index)))
-            for index, (record, shard_counts) in enumerate(written):
-                if shard_counts.rows_in != self.view.rows[index]:
-                    raise IncompleteError(
-                        f"{STEP}: shard {index} has {shard_counts.rows_in} rows, "
-                        f"its input has {self.view.rows[index]}"
-                    )
-                records.append(record)
-                counts.add(shard_counts)
-            counts.check(STEP)
-            cuts = {score: _cuts(ranked) for score, ranked in self.tenths.items()}
-            judged = self.judge(cuts)
-            description = {
-                "step": STEP,
-                "version": SELECT,
-                "parameters": self.parameters.model_dump(mode="json"),
-                "fingerprints": {one.name: one.fingerprint for one in self.filters if one.fingerprint},
-                "inputs": inputs_digest(self.view),
-                "counts": counts.as_dict(),
-                "verdict": judged,
-            }
-            write_index(directory, records, description)
-        return SelectReport(counts, cuts, verdict=judged)
-
     def _write(self, index: int, path: Path) -> tuple[ShardRecord, Counts]:
         rows, codes = self._judge(index)
-        reasons = fate_of(codes, self.reasons, rows["rejected"] if "rejected" in rows.column_names else None)
-        fields = [decile_field(score) for score in self.tenths]
+        reasons = [reason for one in self.filters for reason in one.reasons]
         table = pa.table(
-            [reasons, *(rows.column(one.name) for one in fields)],
-            schema=pa.schema([COLUMNS["rejected"], *fields]),
+            {"rejected": fate_of(codes, reasons, rows["rejected"] if "rejected" in self.fate else None)},
+            schema=pa.schema([COLUMNS["rejected"]]),
         )
-        repeats, code = None, 1
-        for one in self.filters:
-            if (given := one.repeated(index)) is not None:
-                repeats = pa.nulls(len(codes), pa.string()) if repeats is None else repeats
-                repeats = pc.replace_with_mask(repeats, codes == code, pa.array(given, pa.string()))
-            code += len(one.reasons)
-        if repeats is not None:
+        for score in self.tenths:
+            table = table.append_column(decile_field(score), rows[decile_column(score)])
+        comparing = {one.name: one.repeated for one in self.filters if one.repeated}
+        if comparing:
+            repeats = pa.nulls(len(codes), pa.string())
+            for name, repeated in comparing.items():
+                given = pa.array(repeated(index), pa.string())
+                repeats = pc.replace_with_mask(repeats, codes == 1 + reasons.index(name), given)
             table = table.append_column(COLUMNS["repeats"], repeats)
-        fate = {"rejected": table.column("rejected")}
-        if "failed" in rows.column_names:
-            fate["failed"] = rows.column("failed")
-        return write_shard(table, path), count_rows(pa.table(fate))
-
-
-def _cuts(ranked: Ranked) -> list[float]:
-    """Return the values at which deciles 2 to 10 begin; the highest value for a decile without rows."""
-    cuts = [float(place.value) for place in ranked.places if np.isfinite(place.value)]
-    return [round(cut, 6) for cut in cuts]
+        counted = {"rejected": table["rejected"]}
+        if "failed" in self.fate:
+            counted["failed"] = rows["failed"]
+        return write_shard(table, path), count_rows(pa.table(counted))
 
 
 def inputs_digest(view: ShardView) -> str:

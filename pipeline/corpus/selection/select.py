@@ -5,8 +5,6 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from paraforge.base.errors import ConfigurationError, InputError
@@ -14,17 +12,18 @@ from paraforge.base.files import remove_directory
 from paraforge.base.progress import progress
 from paraforge.base.shards.pool import threads_for
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.store import ShardView
-from paraforge.base.shards.work import WorkDirectory
+from paraforge.base.shards.store import ShardView, write_index
+from paraforge.base.shards.work import WorkDirectory, replaced_directory
 from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.score import OpenModel
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs
 from paraforge.corpus.selection.fate import Counts
-from paraforge.corpus.selection.filters.language import LANGUAGES
+from paraforge.corpus.selection.filters.values import LANGUAGES
 from paraforge.corpus.selection.parameters import SelectParameters
-from paraforge.corpus.selection.passes import STEP, Selection, SelectReport
+from paraforge.corpus.selection.passes import STEP, Selection, SelectReport, inputs_digest
 from paraforge.corpus.selection.reasons import explain_reasons
 from paraforge.corpus.selection.thresholds import settle, shares_asked_for, verdict
+from paraforge.versions import SELECT
 
 logger = logging.getLogger(__name__)
 
@@ -69,20 +68,32 @@ def select(
         stack.enter_context(work.lock())
         wrong_pairs = find_wrong_pairs(inputs)
         asked, parameters = shares_asked_for(parameters), settle(parameters, wrong_pairs)
-        judge = partial(verdict, parameters, asked, wrong_pairs)
         scratch = work.path / "passes"
         remove_directory(scratch)  # left by a killed run
         scratch.mkdir()
         stack.callback(remove_directory, scratch)
         bar = stack.enter_context(progress(total=view.total_rows, unit="rows", description=STEP))
         workers = threads_for(resources, view.total_rows)
-        selection = Selection(parameters, view, scratch, workers, bar, judge, open_model)
-        report = selection.run(output)
+        selection = Selection(parameters, view, scratch, workers, bar, open_model)
+        selection.prepare()
+        with replaced_directory(output) as directory:
+            records, counts = selection.write(directory)
+            judged = verdict(parameters, asked, wrong_pairs, cuts := selection.cuts())
+            description = {
+                "step": STEP,
+                "version": SELECT,
+                "parameters": parameters.model_dump(mode="json"),
+                "fingerprints": {one.name: one.fingerprint for one in selection.filters if one.fingerprint},
+                "inputs": inputs_digest(view),
+                "counts": counts.as_dict(),
+                "verdict": judged,
+            }
+            write_index(directory, records, description)
         remove_directory(selection.unfinished)
-    seconds = time.monotonic() - started
-    if not report.counts.kept:
-        logger.warning("no pair was kept: %s", _most_frequent(report.counts))
-    return replace(report, seconds=seconds, words=explain_reasons({STEP: {"parameters": parameters}}))
+    if not counts.kept:
+        logger.warning("no pair was kept: %s", _most_frequent(counts))
+    words = explain_reasons({STEP: {"parameters": parameters}})
+    return SelectReport(counts, cuts, time.monotonic() - started, words, judged)
 
 
 def _most_frequent(counts: Counts) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,38 +34,34 @@ HEAT_X: Final = SCALES["paraphrase_score"]
 HEAT_Y: Final = SCALES["overlap_3"]
 
 
-@dataclass
-class Moments:
-    """The number, sum and sum of squares of values."""
+Sums = npt.NDArray[np.float64]
+"""The number, sum and sum of squares of values."""
 
-    number: int = 0
-    total: float = 0.0
-    squares: float = 0.0
 
-    @staticmethod
-    def of(values: Values) -> Moments:
-        """Return the moments of an array without NaN."""
-        return Moments(len(values), float(values.sum()), float(np.square(values).sum()))
+def sums_of(values: Values) -> Sums:
+    """Return the number, sum and sum of squares of an array without NaN."""
+    return np.array([len(values), values.sum(), np.square(values).sum()])
 
-    def add(self, other: Moments) -> None:
-        """Add other values."""
-        self.number += other.number
-        self.total += other.total
-        self.squares += other.squares
 
-    @property
-    def mean(self) -> float | None:
-        """Return the mean, or None without values."""
-        return self.total / self.number if self.number else None
+def mean_of(sums: Sums) -> float | None:
+    """Return the mean rounded for display, or None without values."""
+    return round(float(sums[1] / sums[0]), 4) if sums[0] else None
 
-    @property
-    def deviation(self) -> float | None:
-        """Return the standard deviation of the values themselves (not an estimate for a larger
-        population)."""
-        if not self.number:
-            return None
-        mean = self.total / self.number
-        return float(np.sqrt(max(0.0, self.squares / self.number - mean * mean)))
+
+def deviation_of(sums: Sums) -> float | None:
+    """Return the standard deviation of the values themselves, rounded for display; None without values."""
+    if not sums[0]:
+        return None
+    mean = sums[1] / sums[0]
+    return round(float(np.sqrt(max(0.0, sums[2] / sums[0] - mean * mean))), 4)
+
+
+def means_of(sums: Mapping[str, Sums]) -> dict[str, float | None]:
+    """Return the means by name, each followed by the standard deviation as NAME_sd."""
+    found: dict[str, float | None] = {}
+    for name, one in sums.items():
+        found |= {name: mean_of(one), f"{name}_sd": deviation_of(one)}
+    return found
 
 
 @dataclass
@@ -73,16 +69,15 @@ class Figures:
     """Sums over pairs.
 
     pairs: number of pairs. band_pairs: pairs per score band.
-    band_overlaps: trigram overlap of each score band. histograms: pairs per bin, by column.
-    moments: moments of the values, by column.
-    heat: pairs by paraphrase score (first axis) and trigram overlap.
+    band_overlaps: sums of the trigram overlap of each score band. histograms: pairs per bin, by column.
+    sums: sums of the values, by column. heat: pairs by paraphrase score (first axis) and trigram overlap.
     """
 
     pairs: int = 0
     band_pairs: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(BANDS), np.int64))
-    band_overlaps: list[Moments] = field(default_factory=lambda: [Moments() for _ in BANDS])
+    band_overlaps: Sums = field(default_factory=lambda: np.zeros((len(BANDS), 3)))
     histograms: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    moments: dict[str, Moments] = field(default_factory=dict)
+    sums: dict[str, Sums] = field(default_factory=dict)
     heat: npt.NDArray[np.int64] = field(
         default_factory=lambda: np.zeros((HEAT_X.bins, HEAT_Y.bins), np.int64)
     )
@@ -91,13 +86,12 @@ class Figures:
         """Add other pairs."""
         self.pairs += other.pairs
         self.band_pairs = self.band_pairs + other.band_pairs
-        for mine, others in zip(self.band_overlaps, other.band_overlaps, strict=True):
-            mine.add(others)
-        for name, counts in other.histograms.items():
-            self.histograms[name] = self.histograms[name] + counts if name in self.histograms else counts
-        for name, moments in other.moments.items():
-            self.moments.setdefault(name, Moments()).add(moments)
+        self.band_overlaps = self.band_overlaps + other.band_overlaps
         self.heat = self.heat + other.heat
+        for name, counts in other.histograms.items():
+            self.histograms[name] = self.histograms.get(name, 0) + counts
+        for name, sums in other.sums.items():
+            self.sums[name] = self.sums.get(name, 0) + sums
 
 
 def added(parts: Iterable[Figures]) -> Figures:
@@ -119,10 +113,14 @@ def by_source(rows: pa.Table, column: str = "source") -> dict[str, pa.Table]:
 def figures_of(rows: pa.Table) -> Figures:
     """Compute the figures of pairs; missing columns are left out."""
     result = Figures(pairs=rows.num_rows)
-    columns = _known_columns(rows)
-    for name, (values, missing) in columns.items():
-        known = values[~missing]
-        result.moments[name] = Moments.of(known)
+    columns: dict[str, tuple[Values, npt.NDArray[np.bool_]]] = {}
+    for name in AVERAGED:
+        if name not in rows.column_names:
+            continue
+        values, missing = numbers(rows.column(name))
+        columns[name] = values.astype(np.float64), missing
+        known = columns[name][0][~missing]
+        result.sums[name] = sums_of(known)
         if scale := SCALES.get(name):
             result.histograms[name] = np.bincount(scale.bin_of(known), minlength=scale.bins)
     if "paraphrase_score" in columns:
@@ -130,10 +128,8 @@ def figures_of(rows: pa.Table) -> Figures:
         overlap, unknown = columns.get("overlap_3", (np.zeros(len(scores)), np.ones(len(scores), bool)))
         # Bands apply to the stored score: 0.2 as a float32 is in (-0.1, 0.2].
         band = np.where(unscored, -1, band_of(np.where(unscored, 0, scores).astype(np.float32)))
-        for index in range(len(BANDS)):
-            inside = band == index
-            result.band_pairs[index] = inside.sum()
-            result.band_overlaps[index] = Moments.of(overlap[inside & ~unknown])
+        result.band_pairs = np.bincount(band[band >= 0], minlength=len(BANDS))
+        result.band_overlaps = np.stack([sums_of(overlap[(band == b) & ~unknown]) for b in range(len(BANDS))])
         both = ~unscored & ~unknown
         cells = HEAT_X.bin_of(scores[both]) * HEAT_Y.bins + HEAT_Y.bin_of(overlap[both])
         result.heat = np.bincount(cells, minlength=HEAT_X.bins * HEAT_Y.bins).reshape(
@@ -142,29 +138,9 @@ def figures_of(rows: pa.Table) -> Figures:
     return result
 
 
-def _known_columns(rows: pa.Table) -> dict[str, tuple[Values, npt.NDArray[np.bool_]]]:
-    """Return the values of the averaged columns that the rows have, and where they are missing."""
-    result = {}
-    for name in AVERAGED:
-        if name in rows.column_names:
-            values, missing = numbers(rows.column(name))
-            result[name] = (values.astype(np.float64), missing)
-    return result
-
-
-def rounded(value: float | None) -> float | None:
-    """Round a figure for display."""
-    return None if value is None else round(value, 4)
-
-
 def plain_bands(figures: Figures) -> list[dict[str, Any]]:
     """Return ParaNMT's Table 3: pairs in each band, mean and standard deviation of the trigram overlap."""
     return [
-        {
-            "band": band,
-            "pairs": int(pairs),
-            "overlap_3": rounded(moments.mean),
-            "overlap_3_sd": rounded(moments.deviation),
-        }
-        for band, pairs, moments in zip(BANDS, figures.band_pairs, figures.band_overlaps, strict=True)
+        {"band": band, "pairs": int(pairs), "overlap_3": mean_of(sums), "overlap_3_sd": deviation_of(sums)}
+        for band, pairs, sums in zip(BANDS, figures.band_pairs, figures.band_overlaps, strict=True)
     ]

@@ -32,7 +32,7 @@ from paraforge.base.text.paths import expand
 from paraforge.base.text.tokens import tokenize_column
 from paraforge.corpus.columns import AVERAGED
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.statistics.counts import Figures, Moments, added, by_source, figures_of, rounded
+from paraforge.corpus.statistics.counts import Figures, added, by_source, figures_of, means_of, sums_of
 from paraforge.corpus.statistics.parameters import StatisticsParameters
 
 # The background's sample must be independent of Table 1's.
@@ -83,7 +83,12 @@ def describe_corpus(
     Raises InputError if the corpus has no pair, the background file is missing or malformed, or the parser is
     not known.
     """
-    pairs = _Pairs(inputs, selected)
+    view = ShardView(*inputs)
+    tenths = None if selected is None else ShardDirectory(selected)
+    if tenths is not None and tenths.rows != view.rows:
+        raise InputError("its shards are not aligned with the corpus", tenths.path, remedy="Run 'dvc repro'.")
+    wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
+    columns = [name for name in wanted if name in view.column_names]
     # Small files first, so that mistakes in them are reported before any work.
     path = parameters.background.path
     background = None if path is None else background_of_sentences(Path(expand(path)))
@@ -93,32 +98,43 @@ def describe_corpus(
     deciles: defaultdict[Decile, Figures] = defaultdict(Figures)
     samples: defaultdict[str, Smallest] = defaultdict(lambda: Smallest(parameters.sample))
     references = Smallest(parameters.background.references)
-    threads = threads_for(resources, pairs.view.total_rows)
+    threads = threads_for(resources, view.total_rows)
 
     def describe(index: int) -> tuple[dict[str, _Described], pa.Table | None, dict[Decile, Figures]]:
         """Results of a shard: figures and candidate rows by source, candidate references, figures of
         deciles."""
-        rows = pairs.read(index)
+        rows = view.read(index, columns)
+        for name, column in () if tenths is None else _decile_columns(tenths.read(index)):
+            rows = rows.append_column(name, column)
+        keep = alive_rows(rows)
+        if "rank" in rows.column_names:
+            keep = pc.and_(keep, pc.equal(pc.fill_null(rows["rank"], 0), 0))
+        rows = rows.filter(keep)
         kept = [name for name in ("reference", "paraphrase_score") if name in rows.column_names]
         named = {
             source: (figures_of(some), _with_key(some, kept, parameters.seed))
             for source, some in by_source(rows).items()
         }
-        drawn = (
-            _with_key(rows, ["reference"], parameters.seed ^ BACKGROUND_SEED) if background is None else None
-        )
-        return named, drawn, _decile_figures(rows)
+        drawn = None
+        if background is None:
+            drawn = _with_key(rows, ["reference"], parameters.seed ^ BACKGROUND_SEED)
+        by_decile = {
+            (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(column, tenth)))
+            for ranking, column in _decile_columns(rows)
+            for tenth in range(1, 11)
+        }
+        return named, drawn, by_decile
 
-    with progress(total=pairs.view.total_rows, unit="rows", description="statistics") as bar:
-        for index, (named, drawn, tenths) in enumerate(in_order(describe, len(pairs.view), threads)):
+    with progress(total=view.total_rows, unit="rows", description="statistics") as bar:
+        for index, (named, drawn, by_decile) in enumerate(in_order(describe, len(view), threads)):
             for source, (own, rows) in named.items():
                 figures[source].add(own)
                 samples[source].add(rows)
             if drawn is not None:
                 references.add(drawn)
-            for decile, one in tenths.items():
+            for decile, one in by_decile.items():
                 deciles[decile].add(one)
-            bar.update(pairs.view.rows[index])
+            bar.update(view.rows[index])
     if not figures:
         raise InputError("no pair has a translation: there is nothing to describe", inputs[0])
     if background is None:
@@ -141,44 +157,12 @@ def describe_corpus(
     )
 
 
-class _Pairs:
-    """Yield the rows of a corpus that have a translation, with the deciles of a selection."""
-
-    def __init__(self, inputs: Sequence[Path], selected: Path | None) -> None:
-        self.view = ShardView(*inputs)
-        self.selected = None if selected is None else ShardDirectory(selected)
-        if self.selected is not None and self.selected.rows != self.view.rows:
-            raise InputError(
-                "its shards are not aligned with the corpus", self.selected.path, remedy="Run 'dvc repro'."
-            )
-        wanted = dict.fromkeys([*LINEAGE, "reference", *AVERAGED, *FATE_COLUMNS])
-        self.columns = [name for name in wanted if name in self.view.column_names]
-
-    def read(self, index: int) -> pa.Table:
-        rows = self.view.read(index, self.columns)
-        if self.selected is not None:
-            tenths = self.selected.read(index)
-            for name in tenths.column_names:
-                if name.endswith("_decile"):
-                    rows = rows.append_column(name, tenths[name])
-        keep = alive_rows(rows)
-        if "rank" in rows.column_names:
-            keep = pc.and_(keep, pc.equal(pc.fill_null(rows["rank"], 0), 0))
-        return rows.filter(keep)
-
-
 def _with_key(rows: pa.Table, columns: Sequence[str], seed: int) -> pa.Table:
     return rows.select(columns).append_column("key", pa.array(sampling_keys(rows, seed)))
 
 
-def _decile_figures(rows: pa.Table) -> dict[Decile, Figures]:
-    """Compute the figures of each decile of each ``SCORE_decile`` column."""
-    return {
-        (ranking.removesuffix("_decile"), tenth): figures_of(rows.filter(pc.equal(rows[ranking], tenth)))
-        for ranking in rows.column_names
-        if ranking.endswith("_decile")
-        for tenth in range(1, 11)
-    }
+def _decile_columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
+    return [(name, rows[name]) for name in rows.column_names if name.endswith("_decile")]
 
 
 def _background_of(references: pa.ChunkedArray) -> Background:
@@ -192,13 +176,12 @@ def _describe_sample(rows: pa.Table, background: Background, parses: Parses | No
     """Compute a row of Table 1 without its number of pairs: means with standard deviations, entropies in
     nats."""
     tokens = tokenize_column(rows["reference"])
-    lengths = Moments.of(tokens.lengths.astype(np.float64))
     idf = sentence_means(tokens, background.idf(tokens.vocabulary))
-    idf_moments = Moments.of(idf[~np.isnan(idf)])
-    scores = Moments()
+    sums = {"length": sums_of(tokens.lengths.astype(np.float64)), "idf": sums_of(idf[~np.isnan(idf)])}
+    sums["paraphrase_score"] = np.zeros(3)
     if "paraphrase_score" in rows.column_names:
         values, unscored = numbers(rows["paraphrase_score"])
-        scores = Moments.of(values[~unscored].astype(np.float64))
+        sums["paraphrase_score"] = sums_of(values[~unscored].astype(np.float64))
     words = np.bincount(tokens.ids, minlength=len(tokens.vocabulary))
     trees: Counter[str] = Counter()
     missing: str | None = NO_PARSES
@@ -208,16 +191,11 @@ def _describe_sample(rows: pa.Table, background: Background, parses: Parses | No
         missing = None if trees else "no sentence of the sample has a parse"
     return {
         "sample": rows.num_rows,
-        "length": rounded(lengths.mean),
-        "length_sd": rounded(lengths.deviation),
-        "idf": rounded(idf_moments.mean),
-        "idf_sd": rounded(idf_moments.deviation),
-        "paraphrase_score": rounded(scores.mean),
-        "paraphrase_score_sd": rounded(scores.deviation),
-        "scored": scores.number,
-        "vocabulary_entropy": rounded(entropy(words.tolist())),
+        **means_of(sums),
+        "scored": int(sums["paraphrase_score"][0]),
+        "vocabulary_entropy": round(entropy(words.tolist()), 4),
         "vocabulary": int((words > 0).sum()),
-        "parse_entropy": rounded(entropy(trees.values())) if trees else None,
+        "parse_entropy": round(entropy(trees.values()), 4) if trees else None,
         "parsed": trees.total(),
         "parse_entropy_missing": missing,
     }

@@ -10,7 +10,7 @@ from paraforge.base.files import write_csv
 from paraforge.base.shards.store import write_parquet
 from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.columns import AVERAGED, SCALES
-from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Figures, plain_bands, rounded
+from paraforge.corpus.statistics.counts import HEAT_X, HEAT_Y, Figures, means_of, plain_bands
 from paraforge.corpus.statistics.statistics import Decile, Statistics
 
 ALL = "all"
@@ -72,13 +72,10 @@ def heat_rows(statistics: Statistics) -> Iterator[dict[str, Any]]:
 
 def decile_rows(deciles: Mapping[Decile, Figures]) -> Rows:
     """Return means and standard deviations of each decile of each ranking score; decile 1 is the lowest."""
-    rows: Rows = []
-    for (score, tenth), figures in sorted(deciles.items(), key=lambda item: item[0]):
-        row: dict[str, Any] = {"score": score, "decile": tenth, "pairs": figures.pairs}
-        for name, moments in figures.moments.items():
-            row |= {name: rounded(moments.mean), f"{name}_sd": rounded(moments.deviation)}
-        rows.append(row)
-    return rows
+    return [
+        {"score": score, "decile": tenth, "pairs": figures.pairs, **means_of(figures.sums)}
+        for (score, tenth), figures in sorted(deciles.items(), key=lambda item: item[0])
+    ]
 
 
 def metrics(statistics: Statistics) -> dict[str, Any]:

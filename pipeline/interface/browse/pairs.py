@@ -22,7 +22,7 @@ from paraforge.corpus.columns import SCALES
 from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset
 from paraforge.corpus.scorer import Scale
 from paraforge.corpus.scoring.wrong_pairs import RIGHT
-from paraforge.corpus.selection.filters.language import LANGUAGES
+from paraforge.corpus.selection.filters.values import LANGUAGES
 from paraforge.interface.browse.rules import FAILED, Judged
 from paraforge.interface.query.database import (
     explained,

@@ -12,9 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from paraforge.base.yaml_text import yaml_text
 from paraforge.corpus.selection.filters import FilterParameters, MissingPolicy, missing_reason
 from paraforge.corpus.selection.filters.bounds import BoundsParameters, IntervalParameters
-from paraforge.corpus.selection.filters.decile import DecileParameters
-from paraforge.corpus.selection.filters.flag import FlagParameters
-from paraforge.corpus.selection.filters.language import LanguageParameters
+from paraforge.corpus.selection.filters.values import DecileParameters, FlagParameters, LanguageParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.intake.bitext.block import REASONS
 from paraforge.interface.query.database import identifier, literal

@@ -19,7 +19,7 @@ from paraforge.corpus.publication.datasets import Dataset
 from paraforge.corpus.publication.manifest import KEPT, REJECTED
 from paraforge.corpus.scoring.wrong_pairs import find_wrong_pairs, other_rows
 from paraforge.corpus.selection.filters import numbers
-from paraforge.corpus.selection.filters.length import LENGTHS
+from paraforge.corpus.selection.filters.bounds import LENGTHS
 from paraforge.corpus.statistics.counts import Figures, added, figures_of
 
 _SCORE = "paraphrase_score"

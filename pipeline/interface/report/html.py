@@ -108,11 +108,7 @@ def _notes(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> Iter
 
 
 def _separations(manifest: Manifest) -> Iterator[str]:
-    rows = [
-        [row.score, row.source, f"{row.pairs:,}", row.separation, row.passing, row.suggested, row.kept]
-        for row in separations(manifest)
-    ]
-    if rows:
+    if rows := separations(manifest):
         head = [
             "score",
             "source",

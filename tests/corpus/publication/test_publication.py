@@ -1,7 +1,6 @@
 """Published corpora: every reader reads them, counts add up, and bytes depend on the pairs alone."""
 
 import csv
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
@@ -83,16 +81,6 @@ def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
     assert {name: split.num_rows for name, split in by_card.items()} == {"train": rows}
     refused = datasets.load_dataset(str(published / "rejected"), cache_dir=str(tmp_path))
     assert {name: split.num_rows for name, split in refused.items()} == {"rejected": 1_000 - rows}
-
-
-def test_workers_change_no_byte(tmp_path: Path) -> None:
-    found = []
-    for workers in (1, 3):
-        root = tmp_path / str(workers)
-        publish_pairs(root, workers=workers)
-        files = [path for kind in ("corpus", "rejected") for path in sorted((root / kind).iterdir())]
-        found.append([(path.name, sha256_file(path)) for path in files])
-    assert found[0] == found[1]
 
 
 def test_nothing_kept_is_an_empty_corpus_with_its_schema(
@@ -170,12 +158,6 @@ def test_licences_of_the_files_of_a_source(tmp_path: Path) -> None:
     table = with_columns(pairs, source=names * 15)
     report = publish_pairs(tmp_path, table=table, licences={"software": "GPL", "software.yast": "MIT"})
     assert report.corpus.licences == {"software.nette": "GPL", "software-ui": "GPL", "software.yast": "MIT"}
-
-
-def test_a_corpus_can_be_moved(published: Path, tmp_path: Path) -> None:
-    """The manifest names files, not places."""
-    shutil.copytree(published / "corpus", tmp_path / "elsewhere")
-    assert ShardDirectory(tmp_path / "elsewhere").total_rows == read_manifest(tmp_path / "elsewhere").rows
 
 
 SHARDS = st.lists(

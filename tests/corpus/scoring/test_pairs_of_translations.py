@@ -1,7 +1,5 @@
 """Pairs of two translations of one reference: nothing is learned from them, signs come from both."""
 
-import dataclasses
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -69,6 +67,6 @@ def test_their_signs_are_the_worse_ones_of_both_translations() -> None:
 def test_the_reference_of_both_is_decontaminated() -> None:
     _, pairs = corpus()
     built = build_decontamination("decontamination", [REFERENCES[0]])
-    assert not built.verdicts(pairs.select(built.columns), 0).any()
-    built = dataclasses.replace(built, columns=(*SIDES, ORIGINAL))
-    assert built.verdicts(pairs.select(built.columns), 0).tolist() == [1, 0, 0] * 4
+    assert not built.judge(pairs.select(built.columns), 0).any()
+    built = build_decontamination("d", [REFERENCES[0]], sides=(*SIDES, ORIGINAL))
+    assert built.judge(pairs.select(built.columns), 0).tolist() == [1, 0, 0] * 4

@@ -10,13 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from paraforge.base.shards.lineage import sampling_keys
-from paraforge.corpus.selection.filters.bounds import BoundsParameters
-from paraforge.corpus.selection.filters.decile import DecileParameters
-from paraforge.corpus.selection.filters.flag import FlagParameters
-from paraforge.corpus.selection.filters.language import LanguageParameters
-from paraforge.corpus.selection.filters.length import LengthParameters
+from paraforge.corpus.selection.filters.bounds import BoundsParameters, LengthParameters
 from paraforge.corpus.selection.filters.near_duplicates import NearDuplicatesParameters
 from paraforge.corpus.selection.filters.sample import SampleParameters
+from paraforge.corpus.selection.filters.values import DecileParameters, FlagParameters, LanguageParameters
 from paraforge.corpus.selection.parameters import SelectParameters
 
 

@@ -14,15 +14,13 @@ from tests.corpus.selection.published import publish_pairs
 MODULE = '''
 from typing import Literal
 
-import numpy as np
 import pyarrow.compute as pc
 
 from paraforge.corpus.selection.filters import Filter, FilterParameters
 
 
-class QuestionFilter(Filter):
-    def verdicts(self, rows, shard):
-        return pc.ends_with(rows["reference"], "?").to_numpy().astype(np.uint8)
+def judge(rows, shard):
+    return pc.ends_with(rows["reference"], "?").to_numpy()
 
 
 class QuestionParameters(FilterParameters):
@@ -40,7 +38,8 @@ class QuestionParameters(FilterParameters):
         return "no", "questions"
 
     def prepare(self, pairs):
-        return QuestionFilter(self.reason, ("reference",))
+        return Filter(self.reason, ("reference",), judge)
+
 '''
 PROGRAM = """
 import json, sys

@@ -12,30 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.normalisation import normalise
 from paraforge.corpus.selection.filters.decontamination import (
     DecontaminationParameters,
     WordNgrams,
     build_decontamination,
 )
 from paraforge.corpus.selection.held_out import read_test_sentences
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("It’s  5 o'clock!", "it s 5 o clock"),
-        ("\u00a0Příliš ŽLUŤOUČKÝ\tkůň.", "příliš žluťoučký kůň"),
-        ("ﬁne — “ok”", "fine ok"),
-        ("Prilis\u030c", "priliš"),
-        ("...", ""),
-        ("", ""),
-        (None, None),
-    ],
-)
-def test_normalisation(text: str | None, expected: str | None) -> None:
-    assert normalise(pa.array([text], pa.string())).to_pylist() == [expected]
-
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcd"), max_size=7).map(" ".join), max_size=6)
 
@@ -70,7 +52,7 @@ def test_a_test_sentence_is_found_on_either_side() -> None:
         ("...", "!"),
         (None, None),
     )
-    assert one.verdicts(rows, 0).tolist() == [1, 1, 0, 0, 0]
+    assert one.judge(rows, 0).tolist() == [1, 1, 0, 0, 0]
 
 
 def test_ngrams_of_a_test_sentence_are_found() -> None:
@@ -81,8 +63,8 @@ def test_ngrams_of_a_test_sentence_are_found() -> None:
         ("brown fox", "jumps over quick brown fox jumps"),
     )
     both = build_decontamination("d", test_sentences, ngram=4)
-    assert both.verdicts(rows, 0).tolist() == [1, 1, 1]
-    assert build_decontamination("d", test_sentences).verdicts(rows, 0).tolist() == [0, 1, 0]
+    assert both.judge(rows, 0).tolist() == [1, 1, 1]
+    assert build_decontamination("d", test_sentences).judge(rows, 0).tolist() == [0, 1, 0]
 
 
 def test_the_fingerprint_is_that_of_the_sentences() -> None:
@@ -168,4 +150,4 @@ def test_the_reference_behind_two_translations_counts(tmp_path: Path) -> None:
     for names, refused in ((rows.column_names, [1, 0, 1]), (list(texts), [0, 0, 1])):
         pairs: Any = SimpleNamespace(column_names=names)
         built = one.prepare(pairs)
-        assert built.columns == tuple(names) and built.verdicts(rows, 0).tolist() == refused
+        assert built.columns == tuple(names) and built.judge(rows, 0).tolist() == refused

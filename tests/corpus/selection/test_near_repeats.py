@@ -27,8 +27,6 @@ from paraforge.products.loading import load_fixed
 from tests.corpus.selection.corpora import WORDS, cut, random_pairs, resources, write_corpus
 from tests.corpus.selection.published import publish_pairs
 from tests.corpus.selection.test_select import fates, run
-from tests.project import ROOT
-from tests.project import run as run_program
 
 PAIRS = random_pairs(600, seed=5)
 FILTER = {"kind": "near_repeats", "cosine": 0.9}
@@ -158,15 +156,6 @@ def test_a_selection(tmp_path: Path, score: str) -> None:
     assert report.counts.rows_in == 600 == report.counts.kept + report.counts.left_out
 
 
-def test_workers_and_shards_change_nothing(tmp_path: Path) -> None:
-    found = []
-    for workers, shard_rows in ((1, 100), (3, 100), (1, 600)):
-        root = tmp_path / f"{workers}-{shard_rows}"
-        run({"filters": [FILTER]}, PAIRS, root, cut(600, shard_rows), workers)
-        found.append(pa.concat_tables(ShardDirectory(root / "selected").tables()).to_pylist())
-    assert found[0] == found[1] == found[2]
-
-
 def test_published(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path, filters={"filters": [FILTER]})
     tables = published_tables(open_published(tmp_path / "rejected"), ["rejected", "repeats"])
@@ -249,35 +238,3 @@ def test_vectors_of_a_model_are_not_computed_twice(tmp_path: Path) -> None:
         selected(Model(table, 4), tmp_path)
     assert selected(Model(table, 2), tmp_path) == selected(Model(table, 6), tmp_path / "again")
     assert not (tmp_path / "work" / "select" / "unfinished").exists()
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from paraforge.corpus.selection import near_vectors, passes
-from tests.corpus.selection.test_near_repeats import FILTER, PAIRS, cut, run
-
-def killed(module, name, calls):
-    function = getattr(module, name)
-    def called(*arguments, left=[calls]):
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments)
-    setattr(module, name, called)
-
-killed(*{"rows": (near_vectors, "rounded", 3), "bands": (near_vectors, "near_pairs", 2),
-         "kept": (near_vectors, "settle", 1), "shards": (passes, "write_shard", 4)}[sys.argv[2]])
-run({"filters": [FILTER]}, PAIRS, Path(sys.argv[1]), cut(600, 100))
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("moment", ["rows", "bands", "kept", "shards"])
-def test_killed(tmp_path: Path, moment: str) -> None:
-    run_program("python", "-c", KILLED, str(tmp_path / "killed"), moment, cwd=ROOT, expect=-9)
-    digests = []
-    for root in (tmp_path / "killed", tmp_path / "whole"):
-        run({"filters": [FILTER]}, PAIRS, root, cut(600, 100))
-        digests.append([record.sha256 for record in ShardDirectory(root / "selected").records])
-    assert digests[0] == digests[1]

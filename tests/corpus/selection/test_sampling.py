@@ -52,25 +52,11 @@ def test_the_sample_is_the_smallest_keys_whatever_the_shards(
     assert len(found) == min(size, rows)
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
-    table = lineage(500)
-    shuffled = table.take(pa.array(np.random.default_rng(0).permutation(500)))
-    assert drawn(table, [100], 50) == drawn(shuffled, [10, 300], 50)
-
-
 def test_seeds_give_independent_samples() -> None:
     table = lineage(10_000)
     common = drawn(table, [], 2_000, seed=1) & drawn(table, [], 2_000, seed=2)
     # Expected 400, standard deviation 16.
     assert 320 < len(common) < 480
-
-
-def test_a_sample_is_spread_evenly_over_the_corpus() -> None:
-    table = lineage(30_000)
-    lines = np.array([line for _, line, _ in drawn(table, [], 10_000)])
-    tenths = np.bincount(lines // 1_500)
-    # Each tenth of the lines has 1,000 expected draws, standard deviation 26.
-    assert (abs(tenths - 1_000) < 130).all()
 
 
 def test_keys_are_the_same_on_every_machine() -> None:

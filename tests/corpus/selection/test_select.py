@@ -110,25 +110,6 @@ EVERYTHING = {
 }
 
 
-def test_workers_change_no_byte(tmp_path: Path) -> None:
-    digests = []
-    for workers in (1, 2, 4):
-        run(EVERYTHING, PAIRS, tmp_path / str(workers), cut(600, 150), workers)
-        digests.append(
-            [record.sha256 for record in ShardDirectory(tmp_path / str(workers) / "selected").records]
-        )
-    assert digests[0] == digests[1] == digests[2]
-
-
-def test_shard_size_changes_no_fate(tmp_path: Path) -> None:
-    found = []
-    for shard_rows in (600, 90):
-        root = tmp_path / str(shard_rows)
-        run(EVERYTHING, PAIRS, root, cut(600, shard_rows))
-        found.append(fates(root / "selected", PAIRS))
-    assert found[0] == found[1]
-
-
 def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
     report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, cut(600, 100))
     table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())

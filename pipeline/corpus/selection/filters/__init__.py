@@ -1,15 +1,14 @@
-"""Filters of a corpus, one per module: parameters, verdict, explanation, and part of the signature.
+"""Filters of a corpus: parameters, verdict, explanation, and part of the signature.
 
-A filter is a subclass of :class:`FilterParameters` with its own ``kind``. To add one, add a module to this
-package, or register another package's module in the entry point group ``paraforge.filters``.
+A filter is a subclass of :class:`FilterParameters` with its own ``kind``. To add one, add it to a module of
+this package, or register another package's module in the entry point group ``paraforge.filters``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +23,10 @@ from paraforge.corpus.columns import COLUMNS
 from paraforge.corpus.scoring.verdict import Minimum
 
 if TYPE_CHECKING:
-    from paraforge.corpus.scoring.score import OpenModel
+    from paraforge.corpus.selection.passes import Selection
 
 Mask = npt.NDArray[np.bool_]
-Verdicts = npt.NDArray[np.uint8]
 MissingPolicy = Literal["refuse", "accept"]
-Result = TypeVar("Result")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$", max_length=60)]
 SCORES = [
     name
@@ -48,86 +45,54 @@ _SHORT_NAMES = {
 
 @dataclass(frozen=True)
 class Filter:
-    """Rejects pairs; a subclass implements ``verdicts``.
+    """A filter that is ready to judge the pairs of one corpus.
 
     name: the reason of the pairs that it rejects. columns: the columns that it reads.
+    judge: function from the rows of a shard that earlier filters accepted, and the shard's number, to one
+        number for each row: 0 accepts it, k > 0 rejects it for ``reasons[k - 1]``.
     fingerprint: hash of the files or the model that it was made from, or None.
+    repeated: function from a shard's number to the pair that each row that it rejected repeats, in the form
+        of the column ``repeats``; None for a filter that does not compare pairs.
+    others: reasons besides the name, for which it can reject a pair.
     """
 
     name: str
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...]
+    judge: Callable[[pa.Table, int], npt.NDArray[Any]]
     fingerprint: str | None = None
+    repeated: Callable[[int], list[str]] | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons for which it can reject a pair; the first is its name."""
-        return (self.name,)
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """Judge the rows of a shard that earlier filters accepted, in row order: 0 accepts a row, k > 0
-        rejects it for ``reasons[k - 1]``."""
-        raise NotImplementedError
-
-    def repeated(self, shard: int) -> list[str] | None:
-        """Return, for each row of a shard that it rejected, the pair that the row repeats, in the form of the
-        column ``repeats``; None for a filter that does not compare pairs."""
-        return None
+        return (self.name, *self.others)
 
 
-@dataclass(frozen=True)
-class ValueFilter(Filter):
-    """Rejects a pair for its value in one of ``columns``, or because it is missing.
+def value_filter(
+    name: str,
+    columns: tuple[str, ...],
+    accepts: Callable[[pa.ChunkedArray], Mask],
+    missing: MissingPolicy = "refuse",
+) -> Filter:
+    """Build a filter that rejects a pair for its value in one of ``columns``, or because it is missing.
 
     accepts: function from a column to which values are accepted; its result for missing values is ignored.
-    missing: what to do with a pair without a value.
+    missing: what to do with a pair without a value; if it is rejected, that takes precedence.
     """
+    absent = tuple(map(missing_reason, columns)) if missing == "refuse" else ()
 
-    accepts: Callable[[pa.ChunkedArray], Mask] = lambda column: np.ones(len(column), bool)
-    missing: MissingPolicy = "refuse"
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The filter's name and, if missing values are rejected, one for each column."""
-        missing = self.columns if self.missing == "refuse" else ()
-        return (self.name, *map(missing_reason, missing))
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`Filter`; a missing value takes precedence over one that is not accepted."""
+    def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.uint8]:
         verdicts = np.zeros(rows.num_rows, np.uint8)
-        for place, name in enumerate(self.columns):
+        for place, name in enumerate(columns):
             column = rows.column(name)
-            missing = column.is_null(nan_is_null=True).to_numpy()
-            verdicts[(verdicts == 0) & ~missing & ~self.accepts(column)] = 1
-            if self.missing == "refuse":
-                verdicts[(verdicts < 2) & missing] = 2 + place
+            gap = column.is_null(nan_is_null=True).to_numpy()
+            verdicts[(verdicts == 0) & ~gap & ~accepts(column)] = 1
+            if absent:
+                verdicts[(verdicts < 2) & gap] = 2 + place
         return verdicts
 
-
-class AcceptedPairs(Protocol):
-    """The pairs accepted by all earlier filters, for a filter that must see all pairs before it judges
-    any."""
-
-    @property
-    def column_names(self) -> Sequence[str]:
-        """The columns of the corpus."""
-
-    @property
-    def directory(self) -> Path:
-        """A directory for files that are needed until the selection ends."""
-
-    @property
-    def unfinished(self) -> Path:
-        """A directory for files that the next run can reuse if this one is killed."""
-
-    @property
-    def open_model(self) -> OpenModel | None:
-        """The function that opens a trained model's directory."""
-
-    def pieces(self, function: Callable[[int], None], count: int) -> Iterator[None]:
-        """Call ``function(0)`` ... ``function(count - 1)`` in threads, with a progress display."""
-
-    def each(self, function: Callable[[pa.Table], Result], columns: Sequence[str]) -> Iterator[Result]:
-        """Apply a function to the accepted rows of every shard; yields results in the shards' order."""
+    return Filter(name, columns, judge, others=absent)
 
 
 class FilterParameters(Section):
@@ -172,8 +137,11 @@ class FilterParameters(Section):
         """Return key and value in the corpus' signature; ``fingerprint`` is the filter's, if it has one."""
         raise NotImplementedError
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
-        """Build the filter. Raises InputError: one of its files cannot be read."""
+    def prepare(self, pairs: Selection) -> Filter:
+        """Build the filter. Raises InputError: one of its files cannot be read.
+
+        pairs: the pairs that earlier filters accept, for one that must see all before it judges any.
+        """
         raise NotImplementedError
 
 
@@ -241,10 +209,10 @@ def apply_filters(
     for one in filters:
         judged = rows.select(list(dict.fromkeys(one.columns)))
         everything = bool(standing.all())
-        verdicts = one.verdicts(judged if everything else judged.filter(pa.array(standing)), shard)
+        verdicts = one.judge(judged if everything else judged.filter(pa.array(standing)), shard)
         places = np.flatnonzero(standing)
         refused = verdicts > 0
-        codes[places[refused]] = code + verdicts[refused] - 1
+        codes[places[refused]] = code + verdicts[refused].astype(np.uint16) - 1
         standing[places[refused]] = False
         code += len(one.reasons)
     return codes

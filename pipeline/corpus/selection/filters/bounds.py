@@ -1,12 +1,11 @@
-"""Filter ``bounds``: keeps pairs with a score within bounds."""
+"""Filters ``bounds`` and ``length``: keep pairs with a score, or numbers of tokens, within bounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from paraforge.base.section import Section
@@ -15,16 +14,20 @@ from paraforge.corpus.scorer import inside
 from paraforge.corpus.scoring.verdict import Minimum
 from paraforge.corpus.scoring.wrong_pairs import compared_scores, judged_scores
 from paraforge.corpus.selection.filters import (
-    AcceptedPairs,
     Filter,
     FilterParameters,
-    Mask,
     MissingPolicy,
-    ValueFilter,
     check_score,
     numbers,
     short_name,
+    value_filter,
 )
+
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.passes import Selection
+
+
+LENGTHS = ("reference_tokens", "translation_tokens")
 
 
 def interval_filter(
@@ -33,14 +36,10 @@ def interval_filter(
     minimum: float | None = None,
     maximum: float | None = None,
     missing: MissingPolicy = "refuse",
-) -> ValueFilter:
+) -> Filter:
     """Build the filter that accepts pairs whose value in every column is inside a closed interval (see
     :func:`paraforge.corpus.scorer.inside`); None is no bound."""
-
-    def accepts(column: pa.ChunkedArray) -> Mask:
-        return inside(numbers(column)[0], minimum, maximum)
-
-    return ValueFilter(name, columns, None, accepts, missing)
+    return value_filter(name, columns, lambda column: inside(numbers(column)[0], minimum, maximum), missing)
 
 
 def interval_text(minimum: float | None, maximum: float | None) -> str:
@@ -194,11 +193,11 @@ class BoundsParameters(IntervalParameters):
         """E.g. ``sim:0.4-1``. Raises ValueError: it is not settled."""
         return short_name(self.score), interval_text(*self._numbers())
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def prepare(self, pairs: Selection) -> Filter:
         """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
         return self.built()
 
-    def built(self) -> ValueFilter:
+    def built(self) -> Filter:
         """Build the filter, which judges each pair alone. Raises ValueError: it is not settled."""
         return interval_filter(self.reason, (self.score,), *self._numbers(), self.missing)
 
@@ -208,3 +207,28 @@ class BoundsParameters(IntervalParameters):
         if isinstance(self.maximum, GoodPairs):
             raise ValueError(f"{self.reason}: the maximum was not found yet")
         return self.minimum, self.maximum
+
+
+class LengthParameters(IntervalParameters):
+    """Tokens of the reference and of the translation, each within the bounds."""
+
+    kind: Literal["length"]
+    minimum: float | None = Field(None, description="lower bound; null for none")
+    maximum: float | None = Field(None, description="upper bound; null for none")
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the tokens of both sides."""
+        return LENGTHS
+
+    def refusal(self) -> str:
+        """E.g. ``fewer than 1 or more than 30 tokens on one side``."""
+        sides = (("fewer than", self.minimum), ("more than", self.maximum))
+        return f"{' or '.join(f'{word} {n:g}' for word, n in sides if n is not None)} tokens on one side"
+
+    def signature(self, fingerprint: str | None = None) -> tuple[str, str]:
+        """E.g. ``len:1-30``."""
+        return "len", interval_text(self.minimum, self.maximum)
+
+    def prepare(self, pairs: Selection) -> Filter:
+        """See :class:`~paraforge.corpus.selection.filters.FilterParameters`."""
+        return interval_filter(self.reason, LENGTHS, self.minimum, self.maximum)

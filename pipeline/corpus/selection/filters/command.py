@@ -7,13 +7,11 @@ import math
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, field_validator
 
@@ -22,8 +20,10 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.paths import FilePath, files_of
 from paraforge.corpus.columns import COLUMNS
-from paraforge.corpus.scorer import inside
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Mask, Verdicts
+from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
+
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.passes import Selection
 
 _PLACE = ("source", "line")
 """Columns that identify a pair in errors."""
@@ -31,80 +31,34 @@ _LOOK = 0.2
 """Seconds between checks whether to stop."""
 
 
-@dataclass(frozen=True)
-class Command(Filter):
-    """Rejects pairs for which a program's answer is not accepted.
-
-    arguments: the program and its arguments. reads: the columns that it gets. seconds: time limit per shard.
-    value: converts an answer to a number; raises ValueError if it is invalid.
-    accepts: function from numbers to which pairs are kept.
-    """
-
-    arguments: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    seconds: float = math.inf
-    value: Callable[[str], float] = float
-    accepts: Callable[[npt.NDArray[np.float64]], Mask] = inside
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """Run the program once over the rows. Raises InputError, which names the pair: the program failed,
-        took too long, wrote the wrong number of lines, or wrote an invalid answer."""
-        if not rows.num_rows:
-            return np.zeros(0, np.uint8)
-        values = np.zeros(rows.num_rows)
-        given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
-        output, problem = self._run(given)
-        answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
-        unfinished = answers.pop()  # what follows the last line end
-        if unfinished and not problem:
-            answers.append(unfinished)
-        for place, answer in enumerate(answers[: len(values)]):
-            try:
-                values[place] = self.value(answer.strip())
-            except ValueError as error:
-                raise self._error(f"{error}: {answer[:80]!r}", rows, place) from error
-        if problem:
-            raise self._error(problem, rows, len(answers))
-        if len(answers) != len(values):
-            lines = f"it wrote {len(answers):,} lines for {len(values):,} pairs"
-            raise self._error(lines, rows, len(answers))
-        return (~self.accepts(values)).astype(np.uint8)
-
-    def _run(self, given: bytes) -> tuple[bytes, str]:
-        """Run the program on its input. Returns its output, and what went wrong. Raises Interrupted: SIGTERM
-        or Ctrl-C."""
-        end = time.monotonic() + self.seconds
-        pipe = subprocess.PIPE
+def run_program(arguments: Sequence[str], given: bytes, seconds: float) -> tuple[bytes, str]:
+    """Run a program on its input. Returns its output, and what went wrong; empty if nothing did. Raises
+    Interrupted: SIGTERM or Ctrl-C."""
+    end = time.monotonic() + seconds
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        return b"", f"it cannot be run: {error.strerror}"
+    unsent: bytes | None = given
+    with process:
         try:
-            process = subprocess.Popen(self.arguments, stdin=pipe, stdout=pipe, stderr=pipe)
-        except OSError as error:
-            return b"", f"it cannot be run: {error.strerror}"
-        unsent: bytes | None = given
-        with process:
-            try:
-                while True:
-                    try:
-                        output, said = process.communicate(unsent, timeout=_LOOK)
-                        break
-                    except subprocess.TimeoutExpired as error:
-                        unsent = None  # it has been told to end
-                        check_interrupt()
-                        if time.monotonic() > end:
-                            return error.stdout or b"", f"it took more than {self.seconds:g} seconds"
-            finally:
-                process.kill()
-        check_interrupt()  # Ctrl-C also ends the program
-        if not process.returncode:
-            return output, ""
-        last = said.decode(errors="replace").strip().splitlines()[-1:]
-        return output, ": ".join([f"it ended with code {process.returncode}", *last])
-
-    def _error(self, problem: str, rows: pa.Table, place: int) -> InputError:
-        source, line = (rows[name][min(place, rows.num_rows - 1)].as_py() for name in _PLACE)
-        return InputError(
-            f"select.filters.{self.name}: {self.arguments[0]}: {problem}, at the pair of {source}:{line}",
-            remedy="It must read JSON Lines to their end and write one line for each, in their order.",
-        )
+            while True:
+                try:
+                    output, said = process.communicate(unsent, timeout=_LOOK)
+                    break
+                except subprocess.TimeoutExpired as error:
+                    unsent = None  # it has been told to end
+                    check_interrupt()
+                    if time.monotonic() > end:
+                        return error.stdout or b"", f"it took more than {seconds:g} seconds"
+        finally:
+            process.kill()
+    check_interrupt()  # Ctrl-C also ends the program
+    if not process.returncode:
+        return output, ""
+    last = said.decode(errors="replace").strip().splitlines()[-1:]
+    return output, ": ".join([f"it ended with code {process.returncode}", *last])
 
 
 class CommandParameters(FilterParameters):
@@ -149,26 +103,54 @@ class CommandParameters(FilterParameters):
         """E.g. ``cmd:short:3fa9c1d2``."""
         return "cmd", f"{self.reason}:{(fingerprint or 'none')[:8]}"
 
-    def value(self, answer: str) -> float:
-        """Convert an answer: a number as it is, a word to 1 if it keeps its pair and otherwise to 0. Raises
-        ValueError if it is neither, or must be a number and is not."""
-        if self._of_words():
+    def keeps(self, answer: str) -> bool:
+        """Return whether an answer keeps its pair. Raises ValueError: it is not one word, or not a number if
+        minimum or maximum is set."""
+        if self.minimum is None and self.maximum is None:
             if len(answer.split()) != 1:
                 raise ValueError("not one word")
-            return float(answer in self.keep)
+            return answer in self.keep
         try:
-            return float(answer)
+            value = float(answer)
         except ValueError:
             raise ValueError("not a number") from None
+        low, high = (-math.inf if self.minimum is None else self.minimum), self.maximum
+        return low <= value <= (math.inf if high is None else high)  # NaN is within no bounds
 
-    def accepts(self, values: npt.NDArray[np.float64]) -> Mask:
-        """Return which answers keep their pairs."""
-        return inside(values, 1 if self._of_words() else self.minimum, self.maximum)
+    def judge(self, rows: pa.Table, shard: int) -> Mask:
+        """Run the program once over the rows of a shard, and return which it rejects.
 
-    def _of_words(self) -> bool:
-        return self.minimum is None and self.maximum is None
+        Raises InputError, which names the pair: the program failed, took too long, wrote the wrong number of
+        lines, or wrote an invalid answer.
+        """
+        rejected = np.zeros(rows.num_rows, bool)
+        if not rows.num_rows:
+            return rejected
+        given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
+        output, problem = run_program(self.command, given, self.seconds)
+        answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
+        unfinished = answers.pop()  # what follows the last line end
+        if unfinished and not problem:
+            answers.append(unfinished)
+        for place, answer in enumerate(answers[: rows.num_rows]):
+            try:
+                rejected[place] = not self.keeps(answer.strip())
+            except ValueError as error:
+                raise self._error(f"{error}: {answer[:80]!r}", rows, place) from error
+        if not problem and len(answers) != rows.num_rows:
+            problem = f"it wrote {len(answers):,} lines for {rows.num_rows:,} pairs"
+        if problem:
+            raise self._error(problem, rows, len(answers))
+        return rejected
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def _error(self, problem: str, rows: pa.Table, place: int) -> InputError:
+        source, line = (rows[name][min(place, rows.num_rows - 1)].as_py() for name in _PLACE)
+        return InputError(
+            f"select.filters.{self.reason}: {self.command[0]}: {problem}, at the pair of {source}:{line}",
+            remedy="It must read JSON Lines to their end and write one line for each, in their order.",
+        )
+
+    def prepare(self, pairs: Selection) -> Filter:
         """Find the program and its files. Raises InputError: it does not exist."""
         if shutil.which(self.command[0]) is None:
             remedy = "Install it, or write its path; a script that is not executable needs its interpreter."
@@ -177,16 +159,8 @@ class CommandParameters(FilterParameters):
             )
         files = [path for one in self.files for path in files_of(one)]
         rule = self.model_dump(mode="json", exclude={"name", "files", "seconds"})
-        return Command(
-            self.reason,
-            self.columns(),
-            hash_json([rule, [sha256_file(path) for path in files]]),
-            tuple(self.command),
-            tuple(self.reads),
-            self.seconds,
-            self.value,
-            self.accepts,
-        )
+        fingerprint = hash_json([rule, [sha256_file(path) for path in files]])
+        return Filter(self.reason, self.columns(), self.judge, fingerprint)
 
 
 def _json(row: dict[str, Any]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,102 +16,53 @@ from pydantic import Field, model_validator
 from paraforge.base.section import Section
 from paraforge.base.text.normalisation import normalise
 from paraforge.base.text.paths import FilePath, expand
-from paraforge.corpus.selection.filters import (
-    AcceptedPairs,
-    Filter,
-    FilterParameters,
-    Mask,
-    Verdicts,
-)
-from paraforge.corpus.selection.held_out import read_test_sentences
+from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
+from paraforge.corpus.selection.held_out import TestFormat, read_test_sentences
+
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.passes import Selection
 
 SIDES = ("reference", "translation")
 ORIGINAL = "original"
 
 
 class WordNgrams:
-    """A set of word n-grams, stored as a chain of sorted tables so that look-up is exact and vectorized.
-
-    Words have numbers. The table of step k lists pairs (number of a k-gram's first k - 1 words, number of its
-    last word), and a pair's index in the table is the number of the k-gram.
-    """
+    """The word n-grams of some sentences. Words have numbers, so an n-gram is n numbers."""
 
     def __init__(self, sentences: pa.Array, order: int) -> None:
         """Collect the n-grams.
 
         sentences: normalised sentences, words separated by one space. order: n, at least 1.
         """
-        if order < 1:
-            raise ValueError("an n-gram has at least one word")
         self.order = order
-        words = _split(sentences)
-        self.vocabulary = pc.unique(pc.drop_null(pc.list_flatten(words)))
-        self._tables: list[npt.NDArray[np.int64]] = []
-        numbers = self._numbers(words)
-        starts = np.flatnonzero(numbers >= 0)
-        codes = numbers[starts]
-        for step in range(1, order):
-            starts, pairs = self._extend(numbers, codes, starts, step)
-            self._tables.append(np.unique(pairs))
-            codes = np.searchsorted(self._tables[-1], pairs)
-        self._sieve_bits = max(10, (16 * len(starts)).bit_length())
-        self._sieve = np.zeros(1 << self._sieve_bits, bool)
-        self._sieve[self._sieve_places(numbers)[starts]] = True
+        self._vocabulary = pc.unique(pc.drop_null(pc.list_flatten(_split(sentences))))
+        self._ngrams = pc.unique(self._in(sentences)[0])
 
     def __len__(self) -> int:
-        return len(self._tables[-1]) if self._tables else len(self.vocabulary)
+        return len(self._ngrams)
 
-    def _numbers(self, words: Any) -> npt.NDArray[np.int64]:
-        """Return the number of each word of all sentences, -1 for unknown words and after each sentence."""
-        flat = pc.index_in(pc.list_flatten(words), value_set=self.vocabulary)
-        known = pc.fill_null(flat, -1).to_numpy(zero_copy_only=False)
-        lengths = _lengths(words)
-        # The separator after each sentence prevents n-grams across sentences.
-        numbers = np.full(len(known) + len(lengths) + self.order, -1, np.int64)
-        numbers[np.arange(len(known)) + np.repeat(np.arange(len(lengths)), lengths)] = known
-        return numbers
-
-    def _sieve_places(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return a hash of the n words from each position, which rules out nearly every position without an
-        n-gram."""
-        words = numbers.view(np.uint64)
-        places = len(numbers) - self.order + 1
-        hashes = words[:places].copy()
-        for step in range(1, self.order):
-            hashes *= np.uint64(0x9E3779B97F4A7C15)
-            hashes += words[step : step + places]
-        hashes ^= hashes >> np.uint64(32)
-        hashes *= np.uint64(0x94D049BB133111EB)
-        return hashes >> np.uint64(64 - self._sieve_bits)
-
-    def _extend(
-        self,
-        numbers: npt.NDArray[np.int64],
-        codes: npt.NDArray[np.int64],
-        starts: npt.NDArray[np.int64],
-        step: int,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Extend each running k-gram by the next word, and drop those that cannot be extended."""
-        following = numbers[starts + step]
-        known = following >= 0
-        return starts[known], codes[known] * len(self.vocabulary) + following[known]
+    def _in(self, sentences: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Return the n-grams of known words in sentences, and the place of the sentence of each."""
+        words = _split(sentences)
+        lengths = pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False)
+        places = np.repeat(np.arange(len(lengths)), lengths)
+        found = pc.index_in(pc.list_flatten(words), value_set=self._vocabulary)
+        # A -1 stands for an unknown word, and after each sentence, as no n-gram crosses its end.
+        numbers = np.full(len(found) + len(lengths) + self.order, -1, np.int32)
+        owners = np.zeros(len(numbers), np.int64)
+        at = np.arange(len(found)) + places
+        numbers[at], owners[at] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False), places
+        windows = np.lib.stride_tricks.sliding_window_view(numbers, self.order)
+        starts = np.flatnonzero((windows >= 0).all(1))
+        bytes_of = pa.py_buffer(np.ascontiguousarray(windows[starts]))
+        kind = pa.binary(numbers.itemsize * self.order)
+        return pa.FixedSizeBinaryArray.from_buffers(kind, len(starts), [None, bytes_of]), owners[starts]
 
     def found_in(self, sentences: pa.Array) -> Mask:
         """Return which normalized sentences contain one of the n-grams."""
-        words = _split(sentences)
-        numbers = self._numbers(words)
-        starts = np.flatnonzero(self._sieve[self._sieve_places(numbers)])
-        starts = starts[numbers[starts] >= 0]
-        codes = numbers[starts]
-        for step, table in enumerate(self._tables, start=1):
-            starts, pairs = self._extend(numbers, codes, starts, step)
-            codes = np.searchsorted(table, pairs)
-            hit = codes < len(table)
-            hit[hit] = table[codes[hit]] == pairs[hit]
-            codes, starts = codes[hit], starts[hit]
-        ends = np.cumsum(_lengths(words) + 1)  # of each sentence, including its separator
-        found = np.zeros(len(ends), bool)
-        found[np.searchsorted(ends, starts, side="right")] = True
+        ngrams, owners = self._in(sentences)
+        found = np.zeros(len(sentences), bool)
+        found[owners[pc.is_in(ngrams, value_set=self._ngrams).to_numpy(zero_copy_only=False)]] = True
         return found
 
 
@@ -122,50 +72,35 @@ def _split(sentences: pa.Array) -> Any:
     return pc.utf8_split_whitespace(pc.if_else(pc.equal(sentences, ""), None, sentences))
 
 
-def _lengths(words: Any) -> npt.NDArray[np.int64]:
-    return pc.fill_null(pc.list_value_length(words), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+def build_decontamination(
+    name: str, sentences: Iterable[str], ngram: int | None = None, sides: tuple[str, ...] = SIDES
+) -> Filter:
+    """Build the filter that rejects pairs with a test sentence or with an n-gram of one.
 
-
-@dataclass(frozen=True)
-class Decontamination(Filter):
-    """Rejects a pair if either side, or the reference behind a pair of two translations, is a test sentence
-    or shares an n-gram with one.
-
-    sentences: distinct normalized test sentences, sorted. ngrams: the test sentences' n-grams, or None.
-    """
-
-    sentences: Any = None
-    ngrams: WordNgrams | None = None
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        refused = np.zeros(rows.num_rows, bool)
-        for side in self.columns:
-            texts = rows.column(side).combine_chunks()
-            if isinstance(texts, pa.ChunkedArray):
-                texts = pa.concat_arrays(texts.chunks)
-            normalised = normalise(texts if side in SIDES else pc.fill_null(texts, ""))
-            refused |= pc.is_in(normalised, value_set=self.sentences).to_numpy(zero_copy_only=False)
-            if self.ngrams is not None:
-                refused |= self.ngrams.found_in(normalised)
-        return refused.astype(np.uint8)
-
-
-def build_decontamination(name: str, sentences: Iterable[str], ngram: int | None = None) -> Decontamination:
-    """Build the filter from test sentences. Memory grows with the test files, not with the corpus.
+    Memory grows with the test files, not with the corpus.
 
     name: the filter's name, which is the reason of the pairs it rejects.
-    sentences: test sentences, not normalised.
+    sentences: test sentences, not normalised. sides: the columns with texts.
     ngram: also reject pairs that share this many words in a row with a test sentence.
     """
-    normalised = pc.unique(normalise(pa.array(list(sentences), pa.string())))
-    normalised = normalised.filter(pc.not_equal(normalised, ""))
-    normalised = normalised.take(pc.array_sort_indices(normalised))
+    known = pc.unique(normalise(pa.array(list(sentences), pa.string())))
+    known = known.filter(pc.not_equal(known, ""))
+    known = known.take(pc.array_sort_indices(known))
     digest = hashlib.sha256()
-    for sentence in normalised.to_pylist():
+    for sentence in known.to_pylist():
         digest.update(sentence.encode("utf-8") + b"\n")
-    ngrams = WordNgrams(normalised, ngram) if ngram else None
-    return Decontamination(name, SIDES, digest.hexdigest(), normalised, ngrams)
+    ngrams = WordNgrams(known, ngram) if ngram else None
+
+    def judge(rows: pa.Table, shard: int) -> Mask:
+        refused = np.zeros(rows.num_rows, bool)
+        for side in sides:
+            texts = normalise(pa.concat_arrays([pa.array([], pa.string()), *rows.column(side).chunks]))
+            refused |= pc.is_in(texts, value_set=known).to_numpy(zero_copy_only=False)
+            if ngrams is not None:
+                refused |= ngrams.found_in(texts)
+        return refused
+
+    return Filter(name, sides, judge, digest.hexdigest())
 
 
 class TestFileParameters(Section):
@@ -176,7 +111,7 @@ class TestFileParameters(Section):
     path: FilePath = Field(
         min_length=1, description="plain or compressed file; environment variables are expanded"
     )
-    format: Literal["plain", "tsv", "sts"] = "plain"
+    format: TestFormat = "plain"
     columns: list[int | str] = Field(
         default_factory=list,
         description="columns of a TSV, by number from 0 or by name in the header; sts has 1 and 2",
@@ -226,12 +161,13 @@ class DecontaminationParameters(FilterParameters):
         rules = ["exact"] + [f"{self.ngram}gram"] * (self.ngram is not None)
         return "decon", f"{'+'.join(rules)}:{(fingerprint or 'none')[:8]}"
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def prepare(self, pairs: Selection) -> Filter:
         """Read the test files."""
         sentences = (
             sentence
             for file in self.files
             for sentence in read_test_sentences(file.location(), file.format, file.columns, file.header)
         )
-        built = build_decontamination(self.reason, sentences, self.ngram)
-        return replace(built, columns=(*SIDES, ORIGINAL)) if ORIGINAL in pairs.column_names else built
+        # The reference behind a pair of two translations counts, too.
+        sides = (*SIDES, *({ORIGINAL} & {*pairs.column_names}))
+        return build_decontamination(self.reason, sentences, self.ngram, sides)

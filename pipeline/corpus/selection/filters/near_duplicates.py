@@ -1,8 +1,9 @@
 """Filter ``near_duplicates``: keeps at most k pairs per reference, ignoring case, punctuation and spaces."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from pydantic import Field
 from paraforge.base.shards.groups import GroupRanks, Keys, Rows, rank_groups
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.text.normalisation import folded, normalise
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
+from paraforge.corpus.selection.filters import Filter, FilterParameters
+
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.passes import Selection
 
 
 def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
@@ -46,26 +50,6 @@ def reference_keys(rows: pa.Table) -> npt.NDArray[np.uint64]:
     return near_duplicate_keys(pc.fill_null(rows.column("reference"), ""))
 
 
-@dataclass(frozen=True)
-class NearDuplicates(Filter):
-    """Rejects a pair after ``per_reference`` accepted pairs with the same normalized reference.
-
-    per_reference: pairs to keep per reference.
-    ranks: ranks of the references among pairs that earlier filters accepted.
-    starts: for each shard, the number of such pairs in earlier shards.
-    """
-
-    per_reference: int = 1
-    ranks: Any = None
-    starts: Sequence[int] = ()
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        start = self.starts[shard]
-        earlier, _ = self.ranks.of(start, start + rows.num_rows)
-        return (earlier >= self.per_reference).astype(np.uint8)
-
-
 class NearDuplicatesParameters(FilterParameters):
     """At most N pairs whose references are the same except for case, punctuation and spaces."""
 
@@ -95,7 +79,7 @@ class NearDuplicatesParameters(FilterParameters):
         """E.g. ``ndup:1``."""
         return "ndup", str(self.per_reference)
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def prepare(self, pairs: Selection) -> Filter:
         """Rank the references of the pairs; memory does not grow with them."""
         starts = [0]
 
@@ -106,5 +90,11 @@ class NearDuplicatesParameters(FilterParameters):
 
         rank_groups(keys(), pairs.directory / self.reason)
         ranks = GroupRanks(pairs.directory / self.reason)
+
+        def judge(rows: pa.Table, shard: int) -> npt.NDArray[np.bool_]:
+            start = starts[shard]
+            earlier, _ = ranks.of(start, start + rows.num_rows)
+            return earlier >= self.per_reference
+
         # No columns are needed, because the references were read while ranking.
-        return NearDuplicates(self.reason, ("rejected",), None, self.per_reference, ranks, starts)
+        return Filter(self.reason, ("rejected",), judge)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,50 +22,14 @@ from paraforge.base.text.tokens import tokenize_column
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import WordScorer
-from paraforge.corpus.selection.filters import (
-    AcceptedPairs,
-    Filter,
-    FilterParameters,
-    Verdicts,
-    check_score,
-    short_name,
-)
+from paraforge.corpus.selection.filters import Filter, FilterParameters, check_score, short_name
 
 if TYPE_CHECKING:
     from paraforge.corpus.scoring.score import OpenModel
+    from paraforge.corpus.selection.passes import Selection
 
 Encode = Callable[[Any], npt.NDArray[np.int8]]
 _PLACE = np.dtype([("source", "<i4"), ("line", "<i8"), ("rank", "i1")])
-
-
-@dataclass(frozen=True)
-class NearRepeats(Filter):
-    """Rejects a pair that repeats another pair accepted by earlier filters.
-
-    starts: for each shard, the number of such pairs in earlier shards, then their total.
-    found: for each pair, the one that it repeats, or -1. places: lineage of each pair, as numbers.
-    sources: names of the sources.
-    """
-
-    starts: Sequence[int] = ()
-    found: Any = None
-    places: Any = None
-    sources: Sequence[str] = ()
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        return (self._of(shard) >= 0).astype(np.uint8)
-
-    def repeated(self, shard: int) -> list[str]:
-        """Return the pair that each of the shard's rejected rows repeats, see the column ``repeats``."""
-        found = self._of(shard)
-        return [
-            f"{self.sources[source]}:{line}" + (f":{rank}" if rank else "")
-            for source, line, rank in self.places[found[found >= 0]].tolist()
-        ]
-
-    def _of(self, shard: int) -> npt.NDArray[np.int64]:
-        return self.found[self.starts[shard] : self.starts[shard + 1]]
 
 
 def open_encoder(model: Path, open_model: OpenModel | None, directory: Path) -> tuple[Encode, str]:
@@ -117,9 +80,7 @@ class NearRepeatsParameters(FilterParameters):
 
     kind: Literal["near_repeats"]
     cosine: float = Field(0.95, ge=0.8, le=1, description="lowest cosine at which a sentence repeats another")
-    score: Annotated[
-        str, Field(description="keep the pair with the highest value of this column; of equal ones the first")
-    ] = Field(
+    score: str = Field(
         "paraphrase_score",
         description="keep the pair with the highest value of this column; of equal ones the first",
     )
@@ -152,7 +113,7 @@ class NearRepeatsParameters(FilterParameters):
         score = "" if self.score == "paraphrase_score" else f":{short_name(self.score)}"
         return "nrep", f"{self.cosine:g}{score}:{(fingerprint or 'none')[:8]}"
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def prepare(self, pairs: Selection) -> Filter:
         """Compare the sentences of the pairs."""
         from paraforge.corpus.selection.near_vectors import MOST_NUMBERS, NearVectors
 
@@ -176,7 +137,16 @@ class NearRepeatsParameters(FilterParameters):
                 starts.append(near.rows)
         found = near.find(pairs.pieces)
         places = np.memmap(file.name, _PLACE, "r") if near.rows else np.zeros(0, _PLACE)
-        return NearRepeats(self.reason, ("rejected",), fingerprint, starts, found, places, list(sources))
+        names = list(sources)
+
+        def of(shard: int) -> npt.NDArray[np.int64]:
+            return found[starts[shard] : starts[shard + 1]]
+
+        def repeated(shard: int) -> list[str]:
+            rows = places[of(shard)[of(shard) >= 0]].tolist()
+            return [f"{names[source]}:{line}" + (f":{rank}" if rank else "") for source, line, rank in rows]
+
+        return Filter(self.reason, ("rejected",), lambda rows, shard: of(shard) >= 0, fingerprint, repeated)
 
 
 def _places(rows: pa.Table, sources: dict[str, int]) -> npt.NDArray[np.void]:

@@ -4,29 +4,18 @@ Every pair gets a pseudo-random 64-bit key from (seed, source, line, rank), and 
 the smallest keys. So it does not depend on shard sizes, their order or the number of workers.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, ClassVar, Literal
+
 from pydantic import Field
 
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
-from paraforge.corpus.selection.filters import AcceptedPairs, Filter, FilterParameters, Verdicts
-from paraforge.corpus.selection.ordering import Ranked, rank
+from paraforge.corpus.selection.filters import Filter, FilterParameters
+from paraforge.corpus.selection.ordering import rank
 
-
-@dataclass(frozen=True)
-class DrawnSample(Filter):
-    """Rejects every pair that was not drawn. seed: seed of the draw. ranked: the corpus cut where the sample
-    ends."""
-
-    seed: int = 1
-    ranked: Ranked = field(default_factory=lambda: Ranked([0], []))
-
-    def verdicts(self, rows: pa.Table, shard: int) -> Verdicts:
-        """See :class:`~paraforge.corpus.selection.filters.Filter`."""
-        return (self.ranked.parts(sampling_keys(rows, self.seed), shard) > 1).astype(np.uint8)
+if TYPE_CHECKING:
+    from paraforge.corpus.selection.passes import Selection
 
 
 class SampleParameters(FilterParameters):
@@ -50,12 +39,14 @@ class SampleParameters(FilterParameters):
         """E.g. ``sample:5000:seed1``."""
         return "sample", f"{self.size}:seed{self.seed}"
 
-    def prepare(self, pairs: AcceptedPairs) -> Filter:
+    def prepare(self, pairs: Selection) -> Filter:
         """Draw from the pairs, or keep all if there are no more."""
         columns = tuple(name for name in LINEAGE if name in pairs.column_names)
         keys = pairs.each(lambda rows: sampling_keys(rows, self.seed), columns)
         # Rows with equal keys are drawn in row order.
-        ranked = rank(
-            keys, lambda count: [self.size], pairs.directory / self.reason, "no sample can be drawn"
+        drawn = rank(keys, lambda count: [self.size], pairs.directory / self.reason, "no sample can be drawn")
+        return Filter(
+            self.reason,
+            columns,
+            lambda rows, shard: drawn.parts(sampling_keys(rows, self.seed), shard) > 1,
         )
-        return DrawnSample(self.reason, columns, None, self.seed, ranked)
