@@ -133,7 +133,7 @@ def _count_problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _links(corpus: Path) -> Iterator[InputError]:
-    """Sharing the corpus would also share the targets of links."""
+    """Find symbolic links, whose targets would be shared with the corpus."""
     for path in sorted(path for path in corpus.iterdir() if path.is_symlink()):
         remedy = "Replace it with a copy of the file."
         yield _problem(path, f"a symbolic link to {path.readlink()}", remedy)

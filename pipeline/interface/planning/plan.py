@@ -1,4 +1,4 @@
-"""Planning a translation: a sample against the clock, and the time, price and disk of the whole."""
+"""Plans a translation: times a sample, and estimates time, price and disk for all sentences."""
 
 import math
 import time
@@ -77,7 +77,7 @@ def estimate(times: Sequence[float], size: int) -> Rate:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a sample showed.
+    """The measured figures of a sample.
 
     rate: seconds per sentence. load_seconds: until the model was ready.
     tokens: of a sentence at a server, prompt and answers, as the server counted them; None if it did not.
@@ -98,7 +98,7 @@ def measure(
     answers: dict[str, Hypotheses] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measurement:
-    """Translate blocks that have the lengths of the whole.
+    """Translate samples with the length distribution of all sentences.
 
     open_translator: loads the model; timed. population: what is to be translated; at least one sentence.
     seconds: no block but the second begins later than this. sentences_per_task: the largest block.
@@ -154,7 +154,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Wall:
-    """Hours on the clock with a number of devices, the ends of the 95% interval, and the devices' price."""
+    """Hours with a number of devices, with a 95% interval, and the devices' price."""
 
     devices: int
     hours: float
@@ -164,12 +164,12 @@ class Wall:
 
 
 class NothingLeft(InputError):
-    """Says that the translation memory has every sentence."""
+    """The translation memory has every sentence."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a translation will take.
+    """The forecast for a translation.
 
     sentences: distinct ones to translate; left: those that the memory does not know.
     rate: seconds per sentence; of 0 sentences if it was given. walls: time and price of what is left.
@@ -371,7 +371,7 @@ def _unknown(population: Population, choice: EngineChoice, resources: Resources)
 
 
 def plan_text(plans: dict[str, Plan], price: float | None) -> str:
-    """Write plans for people, by pivot; several are translated one after the other."""
+    """Write plans as text, by pivot; several pivots are translated one after the other."""
     lines = []
     for name, plan in plans.items():
         rate = plan.rate

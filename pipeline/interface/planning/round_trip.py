@@ -1,4 +1,4 @@
-"""Planning a round trip: the forward translation as any other, the back-translation by a sample of it."""
+"""Plans a round trip: the forward translation as usual, and the back-translation from a sample of it."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def plan_round_trip(
 
 
 def _sample(forward: Parameters, corpus: ShardDirectory, wanted: int) -> Path:
-    """Write a sample of the references as a corpus of its own; gives its directory."""
+    """Write a sample of the references as a separate corpus. Returns its directory."""
     rows = draw_sample(corpus, wanted)
     texts = {"source_text": rows["source_text"], "reference": rows["reference"], "line": rows["sentence"]}
     schema = schema_of(_COLUMNS)
@@ -82,8 +82,8 @@ def _sample(forward: Parameters, corpus: ShardDirectory, wanted: int) -> Path:
 
 
 def _translated_forward(forward: Parameters, corpus: Path, model: Path) -> ShardDirectory:
-    """Translate a corpus forward as the stage would, in a work directory of the plan's; gives what is to be
-    translated back."""
+    """Translate a corpus forward as the stage would, in the plan's work directory. Returns the corpus to
+    translate back."""
     work = forward.resources.work / "plan"
     resources = forward.resources.model_copy(update={"work": work})
     section = forward.translate.model_copy(update={"check_quantised": False})

@@ -92,7 +92,7 @@ class SentenceTransformerCosine(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> SentenceTransformerCosine | None:
-        """Return where a model is given."""
+        """Build it if a model is given."""
         directory = choice.sentence_transformer_directory
         return None if directory is None else cls(directory, choice.device)
 
@@ -193,7 +193,7 @@ class CrossEncoderScore(Scorer):
 
     @classmethod
     def build(cls, choice: ScorerChoice) -> CrossEncoderScore | None:
-        """Return where a model is given."""
+        """Build it if a model is given."""
         directory = choice.cross_encoder_directory
         return None if directory is None else cls(directory, choice.device)
 

@@ -75,7 +75,7 @@ class Overlap(Scorer):
     place = 30
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1."""
+        """Return float32, 0 to 1."""
         from paraforge.base.text.ngrams import totals
 
         result = {}
@@ -108,7 +108,7 @@ class CopyRate(Scorer):
     place = 40
 
     def __call__(self, pairs: Pairs) -> dict[str, Any]:
-        """float32, 0 to 1."""
+        """Return float32, 0 to 1."""
         rate = pairs.shared[0] / np.maximum(pairs.translation_tokens.lengths, 1)
         return {"copy_rate": pa.array(rate.astype(np.float32))}
 

@@ -30,7 +30,7 @@ def near_duplicate_keys(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uin
 
 
 def sentence_keys(columns: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint64]:
-    """:func:`near_duplicate_keys` of each row's texts, (rows, columns, 2); 0, 0 where there is none."""
+    """Return :func:`near_duplicate_keys` of each row's texts, (rows, columns, 2); 0, 0 for no text."""
     keys = np.zeros((len(columns[0]), len(columns), 2), np.uint64)
     for place, column in enumerate(columns):
         texts = pc.fill_null(column, "")
