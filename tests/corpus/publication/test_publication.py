@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraforge.base.errors import IncompleteError, InputError
+from paraforge.base.files import sha256_file
 from paraforge.base.shards.store import ShardDirectory
 from paraforge.corpus.publication.manifest import read_manifest
 from paraforge.corpus.publication.parameters import PublishParameters
@@ -81,6 +82,16 @@ def test_datasets_reads_it(published: Path, tmp_path: Path) -> None:
     assert {name: split.num_rows for name, split in by_card.items()} == {"train": rows}
     refused = datasets.load_dataset(str(published / "rejected"), cache_dir=str(tmp_path))
     assert {name: split.num_rows for name, split in refused.items()} == {"rejected": 1_000 - rows}
+
+
+def test_workers_change_no_byte(tmp_path: Path) -> None:
+    found = []
+    for workers in (1, 3):
+        root = tmp_path / str(workers)
+        publish_pairs(root, workers=workers)
+        files = [path for kind in ("corpus", "rejected") for path in sorted((root / kind).iterdir())]
+        found.append([(path.name, sha256_file(path)) for path in files])
+    assert found[0] == found[1]
 
 
 def test_nothing_kept_is_an_empty_corpus_with_its_schema(

@@ -110,6 +110,16 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.parametrize(("workers", "shard_rows"), [(1, 600), (1, 90), (3, 90)])
+def test_filters_that_need_all_pairs(tmp_path: Path, workers: int, shard_rows: int) -> None:
+    """Verdicts stored between the passes are those of the oracle, whatever the shards and threads."""
+    report = run(EVERYTHING, PAIRS, tmp_path, cut(600, shard_rows), workers)
+    assert {"runaway", "near_duplicate", "overlap_1_decile", "sample"} <= report.counts.rejected.keys()
+    assert fates(tmp_path / "selected", PAIRS) == expected_fates(
+        PAIRS, SelectParameters.model_validate(EVERYTHING)
+    )
+
+
 def test_the_deciles_are_a_column_and_metrics(tmp_path: Path) -> None:
     report = run({"deciles": ["paraphrase_score", "reference_tokens"]}, PAIRS, tmp_path, cut(600, 100))
     table = pa.concat_tables(ShardDirectory(tmp_path / "selected").tables())
