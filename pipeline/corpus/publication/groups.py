@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
-from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.clusters import find_clusters, read_clusters
-from paraforge.base.shards.groups import run_query
 from paraforge.base.shards.lineage import LINEAGE, sampling_keys
 from paraforge.base.shards.pool import in_order
 from paraforge.base.shards.schema import FATE_COLUMNS, TEXT_COLUMNS
@@ -31,16 +28,9 @@ logger = logging.getLogger(__name__)
 
 GROUP = "group"
 _SCORE = "paraphrase_score"
+_BLOCK = 1 << 20
 # No cluster takes more than this share of a split; otherwise a few frequent sentences would fill it.
 _LARGEST = 20
-_BLOCK = 1 << 20
-_ROWS = pa.schema({"cluster": pa.int64(), "key": pa.uint64(), "row": pa.int64()})
-# The clusters in the order in which they are drawn.
-_CLUSTERS = """
-    SELECT cluster, count(*) AS size FROM rows
-    GROUP BY cluster
-    ORDER BY min(key) FILTER (WHERE row = cluster), cluster
-"""
 
 Rows = NDArray[np.int64]
 
@@ -126,43 +116,28 @@ def find_grouping(view: ShardView, parameters: PublishParameters, directory: Pat
     drawn = each(lambda shard: sampling_keys(_kept(view, shard, lineage), parameters.seed))
     for first, some in zip(starts, drawn, strict=False):
         keys[first : first + len(some)] = some
-    splits = draw_splits(clusters, keys, parameters.splits, directory / "drawn")
-    return Grouping(starts, groups, clusters, *splits, names)
+    return Grouping(starts, groups, clusters, *draw_splits(clusters, keys, parameters.splits), names)
 
 
 def draw_splits(
-    clusters: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int], directory: Path
+    clusters: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
 ) -> tuple[Rows, NDArray[np.uint8]]:
     """Draw whole clusters into splits; memory grows only with the splits.
 
     clusters: for each row, the first row of its cluster.
     keys: a pseudo-random number for each row; clusters are drawn by their first row's number.
-    wanted: rows of each split, filled in this order. directory: a new one for temporary files.
+    wanted: rows of each split, filled in this order.
 
     Returns the first rows of the drawn clusters, ascending, and the number of each one's split, from 1.
     """
-
-    def blocks() -> Iterator[pa.RecordBatch]:
-        for first in range(0, len(clusters), _BLOCK):
-            some = slice(first, first + _BLOCK)
-            rows = np.arange(first, first + len(clusters[some]))
-            yield pa.record_batch([clusters[some], keys[some], rows], schema=_ROWS)
-
-    reader = pa.RecordBatchReader.from_batches(_ROWS, blocks())
-    drawn = run_query(_CLUSTERS, {"rows": reader}, directory, "no splits can be drawn")
-    chosen: dict[int, int] = {}
-    left = dict(wanted)
-    with pq.ParquetFile(drawn) as file:
-        for batch in file.iter_batches():
-            check_interrupt()
-            for first, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for number, name in enumerate(left, 1):
-                    if size <= min(left[name], max(1, wanted[name] // _LARGEST)):
-                        chosen[first] = number
-                        left[name] -= size
-                        break
-            if not any(left.values()):
-                break
+    candidates = 2 * sum(wanted.values()) + 1000
+    while True:
+        share = min(1.0, candidates / max(1, len(clusters)))
+        firsts = _first_rows(clusters, keys, share)
+        chosen, left = _fill(firsts, _sizes(clusters, firsts), keys[firsts], wanted)
+        if share == 1 or not any(left.values()):
+            break
+        candidates *= 8
     for name, missing in left.items():
         if missing:
             logger.warning(
@@ -171,8 +146,48 @@ def draw_splits(
                 f"{wanted[name] - missing:,}",
                 f"{wanted[name]:,}",
             )
-    firsts = np.array(sorted(chosen), np.int64)
-    return firsts, np.array([chosen[first] for first in firsts.tolist()], np.uint8)
+    return firsts[chosen > 0], chosen[chosen > 0]
+
+
+def _first_rows(clusters: Rows, keys: NDArray[np.uint64], share: float) -> Rows:
+    """Return the first rows of about this share of the clusters, those with the smallest keys."""
+    limit = np.uint64(min(share * 2.0**64, 2.0**64 - 2048))
+    found = [np.zeros(0, np.int64)]
+    for first in range(0, len(clusters), _BLOCK):
+        block = np.asarray(clusters[first : first + _BLOCK])
+        rows = np.arange(first, first + len(block))
+        chosen = block == rows
+        if share < 1:
+            chosen &= np.asarray(keys[first : first + len(block)]) <= limit
+        found.append(rows[chosen])
+    return np.concatenate(found)
+
+
+def _sizes(clusters: Rows, firsts: Rows) -> Rows:
+    """Return the number of rows in each cluster with these first rows."""
+    sizes = np.zeros(len(firsts), np.int64)
+    for first in range(0, len(clusters), _BLOCK):
+        place, held = _places(firsts, clusters[first : first + _BLOCK])
+        sizes += np.bincount(place[held], minlength=len(firsts))
+    return sizes
+
+
+def _fill(
+    firsts: Rows, sizes: Rows, keys: NDArray[np.uint64], wanted: Mapping[str, int]
+) -> tuple[NDArray[np.uint8], dict[str, int]]:
+    """Return the split of each cluster, 0 for training, and the rows that each split lacks."""
+    chosen = np.zeros(len(firsts), np.uint8)
+    left = dict(wanted)
+    for place in np.argsort(keys, kind="stable").tolist():
+        size = int(sizes[place])
+        for number, name in enumerate(left, 1):
+            if size <= min(left[name], max(1, wanted[name] // _LARGEST)):
+                chosen[place] = number
+                left[name] -= size
+                break
+        if not any(left.values()):
+            break
+    return chosen, left
 
 
 def _places(firsts: Rows, clusters: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -3,7 +3,6 @@
 import itertools
 import logging
 import shutil
-import tempfile
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -351,8 +350,7 @@ def test_whole_clusters_are_drawn_and_none_is_too_large(
     clusters = np.array([first[cluster] for cluster in members.tolist()])
     keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
     names = {f"s{number}": rows for number, rows in enumerate(wanted)}
-    with tempfile.TemporaryDirectory() as directory:
-        roots, places = draw_splits(clusters, keys, names, Path(directory) / "drawn")
+    roots, places = draw_splits(clusters, keys, names)
     assert np.all(np.diff(roots) > 0) and set(roots.tolist()) <= set(first.values())
     size = dict(zip((first[c] for c in range(len(sizes))), sizes, strict=True))
     got = Counter(dict.fromkeys(names, 0))
@@ -366,13 +364,13 @@ def test_whole_clusters_are_drawn_and_none_is_too_large(
         assert got[name] == number or singles < sum(names.values())
 
 
-def test_draws_of_few_from_many(tmp_path: Path) -> None:
+def test_draws_of_few_from_many() -> None:
     """Only the clusters with the smallest keys are looked at; the result is that of looking at all."""
     random = np.random.default_rng(5)
     clusters = np.arange(200_000)
     clusters[1::3] = clusters[0::3][: len(clusters[1::3])]
     keys = random.integers(0, 2**64 - 1, len(clusters), np.uint64, endpoint=True)
-    roots, places = draw_splits(clusters, keys, {"validation": 200, "test": 300}, tmp_path / "drawn")
+    roots, places = draw_splits(clusters, keys, {"validation": 200, "test": 300})
     every = np.unique(clusters)
     sizes = np.bincount(clusters)[every]
     left, expected = {1: 200, 2: 300}, {}
