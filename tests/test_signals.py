@@ -1,15 +1,20 @@
 """A signal ends a command, a stage and a page with exit code 130, and a closed pipe is quiet."""
 
+import io
 import itertools
+import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from paraforge.base.errors import Interrupted
+from paraforge.base.interrupts import check_interrupt, graceful_interrupts
 from tests.project import environment, project_environment
 
 LINES = [f"the {number} house of {number % 17} rooms" for number in range(20_000)]
@@ -86,3 +91,34 @@ def test_a_closed_pipe_is_quiet(project: Path, arguments: list[str]) -> None:
     process.stderr.close()
     assert process.wait(60) == 0
     assert "Traceback" not in words and "Broken pipe" not in words and "Exception" not in words
+
+
+def test_a_signal_while_a_record_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stream is not reentrant, and the signal's own message must not be written by the same thread."""
+
+    class Stream(io.StringIO):
+        writing: int | None = None
+
+        def flush(self) -> None:
+            if self.writing == threading.get_ident():
+                raise RuntimeError("reentrant call")
+            if self.writing is None:
+                self.writing = threading.get_ident()
+                signal.raise_signal(signal.SIGTERM)
+                self.writing = 0
+
+    stream = Stream()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    try:
+        with pytest.raises(Interrupted), graceful_interrupts():
+            logging.getLogger().warning("working")
+            for _ in range(100):
+                if "SIGTERM: stopping" in stream.getvalue():
+                    break
+                time.sleep(0.05)
+            check_interrupt()
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert stream.getvalue().startswith("working\nSIGTERM: stopping after what is being computed")
+    assert "Logging error" not in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """SIGTERM, Ctrl-C and closed pipes: a program stops where nothing is lost, with the right exit code."""
 
+import _thread
 import atexit
 import logging
 import multiprocessing
@@ -44,7 +45,11 @@ def _request_stop(signum: int, frame: FrameType | None) -> None:
     _stop.set()
     again = "; press it again to stop at once" if signum == signal.SIGINT else ""
     name = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
-    logger.warning("%s: stopping after what is being computed%s", name, again)
+    message = ("%s: stopping after what is being computed%s", name, again)
+    # In another thread, because the signal can arrive while this one writes a record: a stream is not
+    # reentrant. Not by threading.Thread, whose locks this thread may hold.
+    with suppress(RuntimeError):  # the interpreter is shutting down
+        _thread.start_new_thread(logger.warning, message)
 
 
 @contextmanager
