@@ -17,30 +17,25 @@ stuck    it did not end.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import psutil
 import typer
 
 from benchmarks import fault_projects
+from benchmarks.fault_command import Command
 from benchmarks.fault_projects import HOSTS, MEMORY, stages
-from benchmarks.faulty_process import FAULT
 from benchmarks.results import Measurement, append, directory, read
-from tests.project import project_environment
 
 OUTCOMES = ("same", "noticed", "lost", "silent", "unclear", "stuck")
 GOOD = ("same", "noticed")
@@ -174,81 +169,6 @@ def ordered(chosen: Draw, project: Path, fired: Path) -> dict[str, Any]:
     elif kind == "engine":
         order["how"] = chosen.detail
     return order
-
-
-@dataclass
-class Command:
-    """A running stage in its own process group, and its output."""
-
-    project: Path
-    words: Path
-    process: subprocess.Popen[bytes] = field(init=False)
-    started: float = field(init=False)
-    started_processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def start(self, stage: str, order: Mapping[str, Any] | None) -> Command:
-        """Start the stage, with a fault or without."""
-        environment = project_environment(self.project)
-        # Workers of Dask are forked from a process that has imported Dask.
-        environment["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
-        environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-        if order is not None:
-            environment[FAULT] = json.dumps(order)
-        (self.project / ".stage").unlink(missing_ok=True)
-        self.started = time.monotonic()
-        with self.words.open("wb") as said:
-            self.process = subprocess.Popen(
-                ["python", "-m", "sitecustomize", *stages()[stage].command],
-                cwd=self.project,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                preexec_fn=os.setpgrp,  # Python 3.10 has no process_group
-            )
-        self.started_processes.append(self.process)
-        return self
-
-    def pid(self) -> int | None:
-        """Return the process that runs the stage, once there is one."""
-        try:
-            return int((self.project / ".stage").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-
-    def send(self, number: int, who: str, dice: random.Random) -> bool:
-        """Send a signal to the group, the parent or a child. Returns whether there was one."""
-        pid = self.pid()
-        if pid is None:
-            return False
-        try:
-            if who == "group":
-                os.killpg(self.process.pid, number)
-                return True
-            if who == "worker":
-                children = sorted(child.pid for child in psutil.Process(pid).children(recursive=True))
-                if not children:
-                    return False
-                pid = dice.choice(children)
-            os.kill(pid, number)
-            return True
-        except (OSError, psutil.Error):
-            return False
-
-    def said(self) -> str:
-        """Return all output."""
-        return self.words.read_text(encoding="utf-8", errors="replace")
-
-    def is_unclear(self) -> bool:
-        """Return whether the output is empty, or only understandable to developers."""
-        return "Traceback" in self.said() or not self.said().strip()
-
-    def end(self) -> None:
-        """Kill the remaining processes, including children of earlier starts."""
-        for process in self.started_processes:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def carry_out(
