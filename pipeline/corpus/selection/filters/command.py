@@ -20,6 +20,7 @@ from paraforge.base.files import hash_json, sha256_file
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.text.paths import FilePath, files_of
 from paraforge.corpus.columns import COLUMNS
+from paraforge.corpus.scorer import inside
 from paraforge.corpus.selection.filters import Filter, FilterParameters, Mask
 
 if TYPE_CHECKING:
@@ -103,19 +104,21 @@ class CommandParameters(FilterParameters):
         """E.g. ``cmd:short:3fa9c1d2``."""
         return "cmd", f"{self.reason}:{(fingerprint or 'none')[:8]}"
 
-    def keeps(self, answer: str) -> bool:
-        """Return whether an answer keeps its pair. Raises ValueError: it is not one word, or not a number if
-        minimum or maximum is set."""
-        if self.minimum is None and self.maximum is None:
+    def value(self, answer: str) -> float:
+        """Convert an answer to a number. Without minimum and maximum it is a word, which is 1 if it keeps its
+        pair and otherwise 0. Raises ValueError: it is not one word, or not a number."""
+        if self._of_words:
             if len(answer.split()) != 1:
                 raise ValueError("not one word")
-            return answer in self.keep
+            return float(answer in self.keep)
         try:
-            value = float(answer)
+            return float(answer)
         except ValueError:
             raise ValueError("not a number") from None
-        low, high = (-math.inf if self.minimum is None else self.minimum), self.maximum
-        return low <= value <= (math.inf if high is None else high)  # NaN is within no bounds
+
+    @property
+    def _of_words(self) -> bool:
+        return self.minimum is None and self.maximum is None
 
     def judge(self, rows: pa.Table, shard: int) -> Mask:
         """Run the program once over the rows of a shard, and return which it rejects.
@@ -123,9 +126,9 @@ class CommandParameters(FilterParameters):
         Raises InputError, which names the pair: the program failed, took too long, wrote the wrong number of
         lines, or wrote an invalid answer.
         """
-        rejected = np.zeros(rows.num_rows, bool)
+        values = np.zeros(rows.num_rows)
         if not rows.num_rows:
-            return rejected
+            return np.zeros(0, bool)
         given = "".join(f"{_json(row)}\n" for row in rows.select(self.reads).to_pylist()).encode()
         output, problem = run_program(self.command, given, self.seconds)
         answers = [line.removesuffix("\r") for line in output.decode(errors="replace").split("\n")]
@@ -134,14 +137,14 @@ class CommandParameters(FilterParameters):
             answers.append(unfinished)
         for place, answer in enumerate(answers[: rows.num_rows]):
             try:
-                rejected[place] = not self.keeps(answer.strip())
+                values[place] = self.value(answer.strip())
             except ValueError as error:
                 raise self._error(f"{error}: {answer[:80]!r}", rows, place) from error
         if not problem and len(answers) != rows.num_rows:
             problem = f"it wrote {len(answers):,} lines for {rows.num_rows:,} pairs"
         if problem:
             raise self._error(problem, rows, len(answers))
-        return rejected
+        return ~inside(values, 1 if self._of_words else self.minimum, self.maximum)
 
     def _error(self, problem: str, rows: pa.Table, place: int) -> InputError:
         source, line = (rows[name][min(place, rows.num_rows - 1)].as_py() for name in _PLACE)
