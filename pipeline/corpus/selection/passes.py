@@ -233,12 +233,13 @@ class Selection:
         )
         for score in self.tenths:
             table = table.append_column(decile_field(score), rows[decile_column(score)])
-        comparing = {one.name: one.repeated for one in self.filters if one.repeated}
-        if comparing:
-            repeats = pa.nulls(len(codes), pa.string())
-            for name, repeated in comparing.items():
-                given = pa.array(repeated(index), pa.string())
-                repeats = pc.replace_with_mask(repeats, codes == 1 + reasons.index(name), given)
+        if any(one.repeated for one in self.filters):
+            repeats, code = pa.nulls(len(codes), pa.string()), 1
+            for one in self.filters:
+                if one.repeated:
+                    given = pa.array(one.repeated(index), pa.string())
+                    repeats = pc.replace_with_mask(repeats, codes == code, given)
+                code += len(one.reasons)
             table = table.append_column(COLUMNS["repeats"], repeats)
         counted = {"rejected": table["rejected"]}
         if "failed" in self.fate:

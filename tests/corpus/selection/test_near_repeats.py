@@ -156,6 +156,14 @@ def test_a_selection(tmp_path: Path, score: str) -> None:
     assert report.counts.rows_in == 600 == report.counts.kept + report.counts.left_out
 
 
+def test_a_name_that_is_a_reason_of_another_filter(tmp_path: Path) -> None:
+    found = []
+    for name in ("near_repeat", "no_paraphrase_score"):  # which pairs without a score have, too
+        run({"filters": [{**FILTER, "name": name}]}, PAIRS, tmp_path / name, cut(600, 90))
+        found += ShardDirectory(tmp_path / name / "selected").tables(["repeats"])
+    assert found[:7] == found[7:] and sum(len(one) - one["repeats"].null_count for one in found) > 50
+
+
 def test_published(tmp_path: Path) -> None:
     report = publish_pairs(tmp_path, filters={"filters": [FILTER]})
     tables = published_tables(open_published(tmp_path / "rejected"), ["rejected", "repeats"])
