@@ -150,7 +150,7 @@ def break_engine(how: str, first: int) -> None:
             "CUDA failed with error " + ("out of memory" if how == "memory" else "unspecified launch failure")
         )
 
-    FakeTranslator._decode = failing  # type: ignore[method-assign]
+    FakeTranslator._decode = failing  # type: ignore[method-assign]  # this patch is the fault
 
 
 def install() -> None:

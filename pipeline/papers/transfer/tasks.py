@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from paraforge.base.errors import InputError
+from paraforge.base.logs import counted
 from paraforge.base.text.lines import numbered_lines
 
 Kind = Literal["classification", "relatedness"]
@@ -140,7 +141,7 @@ def texts_of_rows(path: Path, rows: Iterator[tuple[int, str, str]]) -> Examples:
 
 def _check_classes(path: Path, labels: list[str]) -> None:
     if len(set(labels)) < 2:
-        raise InputError(f"only {len(set(labels))} distinct label, at least 2 are needed", path)
+        raise InputError(f"only {counted(len(set(labels)), 'distinct label')}, at least 2 are needed", path)
 
 
 def read_mrpc(path: Path) -> Examples:
