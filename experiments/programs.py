@@ -22,12 +22,11 @@ from paraforge.base.files import write_json
 from paraforge.base.interrupts import graceful_interrupts, last_words
 from paraforge.base.logs import configure_logging, counted
 from paraforge.base.shards.resources import Resources
-from paraforge.interface.cli.settings import checked, put_setting, score_lines
+from paraforge.interface.cli.settings import with_settings
 from paraforge.papers.evaluation import open_model
 
 if TYPE_CHECKING:
     from paraforge.papers.transfer.fine_tuning import Variant
-    from paraforge.papers.unrolling.train_decoders import DecodersReport
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 _NONE: list[Path] = []
@@ -99,53 +98,32 @@ def train_decoders(
     sentences: Path,
     output: Path,
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE"),
-    representation: str = "",
-    document_columns: str = "",
-    test_sets: list[Path] = typer.Option([], "--test"),
-    development: list[Path] = _NONE,
-    keep_leaked: bool = False,
+    without: Annotated[list[Path] | None, typer.Option(help="STS sets whose sentences are left out")] = None,
     device: str = "auto",
     threads: int = 0,
     checkpoint_seconds: float = 300.0,
     work: Path = Path("work"),
 ) -> None:
     """Train an encoder with decoders that predict a sentence's neighbors in running text."""
-    from paraforge.embeddings.trainer.data import TrainingData
-    from paraforge.papers.unrolling.parameters import DecodersParameters, parse_representation
+    from paraforge.papers.unrolling.parameters import DecodersParameters
     from paraforge.papers.unrolling.train_decoders import train_decoders as train
-    from paraforge.papers.unrolling.triples import SentenceFile
 
-    content = DecodersParameters().model_dump()
-    if representation:
-        content["representation"] = parse_representation(representation).model_dump()
-    for setting in settings:
-        put_setting(content, setting)
-    columns = tuple(int(number) for number in document_columns.split(",")) if document_columns else None
     configure_logging("train-decoders")
     with graceful_interrupts():
         report = train(
-            checked(DecodersParameters, content),
-            SentenceFile(sentences, columns),
+            with_settings(DecodersParameters, settings, DecodersParameters().model_dump()),
+            sentences,
             output,
             Resources(threads=threads, work=work),
-            judges=TrainingData(
-                development=[str(path) for path in development],
-                test_sets=[str(path) for path in test_sets],
-                drop_leaked=not keep_leaked,
-            ),
+            held_out=without or [],
             device=chosen_device(device),
             checkpoint_seconds=checkpoint_seconds,
         )
-    typer.echo("\n".join(_lines(report)))
-
-
-def _lines(report: DecodersReport) -> list[str]:
-    return [
-        report.signature,
-        f"{counted(report.seen, 'sentence')} seen, {counted(report.updates, 'update')}, "
-        f"loss {report.history[-1]['loss']:.4f} nats a word, {report.sentences_per_second:,.0f} sentences/s",
-        *score_lines(report.best_score, report.years),
-    ]
+    typer.echo(
+        f"{report['signature']}\n{counted(report['seen'], 'sentence')} seen, "
+        f"{counted(report['updates'], 'update')}, loss {report['history'][-1]['loss']:.4f} nats a word, "
+        f"{report['sentences_per_second']:,.0f} sentences/s"
+    )
 
 
 @app.command()

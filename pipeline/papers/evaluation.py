@@ -35,7 +35,7 @@ def open_model(name: str, sentences: Sequence[str] = (), device: str = "cpu") ->
         from paraforge.papers.unrolling.model import DecoderModel
 
         model = DecoderModel.open(name, chosen_device(device))
-        network = model.layers
+        network = model.network.architecture
         kind = (
             f"trained decoders, {network.encoder}-{network.decoder}, read by {model.representation}, "
             f"{model.dimension} dimensions, {model.representation.similarity}"

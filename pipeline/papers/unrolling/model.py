@@ -19,10 +19,8 @@ from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.unrolling.network import Reader, SentencePredictor, compare
 from paraforge.papers.unrolling.parameters import (
     DESCRIPTION,
-    NetworkParameters,
     ReaderParameters,
     RepresentationParameters,
-    check_representation,
     split_name,
 )
 from paraforge.papers.unrolling.triples import END
@@ -60,17 +58,26 @@ class DecoderModel(SentenceModel):
         cls,
         network: SentencePredictor,
         vocabulary: Vocabulary,
-        representation: RepresentationParameters,
-        maximum_length: int,
+        representation: RepresentationParameters | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Return a model for a network with a representation; it shares the network's parameters."""
+        """Return a model for a network; it shares the network's parameters.
+
+        representation: None for the space of the decoder's objective: unrolled for gru, context for bow.
+
+        Raises InputError if the network's decoders have no states to unroll.
+        """
+        bow = network.architecture.decoder == "bow"
+        chosen = representation or RepresentationParameters(kind="context" if bow else "unrolled")
+        if bow and chosen.kind != "context":
+            raise InputError(
+                f"representation {chosen.kind}: a bow decoder has no states to unroll", remedy="Use context."
+            )
         parameters = ReaderParameters(
             dimension=network.architecture.word_dimension,
             layers=network.architecture,
             predicted=network.predicted,
-            maximum_length=maximum_length,
-            representation=representation,
+            representation=chosen,
         )
         return cls(Reader(network, parameters), parameters, {WORD: vocabulary}, about=about)
 
@@ -78,11 +85,6 @@ class DecoderModel(SentenceModel):
     def network(self) -> SentencePredictor:
         """The trained network."""
         return self.encoder.network
-
-    @property
-    def layers(self) -> NetworkParameters:
-        """The network's architecture."""
-        return self.parameters.layers
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -100,15 +102,8 @@ class DecoderModel(SentenceModel):
         return [word for word in super().words if word != END]
 
     def read_by(self, representation: RepresentationParameters) -> Self:
-        """Return the same network with another representation. Raises InputError if it has no states to
-        unroll."""
-        try:
-            check_representation(self.layers, representation)
-        except ValueError as error:
-            raise InputError(str(error), remedy="Use context.") from error
-        return self.of_network(
-            self.network, self.vocabulary, representation, self.parameters.maximum_length, self.about
-        )
+        """Return the same network with another representation. Raises as `of_network`."""
+        return self.of_network(self.network, self.vocabulary, representation, self.about)
 
     def similarity(self, first: Sequence[str] | Any, second: Sequence[str] | Any) -> npt.NDArray[np.float32]:
         """Return the similarity of texts at the same index: the dot product or cosine, as the representation
@@ -167,6 +162,4 @@ def expand(model: DecoderModel, vectors: WordVectors) -> DecoderModel:
     parameters["words"] = torch.cat([parameters["words"].cpu(), torch.from_numpy(new)])
     larger.load_state_dict(parameters)
     about = {**model.about, "expanded": {"words": len(added), "shared": len(shared)}}
-    return DecoderModel.of_network(
-        larger, words, model.representation, model.parameters.maximum_length, about
-    )
+    return DecoderModel.of_network(larger, words, model.representation, about)

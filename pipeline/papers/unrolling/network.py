@@ -22,6 +22,9 @@ from paraforge.papers.unrolling.parameters import (
 )
 from paraforge.papers.unrolling.triples import TripleBatch, with_ends
 
+INITIAL_BOUND = 0.1
+"""Weights start uniform between minus this and plus this (DD 4)."""
+
 
 def negative_log_likelihood(
     states: Tensor, weight: Tensor, bias: Tensor, words: Bags, products: torch.dtype | None = None
@@ -97,19 +100,6 @@ class LayerNormGru(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-class Output(nn.Module):
-    """Output vectors and biases of all words, whose probabilities are `softmax(weight h + bias)`."""
-
-    def __init__(self, words: int, dimension: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(words, dimension))
-        self.bias = nn.Parameter(torch.zeros(words))
-
-    def probabilities(self, states: Tensor) -> Tensor:
-        """Return the probabilities of words, (rows, words), for states, (rows, dimension)."""
-        return torch.addmm(self.bias, states, self.weight.t()).softmax(1)
-
-
 class GruDecoder(nn.Module):
     """A GRU whose initial state is the context, and whose first input is its own vector (<GO>)."""
 
@@ -136,7 +126,8 @@ class SentencePredictor(nn.Module):
     words: input vectors of encoder and decoders, (vocabulary, word_dimension).
     predicted: number of words that decoders predict, the first ones of the vocabulary.
     decoders: decoders of the previous and the next sentence; none if a bag of words is predicted.
-    output: output vectors, shared by both decoders.
+    output: output vectors u_w and biases b_w, shared by both decoders; a word's probability after the state
+        h is `softmax(u_w h + b_w)`.
     """
 
     def __init__(
@@ -152,18 +143,13 @@ class SentencePredictor(nn.Module):
         self.decoders = nn.ModuleList(
             GruDecoder(dimension, state) for _ in range(2 if parameters.decoder == "gru" else 0)
         )
-        self.output = Output(self.predicted, state)
+        self.output = nn.Linear(state, self.predicted)
+        nn.init.zeros_(self.output.bias)
         generator = torch.Generator().manual_seed(seed)
-        bound = parameters.initial_bound
         with torch.no_grad():
             for name, value in sorted(self.named_parameters()):
                 if not name.endswith(("gain", "bias")):
-                    value.uniform_(-bound, bound, generator=generator)
-
-    @property
-    def context_dimension(self) -> int:
-        """The dimension of a context and of a decoder's state."""
-        return self.architecture.context_dimension
+                    value.uniform_(-INITIAL_BOUND, INITIAL_BOUND, generator=generator)
 
     def decoder(self, side: int) -> GruDecoder:
         """Return the recurrent decoder of the previous (0) or the next sentence (1)."""
@@ -176,7 +162,7 @@ class SentencePredictor(nn.Module):
         if self.encoder is None:
             return bag_mean(self.words, sentences) * sentences.lengths.to(self.words.dtype).unsqueeze(1)
         packed = pack(sentences)
-        beginning = self.words.new_zeros(len(sentences), self.context_dimension)
+        beginning = self.words.new_zeros(len(sentences), self.encoder.state_dimension)
         states = self.encoder(take_rows(self.words, packed.tokens), packed.batch_sizes.tolist(), beginning)
         return packed.last(states)
 
@@ -231,7 +217,7 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
             state = decoder.gru.step(decoder.gru.project(given), state)
             states.append(state)
             if step + 1 < steps:
-                given = network.output.probabilities(state) @ network.words[: network.predicted]
+                given = network.output(state).softmax(1) @ network.words[: network.predicted]
         sides.append(torch.stack(states, 1))
     return torch.stack(sides, 1)
 
@@ -273,10 +259,10 @@ class Reader(Encoder):
 
     def forward(self, batch: TokenBatch, tables: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return sentence vectors, zeros for a sentence without tokens; `tables` is ignored."""
-        bags, read = batch[WORD], self.reading
-        ended = with_ends(bags.ids.cpu().numpy(), bags.offsets.cpu().numpy(), self.end, read.maximum_length)
+        bags = batch[WORD]
+        ended = with_ends(bags.ids.cpu().numpy(), bags.offsets.cpu().numpy(), self.end)
         sentences = Bags(*map(torch.from_numpy, ended)).to(bags.ids.device)
-        vectors = represent(self.network, sentences, read.representation)
+        vectors = represent(self.network, sentences, self.reading.representation)
         return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
 
 

@@ -11,7 +11,7 @@ from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
 from paraforge.papers.unrolling.model import DecoderModel
 from paraforge.papers.unrolling.network import SentencePredictor
-from paraforge.papers.unrolling.parameters import DecodersParameters, NetworkParameters
+from paraforge.papers.unrolling.parameters import NetworkParameters
 from paraforge.papers.unrolling.triples import SentenceBlock, TripleStore, build_triple_store
 
 KINDS = [("bow", "bow"), ("bow", "gru"), ("gru", "bow"), ("gru", "gru")]
@@ -42,18 +42,20 @@ def make_store(directory: Path, documents: list[list[str]] | None = None, **valu
     """The triples of random documents, or of these."""
     limits = VocabularyParameters(minimum_count=1, maximum_size=values.pop("maximum_size", 1000))
     given = random_documents() if documents is None else documents
-    return build_triple_store(directory, [block(*given)], limits, values.pop("maximum_length", 30))
+    return build_triple_store(directory, [block(*given)], limits)
 
 
 def make_network(encoder: str, decoder: str, words: int = 9, **values: Any) -> SentencePredictor:
     """A small network in float64, with gains and biases that are not 1 and 0."""
-    settings = {"initial_bound": 0.8, **SIZES, **values, "encoder": encoder, "decoder": decoder}
+    settings = {**SIZES, **values, "encoder": encoder, "decoder": decoder}
     network = SentencePredictor(NetworkParameters.model_validate(settings), words, seed=3).double()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for name, value in sorted(network.named_parameters()):
             if name.endswith(("gain", "bias")):
                 value += 0.3 * torch.randn(value.shape, dtype=value.dtype, generator=generator)
+            else:
+                value *= 8  # so that no state is nearly linear
     return network
 
 
@@ -64,11 +66,13 @@ def bags(*sentences: list[int]) -> Bags:
     return Bags(torch.tensor(ids, dtype=torch.int64), torch.from_numpy(offsets))
 
 
-def make_model(encoder: str, decoder: str, directory: Path, **values: Any) -> DecoderModel:
+def make_model(encoder: str, decoder: str, directory: Path) -> DecoderModel:
     """An untrained model over the words of random documents."""
     store = make_store(directory)
-    parameters = DecodersParameters.model_validate(
-        {"network": {"encoder": encoder, "decoder": decoder, **SIZES, "initial_bound": 0.8}, **values}
-    )
-    network = SentencePredictor(parameters.network, len(store.vocabulary), seed=2)
-    return DecoderModel.of_network(network, store.vocabulary, parameters.reading, parameters.maximum_length)
+    parameters = NetworkParameters.model_validate({"encoder": encoder, "decoder": decoder, **SIZES})
+    network = SentencePredictor(parameters, len(store.vocabulary), seed=2)
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            if not name.endswith(("gain", "bias")):
+                value *= 8
+    return DecoderModel.of_network(network, store.vocabulary)

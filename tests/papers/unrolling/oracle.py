@@ -40,7 +40,7 @@ def encode(network: SentencePredictor, sentence: list[int]) -> Vector:
     words = _array(network.words)
     if network.encoder is None:
         return np.sum([words[word] for word in sentence], axis=0)
-    state = np.zeros(network.context_dimension)
+    state = np.zeros(network.architecture.context_dimension)
     for word in sentence:
         state = gru_step(network.encoder, words[word], state)
     return state

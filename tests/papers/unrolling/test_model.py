@@ -13,16 +13,11 @@ from paraforge.base.errors import ConfigurationError, InputError
 from paraforge.base.text.vocabulary import UNKNOWN, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
 from paraforge.papers.unrolling.model import DecoderModel, expand
-from paraforge.papers.unrolling.parameters import (
-    DecodersParameters,
-    RepresentationParameters,
-    is_decoder_model,
-    split_name,
-)
+from paraforge.papers.unrolling.parameters import RepresentationParameters, is_decoder_model, split_name
 from paraforge.papers.unrolling.triples import END
 from tests.here import run_command
 from tests.papers.unrolling import oracle
-from tests.papers.unrolling.corpus import SIZES, make_model, make_network
+from tests.papers.unrolling.corpus import make_model, make_network
 
 TEXTS = ["w1 W2", "", "w3 w3 unheard w4 w1 w2 w5", " ", "w1", "never heard"]
 
@@ -51,9 +46,14 @@ def test_no_text_depends_on_the_others(tmp_path: Path, encoder: str) -> None:
 
 
 def test_vectors_are_those_of_the_words_and_the_end(tmp_path: Path) -> None:
-    model = make_model("gru", "gru", tmp_path / "store", maximum_length=4)
+    model = make_model("gru", "gru", tmp_path / "store")
     ids = model.vocabulary.id_of
-    for text, words in (("w1 W2", ["w1", "w2"]), ("w1 Who? w3 w4", ["w1", UNKNOWN, UNKNOWN])):
+    long = ["w1", *["w2", "w3"] * 14]
+    for text, words in (
+        ("w1 W2", ["w1", "w2"]),
+        ("w1 Who? w3", ["w1", UNKNOWN, UNKNOWN, "w3"]),
+        (f"{' '.join(long)} w4 w5", long),  # cut to 30, the end included
+    ):
         sentence = [*map(ids, words), ids(END)]
         expected = np.reshape(oracle.unroll(model.network, sentence, 3), -1)
         np.testing.assert_allclose(model.encode(text), expected, rtol=1e-4, atol=1e-6)
@@ -86,7 +86,8 @@ def test_names_say_what_a_model_is_read_by(tmp_path: Path) -> None:
         assert opened.dimension == opened.encode("w1").size == dimension
         assert is_decoder_model(name)
         assert split_name(f"x@{found}") == (Path("x"), found)
-    for wrong in ("nothing", "unrolled:0", "unrolled:31", "unrolled:-1", "context:3", "unrolled:3:x", ""):
+    for wrong in ("nothing", "unrolled:0", "unrolled:31", "unrolled:99", "unrolled:100", "unrolled:-1",
+                  "context:3", "unrolled:3:x", ""):  # fmt: skip
         with pytest.raises(InputError, match=r"no representation .*unrolled:N"):
             DecoderModel.open(f"{model}@{wrong}")
     with pytest.raises(InputError, match="no states to unroll"):
@@ -106,12 +107,8 @@ NEW = ["new", "newer", "newest"]
 
 
 def small_model(encoder: str, decoder: str) -> DecoderModel:
-    parameters = DecodersParameters.model_validate(
-        {"network": {"encoder": encoder, "decoder": decoder, "initial_bound": 0.8, **SIZES}}
-    )
     network = make_network(encoder, decoder, words=9).float()
-    vocabulary = Vocabulary(["<unk>", END, *OWN], "<unk>")
-    return DecoderModel.of_network(network, vocabulary, parameters.reading, parameters.maximum_length)
+    return DecoderModel.of_network(network, Vocabulary(["<unk>", END, *OWN], "<unk>"))
 
 
 def vectors_of(model: DecoderModel, dimension: int = 5) -> tuple[WordVectors, npt.NDArray[np.float64]]:

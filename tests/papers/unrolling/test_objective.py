@@ -11,11 +11,12 @@ import torch
 
 from paraforge.base.errors import InputError
 from paraforge.embeddings.learning import loop
-from paraforge.embeddings.learning.loop import Record
+from paraforge.embeddings.learning.loop import Record, Trainer
+from paraforge.papers.unrolling import train_decoders
 from paraforge.papers.unrolling.network import SentencePredictor
 from paraforge.papers.unrolling.parameters import NetworkParameters, PredictionParameters
-from paraforge.papers.unrolling.train_decoders import decoder_trainer
-from paraforge.papers.unrolling.triples import TripleStore
+from paraforge.papers.unrolling.train_decoders import PredictionObjective
+from paraforge.papers.unrolling.triples import TripleBatch, TripleStore
 from tests.papers.unrolling.corpus import SIZES, make_store, random_documents
 
 
@@ -33,7 +34,7 @@ def settings(**values: Any) -> PredictionParameters:
 def train(
     store: TripleStore, parameters: PredictionParameters, encoder: str = "gru", **options: Any
 ) -> tuple[dict[str, torch.Tensor], Record]:
-    trainer = decoder_trainer(make_network(store, encoder), store, parameters, **options)
+    trainer = Trainer(PredictionObjective(make_network(store, encoder), store, parameters), **options)
     trainer.run()
     return {name: value.detach() for name, value in trainer.module.named_parameters()}, trainer.record
 
@@ -45,20 +46,27 @@ def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -
 
 
 @pytest.mark.parametrize(
-    ("encoder", "decoder", "parameters"),
+    ("encoder", "decoder", "parameters", "clip"),
     [
-        ("gru", "gru", PredictionParameters()),
-        ("bow", "gru", settings()),
-        ("gru", "bow", settings(clip=0.05)),
-        ("bow", "bow", settings(clip=None, updates=5)),
+        ("gru", "gru", PredictionParameters(), 5),
+        ("bow", "gru", settings(), 5),
+        ("gru", "bow", settings(), 0.05),
+        ("bow", "bow", settings(updates=5), 5),
     ],
 )
 def test_training_is_adam_on_the_mean_over_words(
-    tmp_path: Path, encoder: str, decoder: str, parameters: PredictionParameters
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    encoder: str,
+    decoder: str,
+    parameters: PredictionParameters,
+    clip: float,
 ) -> None:
+    assert train_decoders.CLIP == 5
+    monkeypatch.setattr(train_decoders, "CLIP", clip)
     store = make_store(tmp_path, random_documents(60 if parameters == PredictionParameters() else 6))
     network = make_network(store, encoder, decoder).double()
-    trainer = decoder_trainer(network, store, parameters)
+    trainer = Trainer(PredictionObjective(network, store, parameters))
     trainer.run()
 
     expected = make_network(store, encoder, decoder).double()
@@ -75,8 +83,7 @@ def test_training_is_adam_on_the_mean_over_words(
             optimiser.zero_grad()
             loss = expected(batch) / words
             loss.backward()
-            if parameters.clip is not None:
-                torch.nn.utils.clip_grad_norm_(expected.parameters(), parameters.clip)
+            torch.nn.utils.clip_grad_norm_(expected.parameters(), clip)
             optimiser.step()
             updates += 1
             losses.append(loss.item())
@@ -98,26 +105,22 @@ class _StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize(("decoder", "updates"), [("bow", 1), ("gru", 5)])
+@pytest.mark.parametrize(("decoder", "updates"), [("bow", 1), ("gru", 5), ("gru", 6)])
 def test_a_killed_run_goes_on_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: str, updates: int
 ) -> None:
-    """Within an epoch and at its end, before and after an evaluation."""
+    """Within an epoch and at its end."""
     store = make_store(tmp_path / "store")
     scores = {}
+    parameters = settings(batch_size=4)
 
-    def evaluate(network: SentencePredictor) -> float:
-        return -abs(float(network.words.detach().double().sum()) - 0.3)
+    def trainer_of(directory: Path) -> Trainer[TripleBatch, SentencePredictor]:
+        task = PredictionObjective(make_network(store, "gru", decoder), store, parameters)
+        return Trainer(task, checkpoints=directory, checkpoint_seconds=0)
 
     for name in ("whole", "killed"):
-        options: dict[str, Any] = {
-            "checkpoints": tmp_path / name,
-            "checkpoint_seconds": 0,
-            "evaluate": evaluate,
-        }
-        parameters = settings(evaluate_every=3, batch_size=4)
         if name == "killed":
-            killed = decoder_trainer(make_network(store, "gru", decoder), store, parameters, **options)
+            killed = trainer_of(tmp_path / name)
 
             def stop(killed: Any = killed) -> None:
                 if killed.record.updates == updates:
@@ -127,7 +130,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
             with pytest.raises(_StopError):
                 killed.run()
             monkeypatch.undo()
-        trainer = decoder_trainer(make_network(store, "gru", decoder), store, parameters, **options)
+        trainer = trainer_of(tmp_path / name)
         trainer.run()
         scores[name] = (dict(trainer.module.named_parameters()), vars(trainer.record))
     assert_same(scores["whole"][0], scores["killed"][0])
@@ -147,18 +150,18 @@ def test_another_run_or_nan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another run"):
         train(make_store(tmp_path / "other", random_documents(5)), settings(), **options)
     with pytest.raises(InputError, match=r"the network has 3 words, the triples"):
-        decoder_trainer(SentencePredictor(NetworkParameters(**SIZES), 3, 1), store, settings())
+        PredictionObjective(SentencePredictor(NetworkParameters(**SIZES), 3, 1), store, settings())
     network = make_network(store)
     with torch.no_grad():
         network.words[2, 1] = float("nan")
     with pytest.raises(InputError, match="initial values of words hold NaN"):
-        decoder_trainer(network, store, settings())
+        PredictionObjective(network, store, settings())
     with torch.no_grad():
         network.words[2, 1] = 0
         network.output.bias[1] = 1e30
         network.output.weight[1] = 1e38
     with pytest.raises(InputError, match=r"the loss is .* Lower training.learning_rate"):
-        decoder_trainer(network, store, settings()).run()
+        Trainer(PredictionObjective(network, store, settings())).run()
 
 
 def test_bfloat16_learns_nearly_the_same(tmp_path: Path) -> None:

@@ -13,11 +13,7 @@ from paraforge.papers.unrolling.network import (
     represent,
     unrolled,
 )
-from paraforge.papers.unrolling.parameters import (
-    DecodersParameters,
-    NetworkParameters,
-    RepresentationParameters,
-)
+from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters
 from paraforge.papers.unrolling.triples import TripleBatch
 from tests.papers.unrolling import oracle
 from tests.papers.unrolling.corpus import KINDS, bags, make_network
@@ -31,7 +27,7 @@ def test_states_are_those_of_the_definition(encoder: str) -> None:
     with torch.no_grad():
         states = unrolled(network, network.encode(bags(*SENTENCES)), 4).numpy()
     expected = np.array([oracle.unroll(network, sentence, 4) for sentence in SENTENCES])
-    assert states.shape == (4, 2, 4, network.context_dimension)
+    assert states.shape == (4, 2, 4, network.architecture.context_dimension)
     np.testing.assert_allclose(states, expected, rtol=1e-9)
 
 
@@ -59,15 +55,6 @@ def test_dot_product_and_cosine() -> None:
     assert compare(left, right, RepresentationParameters()).tolist() == [0, 0, 50]
     cosines = compare(left, right, RepresentationParameters(similarity="cosine"))
     np.testing.assert_allclose(cosines, [0, 0, 1], atol=1e-6)
-
-
-def test_a_bag_of_words_is_read_by_its_context() -> None:
-    """It has no states, and its objective is about the context (DD 3.2)."""
-    bow = NetworkParameters(decoder="bow")
-    assert DecodersParameters(network=bow).reading.kind == "context"
-    assert str(DecodersParameters().reading) == "unrolled:3"
-    with pytest.raises(ValueError, match="no states to unroll"):
-        DecodersParameters(network=bow, representation=RepresentationParameters(kind="mean"))
 
 
 END = 8

@@ -1,11 +1,10 @@
 """Sentences of documents, their triples on disk, and the loss over their words against its equation."""
 
 import gzip
-import json
 from collections import Counter
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,14 @@ import torch
 from torch import Tensor
 
 from paraforge.base.errors import InputError
-from paraforge.base.text.lines import Reading
+from paraforge.base.text.sentence_set import SentenceSet
 from paraforge.base.text.vocabulary import UNKNOWN
-from paraforge.embeddings.evaluation.leakage import LeakageFilter
 from paraforge.embeddings.learning.batches import Bags
 from paraforge.embeddings.trainer.parameters import VocabularyParameters
-from paraforge.papers.unrolling import triples as module
 from paraforge.papers.unrolling.network import negative_log_likelihood
 from paraforge.papers.unrolling.triples import (
     END,
     SentenceBlock,
-    SentenceFile,
     TripleStore,
     build_triple_store,
     read_sentences,
@@ -44,10 +40,10 @@ def triples_of(store: TripleStore) -> list[tuple[list[str], ...]]:
     return list(zip(*(words_of(store, side) for side in sides), strict=True))
 
 
-def expected(documents: list[list[str]], maximum_length: int = 30) -> list[tuple[list[str], ...]]:
+def expected(documents: list[list[str]]) -> list[tuple[list[str], ...]]:
     triples: list[tuple[list[str], ...]] = []
     for document in documents:
-        cut = [[*sentence.split()[: maximum_length - 1], END] for sentence in document if sentence.strip()]
+        cut = [[*sentence.split()[:29], END] for sentence in document if sentence.strip()]
         triples += [(cut[k - 1], cut[k], cut[k + 1]) for k in range(1, len(cut) - 1)]
     return triples
 
@@ -70,12 +66,14 @@ def test_blocks_of_any_size_give_the_same_bytes(tmp_path: Path, rows: int) -> No
     whole = block(*documents)
     parts = [
         SentenceBlock(whole.sentences.slice(first, rows), whole.documents[first : first + rows])
-        for first in range(0, len(whole), rows)
+        for first in range(0, len(whole.sentences), rows)
     ]
-    store = build_triple_store(tmp_path / "parts", parts, LIMITS, 30)
+    store = build_triple_store(tmp_path / "parts", parts, LIMITS)
     assert triples_of(store) == expected(documents)
-    assert store.fingerprint == make_store(tmp_path / "whole", documents).fingerprint
-    for name in ("word.ids", "word.starts", "centres", "triples.json", "word.vocabulary.json"):
+    whole_store = make_store(tmp_path / "whole", documents)
+    assert store.fingerprint == whole_store.fingerprint
+    assert store.centres.tolist() == whole_store.centres.tolist()
+    for name in ("word.ids", "word.starts", "word.vocabulary.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
@@ -87,10 +85,10 @@ def test_a_sentence_without_words_is_left_out(tmp_path: Path) -> None:
 
 
 def test_long_sentences_are_cut_and_still_end(tmp_path: Path) -> None:
-    documents = [["a b c d e", "f g h i", "j k l"]]
-    store = make_store(tmp_path, documents, maximum_length=4)
-    assert triples_of(store) == expected(documents, 4)
-    assert triples_of(store)[0][0] == ["a", "b", "c", END]
+    documents = [[" ".join(["a"] * count + ["b"]) for count in (35, 29, 28)]]
+    store = make_store(tmp_path, documents)
+    assert triples_of(store) == expected(documents)
+    assert triples_of(store)[0] == ([*["a"] * 29, END], [*["a"] * 29, END], [*["a"] * 28, "b", END])
 
 
 def test_rare_words_are_unknown(tmp_path: Path) -> None:
@@ -117,30 +115,25 @@ def test_no_token_is_taken_for_the_end(tmp_path: Path) -> None:
 def test_nothing_to_train_on_is_an_error(tmp_path: Path, documents: list[list[str]]) -> None:
     with pytest.raises(InputError, match=r"no triples to train on: .*none with a neighbor on both sides"):
         make_store(tmp_path, documents)
-    with pytest.raises(InputError, match="no such file"):
-        TripleStore(tmp_path)
 
 
-def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
-    make_store(tmp_path)
-    path = tmp_path / "triples.json"
-    index = json.loads(path.read_text())
-    for changes, message in (
-        ({"format": 9}, "format 9"),
-        ({"triples": 3}, "bytes, its index says"),
-        ({"sentences": "x"}, "damaged"),
-    ):
-        path.write_text(json.dumps({**index, **changes}))
-        with pytest.raises(InputError, match=message):
-            TripleStore(tmp_path)
+def test_another_store_takes_the_place_of_an_unfinished_one(tmp_path: Path) -> None:
+    make_store(tmp_path / "whole")
+    (tmp_path / "cut").mkdir()
+    for name in ("word.provisional", "word.ids", "word.starts"):
+        (tmp_path / "cut" / name).write_bytes(b"\0" * 10)
+    make_store(tmp_path / "cut")
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "cut" / path.name).read_bytes(), path.name
 
 
-TSV = "Emma\t1\tOne.\nEmma\t2\tTwo.\nDracula\t2\tThree.\nDracula\t2\tFour.\nEmma\t1\tFive.\n"
+TSV = "Emma\tOne.\nEmma\tTwo.\nDracula\tThree.\nDracula\tFour.\nEmma\tFive.\n"
+CHAPTERS = "Emma\t1\tOne.\nEmma\t2\tTwo.\nDracula\t2\tThree.\nDracula\t2\tFour.\nEmma\t1\tFive.\n"
 TEXT = "One.\r\nTwo.\r\n\r\n  \nThree.\nFour."
 
 
-def read(file: SentenceFile) -> tuple[list[str], list[int]]:
-    blocks = list(read_sentences(file))
+def read(path: Path, **options: Any) -> tuple[list[str], list[int]]:
+    blocks = list(read_sentences(path, **options))
     texts = [text for block in blocks for text in block.sentences.to_pylist()]
     return texts, [int(number) for block in blocks for number in block.documents]
 
@@ -157,25 +150,28 @@ def ranks(numbers: list[int]) -> list[int]:
 
 def test_columns_of_a_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "books.tsv", TSV)
-    texts, documents = read(SentenceFile(path))
+    texts, documents = read(path)
     assert texts == ["One.", "Two.", "Three.", "Four.", "Five."]
     # A name that comes again later is another document: its sentences are not neighbours.
     assert documents == [0, 0, 1, 1, 2]
-    assert read(SentenceFile(path, (0, 1)))[1] == [0, 1, 2, 2, 3]
-    assert ranks(read(SentenceFile(path, (1,)))[1]) == [0, 1, 1, 1, 2]
+    chapters = write(tmp_path / "chapters.tsv", CHAPTERS)
+    assert read(chapters) == (texts, [0, 1, 2, 2, 3])
 
 
 def test_plain_text_and_blank_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "book.txt", TEXT)
-    texts, documents = read(SentenceFile(path))
+    texts, documents = read(path)
     assert texts == ["One.", "Two.", "Three.", "Four."]
     assert ranks(documents) == [0, 0, 1, 1]
-    assert read(SentenceFile(write(tmp_path / "blank.txt", "\n\n"))) == ([], [])
+    assert read(write(tmp_path / "blank.txt", "\n\n")) == ([], [])
+    # Of plain text a later tab is part of the sentence.
+    assert read(write(tmp_path / "tab.txt", "One.\nTwo\tand three.\n"))[0] == ["One.", "Two\tand three."]
 
 
 def test_a_document_ends_at_a_sentence_that_is_held_out(tmp_path: Path) -> None:
     path = write(tmp_path / "book.txt", "One.\nTwo.\nThree.\nFour.\nFive.\n")
-    blocks = list(read_sentences(SentenceFile(path), LeakageFilter({"set": ["three!"]})))
+    blocks = list(read_sentences(path, SentenceSet({"set": ["three!", ""]})))
+    assert [block.held_out for block in blocks] == [1]
     assert [text for block in blocks for text in block.sentences.to_pylist()] == [
         "One.",
         "Two.",
@@ -186,39 +182,35 @@ def test_a_document_ends_at_a_sentence_that_is_held_out(tmp_path: Path) -> None:
 
 
 def test_a_compressed_file(tmp_path: Path) -> None:
-    expected = read(SentenceFile(write(tmp_path / "books.tsv", TSV)))
+    expected = read(write(tmp_path / "books.tsv", TSV))
     path = tmp_path / "books.tsv.gz"
     path.write_bytes(gzip.compress(TSV.encode()))
-    assert read(SentenceFile(path)) == expected
+    assert read(path) == expected
 
 
-def test_documents_go_on_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tsv, text = write(tmp_path / "books.tsv", TSV), write(tmp_path / "book.txt", TEXT)
-    expected = read(SentenceFile(tsv)), read(SentenceFile(text))
-    monkeypatch.setattr(module, "Reading", partial(Reading, block_bytes=7))
-    assert len(list(read_sentences(SentenceFile(tsv)))) > 1
-    assert (read(SentenceFile(tsv)), read(SentenceFile(text))) == expected
+def test_documents_go_on_over_blocks(tmp_path: Path) -> None:
+    for name, text in (("books.tsv", TSV), ("chapters.tsv", CHAPTERS), ("book.txt", TEXT)):
+        path = write(tmp_path / name, text)
+        assert len(list(read_sentences(path, block_bytes=7))) > 1
+        assert read(path, block_bytes=7) == read(path)
 
 
 @pytest.mark.parametrize(
-    ("content", "file", "message"),
+    ("content", "message"),
     [
-        (b"", {}, "the file is empty"),
-        (b"a\tb\tc\na\tb\n", {}, r"books:2: another number of columns"),
-        (b"a\tb\na\t\xff\n", {}, r"books:2: not UTF-8"),
-        (b"a\tb\n", {"document_columns": (4,)}, "no column 4"),
-        (b"a\tb\n", {"document_columns": (1,)}, "column 1 has the sentences"),
-        (b"PK\x03\x04rest", {}, "zip archive"),
+        (b"", "the file is empty"),
+        (b"a\tb\tc\na\tb\n", r"books:2: 2 columns, the first line has 3"),
+        (b"a\tb\n\na\tb\n", r"books:2: 1 column, the first line has 2"),
+        (b"a\tb\na\t\xff\n", r"books:2: not UTF-8"),
+        (b"PK\x03\x04rest", "zip archive"),
     ],
-    ids=["empty", "ragged", "utf8", "column", "both", "zip"],
+    ids=["empty", "ragged", "blank", "utf8", "zip"],
 )
-def test_wrong_files_are_refused(
-    tmp_path: Path, content: bytes, file: dict[str, object], message: str
-) -> None:
+def test_wrong_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "books"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read(SentenceFile(path, **file))  # type: ignore[arg-type]
+        read(path)
 
 
 WORDS = bags([1, 1, 3], [6], [0, 2, 2, 2], [5])
