@@ -100,9 +100,12 @@ def do_task(model: Comparable, task: Task, seed: int = 1, folds: int = FOLDS) ->
     )
     assert train is not None
     if test is None:
-        pairs = fold_examples(train[1], seed, folds)
-        accuracy = cross_validated_accuracy(*train, pairs, seed)
-        return transfer_score(task, len(pairs), accuracy=accuracy)
+        found, labels = train
+        accuracies = []
+        for number, (fit, held_out) in enumerate(fold_examples(labels, seed, folds), start=1):
+            predicted = predicted_on_test((found[fit], labels[fit]), None, found[held_out], seed + number)
+            accuracies.append(100 * float(np.mean(predicted == labels[held_out])))
+        return transfer_score(task, len(accuracies), accuracy=float(np.mean(accuracies)))
     if task.kind == "relatedness":
         from paraforge.papers.transfer.training import relatedness
 
@@ -157,20 +160,6 @@ def predicted_on_test(train: Labelled, development: Labelled | None, test: Float
         fitting, judging = (train[0][fit], train[1][fit]), (train[0][held_out], train[1][held_out])
     scores = [np.mean(_predicted(fitting, judging[0], penalty) == judging[1]) for penalty in PENALTIES]
     return _predicted(train, test, PENALTIES[int(np.argmax(scores))])
-
-
-def cross_validated_accuracy(
-    examples: FloatArray, labels: Labels, folds: Sequence[tuple[Rows, Rows]], seed: int
-) -> float:
-    """Return the mean accuracy x 100 over folds (see :func:`fold_examples`); each fold's penalty is chosen on
-    a tenth of its training examples."""
-    accuracies = []
-    for number, (fit, held_out) in enumerate(folds):
-        predicted = predicted_on_test(
-            (examples[fit], labels[fit]), None, examples[held_out], seed + number + 1
-        )
-        accuracies.append(100 * float(np.mean(predicted == labels[held_out])))
-    return float(np.mean(accuracies))
 
 
 def fold_examples(labels: Labels, seed: int, folds: int = FOLDS) -> list[tuple[Rows, Rows]]:

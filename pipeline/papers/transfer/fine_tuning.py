@@ -8,13 +8,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.progress import progress
 from paraforge.embeddings.evaluation.averages import WordAverage
 from paraforge.embeddings.evaluation.comparing import OpenedModel, mean, pearson, spearman
 from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.interface.cli.settings import with_settings
 from paraforge.papers.transfer.evaluate import (
     TransferScore,
     fold_examples,
@@ -45,7 +45,7 @@ class Variant:
 def make_variants(
     starts: Sequence[str] = ("trained",),
     penalties: Sequence[float] = (),
-    settings: Mapping[str, Sequence[Any]] | None = None,
+    settings: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Variant]:
     """Return the variants that a user asks for.
 
@@ -53,7 +53,7 @@ def make_variants(
     penalties: fine-tuning with the best of these penalties is another variant (W16 4.4.1).
     settings: values of other `FineTuningParameters`; each variant tries every combination.
 
-    Raises ConfigurationError that lists all unknown or wrong parameters.
+    Raises ConfigurationError about unknown, wrong or contradicting ones.
     """
     settings = settings or {}
     problems = [f"--set {key}: use --fine-tune-from" for key in settings if key == "start"]
@@ -75,26 +75,16 @@ def make_variants(
         if penalties and start == "trained":
             both = [{"lambda_words": value, "lambda_composition": value} for value in penalties]
             grids.append((PENALISED, both))
-    others = [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+    others = [
+        [f"{key}={value}" for key, value in zip(settings, values, strict=True)]
+        for values in product(*settings.values())
+    ]
     return [
-        Variant(name, tuple(_parameters({**own, **other}) for own in grid for other in others))
+        Variant(
+            name, tuple(with_settings(FineTuningParameters, other, own) for own in grid for other in others)
+        )
         for name, grid in grids
     ]
-
-
-def _parameters(content: Mapping[str, Any]) -> FineTuningParameters:
-    try:
-        return FineTuningParameters.model_validate(content)
-    except ValidationError as error:
-        problems = []
-        for problem in error.errors():
-            key = ".".join(map(str, problem["loc"]))
-            if problem["type"] == "extra_forbidden":
-                known = ", ".join(sorted(FineTuningParameters.model_fields.keys() - {"start"}))
-                problems.append(f"--set {key}: no such parameter; use one of {known}")
-            else:
-                problems.append(f"fine-tuning, {key}: {problem['input']!r}: {problem['msg']}")
-        raise ConfigurationError(problems) from error
 
 
 def encoder_of(opened: OpenedModel, tasks: Sequence[Task]) -> SentenceModel:

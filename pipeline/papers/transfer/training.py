@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -35,6 +36,12 @@ from paraforge.embeddings.trainer.schedule import ORDER, generator_for
 from paraforge.papers.transfer.tasks import Examples, Kind
 
 Start = Literal["trained", "random"]
+PATIENCE: Final = 3
+"""Epochs without a gain on the development examples that end a training."""
+HIDDEN: Final = 50
+"""Size of the layer between sentence vectors and classes (Tai 2015)."""
+NEW_UNITS: Final = 2
+"""A unit that the model does not know gets its own vector if the training examples have it this often."""
 
 
 class FineTuningParameters(Section):
@@ -45,9 +52,6 @@ class FineTuningParameters(Section):
         description="start from the model's own parameters, or from random ones of the same architecture",
     )
     epochs: int = Field(10, ge=1, description="most passes over the training examples")
-    patience: int = Field(
-        3, ge=1, description="stop after this many epochs without a gain on the development examples"
-    )
     batch_size: int = Field(25, ge=1, description="examples in a mini-batch")
     encoder: Literal["trained", "fixed"] = Field(
         "trained", description="fixed: train only the layers above the sentence vectors"
@@ -55,7 +59,6 @@ class FineTuningParameters(Section):
     projection: int | None = Field(
         None, ge=1, description="size of a linear layer over the sentence vectors; null: none"
     )
-    hidden: int = Field(50, ge=1, description="size of the layer between sentence vectors and classes")
     optimiser: Literal["adam", "adagrad"] = Field("adam", description="Adam or AdaGrad")
     learning_rate: float | None = Field(
         None, gt=0, description="learning rate; null: 0.001 for Adam, 0.05 for AdaGrad, as in the paper"
@@ -68,12 +71,6 @@ class FineTuningParameters(Section):
     )
     lambda_composition: float = Field(
         0.0, ge=0, description="L2 penalty for the encoder's other parameters that leave their start"
-    )
-    new_units: int = Field(
-        2,
-        ge=0,
-        description="give a unit that the model does not know its own vector if the training examples have it"
-        " this often; it starts as the unknown unit's vector. 0: never",
     )
 
 
@@ -100,14 +97,13 @@ def start_model(
     training_texts: Sequence[str],
     other_texts: Sequence[str],
     start: Start,
-    new_units: int,
     seed: int,
 ) -> SentenceModel:
     """Return a model of the same architecture for the units of a task. The given model is not changed.
 
     Rows that no text of the task uses are dropped, so that updating whole tables is fast. A unit that the
-    model does not know gets its own row, a copy of the unknown unit's, if it occurs at least `new_units`
-    times in the training texts (0: never).
+    model does not know gets its own row, a copy of the unknown unit's, if it occurs at least `NEW_UNITS`
+    times in the training texts.
 
     other_texts: texts of development and test examples, from which only known units are taken.
     start: `trained` copies the model's parameters, `random` initializes them by seed, as a training does.
@@ -116,20 +112,14 @@ def start_model(
     counts: dict[str, npt.NDArray[np.int64]] = {}
     texts = [pa.array(some, pa.string()) for some in (training_texts, other_texts)]
     for unit, known in model.vocabularies.items():
-        training, other = make_units(unit, model.sentencepiece_model).cut(*texts)
-        found = training.vocabulary
-        in_training = np.bincount(training.ids, minlength=len(found))
-        in_other = np.bincount(other.ids, minlength=len(found))
-        occurrences = {known.unknown: 0}
-        for place in np.flatnonzero(in_training + in_other).tolist():
-            text, times = found[place], int(in_training[place])
-            own = text in known or (new_units > 0 and times >= new_units)
-            name = text if own else known.unknown
-            occurrences[name] = occurrences.get(name, 0) + times
-        units = [known.unknown, *sorted(occurrences.keys() - {known.unknown})]
-        vocabularies[unit] = Vocabulary(units, known.unknown)
-        # Occurrences in the training texts.
-        counts[unit] = np.array([occurrences[name] for name in units])
+        cut = make_units(unit, model.sentencepiece_model).cut(*texts)
+        training, other = (column.occurrences() for column in cut)
+        own = {text for text in training.keys() | other.keys() if text in known}
+        own |= {text for text, times in training.items() if times >= NEW_UNITS}
+        units = sorted(own - {known.unknown})
+        vocabularies[unit] = Vocabulary([known.unknown, *units], known.unknown)
+        in_training = [training.get(text, 0) for text in units]
+        counts[unit] = np.array([sum(training.values()) - sum(in_training), *in_training])
 
     def table(part: VectorParameters, number: int) -> Tensor:
         if start == "random":
@@ -152,7 +142,8 @@ def start_model(
 CLASSES: Final = 5
 """The highest relatedness; the lowest is 1."""
 _RATES: Final = {"adam": 0.001, "adagrad": 0.05}
-_FIXED: Final = FineTuningParameters(epochs=40, patience=6, lambda_classifier=5e-5)
+_FIXED: Final = FineTuningParameters(epochs=40, lambda_classifier=5e-5)
+_FIXED_PATIENCE: Final = 6
 """Training of the relatedness model on fixed vectors."""
 _ENCODER: Final = "encoder"
 
@@ -254,6 +245,14 @@ class TaskNetwork(nn.Module):
         """Return log-probabilities, (examples, classes), for sentence vectors."""
         return self.network((self.features(vectors) - self.mean) / self.deviation)
 
+    def of_examples(self, sentences: TokenBatch, rows: Tensor) -> Tensor:
+        """Return log-probabilities of the examples at these indices, with gradients; for pairs, `sentences`
+        are all first and then all second ones."""
+        if self.pairs:
+            rows = torch.cat([rows, rows + len(next(iter(sentences.values()))) // 2])
+        batch = {unit: bags.select(rows).to(self.mean.device) for unit, bags in sentences.items()}
+        return self(self.encoder(batch))
+
     def of_sentences(self, sentences: TokenBatch) -> Tensor:
         """Return log-probabilities for any number of sentences, without gradients."""
         with torch.no_grad():
@@ -279,13 +278,14 @@ class ClassifierTraining(Task[Tensor, nn.Module]):
         targets: Tensor,
         parameters: FineTuningParameters,
         seed: int,
+        patience: int = PATIENCE,
     ) -> None:
         """predict: returns the log-probabilities of the examples at some indices, (examples, classes).
         targets: (examples, classes), rows that sum to 1. seed: decides the order of examples."""
         self.module = module
         self.size = len(targets)
         self.total = len(targets) * parameters.epochs
-        self.patience: int | None = parameters.patience
+        self.patience: int | None = patience
         self._predict = predict
         self._targets = targets
         self._parameters = parameters
@@ -366,9 +366,9 @@ def relatedness(
         torch.from_numpy(((features - mean) / deviation).astype(np.float32))
         for features, _ in (train, development, test)
     )
-    model = SigmoidSoftmax(inputs.shape[1], _FIXED.hidden, CLASSES, torch.Generator().manual_seed(seed))
+    model = SigmoidSoftmax(inputs.shape[1], HIDDEN, CLASSES, torch.Generator().manual_seed(seed))
     targets = torch.from_numpy(target_distribution(train[1])).float()
-    task = ClassifierTraining(model, lambda rows: model(inputs[rows]), targets, _FIXED, seed)
+    task = ClassifierTraining(model, lambda rows: model(inputs[rows]), targets, _FIXED, seed, _FIXED_PATIENCE)
     gold = development[1]
     Trainer(task, evaluate=lambda _: _defined(pearson(gold, expected_score(model(judged))))).run()
     predicted = expected_score(model(tested))
@@ -421,7 +421,7 @@ def fine_tune(
 
 def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, seed: int) -> Fitted:
     other = [*split.development.texts, *split.test.texts]
-    copied = start_model(model, split.train.texts, other, parameters.start, parameters.new_units, seed)
+    copied = start_model(model, split.train.texts, other, parameters.start, seed)
     sentences, development, test = (
         copied.batch(pa.array(examples.texts, pa.string()))
         for examples in (split.train, split.development, split.test)
@@ -435,7 +435,7 @@ def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, s
     pairs = split.train.second is not None
     copied.encoder.requires_grad_(parameters.encoder == "trained")
     inputs = (parameters.projection or copied.dimension) * (2 if pairs else 1)
-    over = SigmoidSoftmax(inputs, parameters.hidden, targets.shape[1], generator)
+    over = SigmoidSoftmax(inputs, HIDDEN, targets.shape[1], generator)
     projection = None
     if parameters.projection is not None:
         projection = nn.Linear(copied.dimension, parameters.projection, bias=False)
@@ -456,24 +456,9 @@ def _fit(model: SentenceModel, split: Split, parameters: FineTuningParameters, s
             return _defined(pearson(gold.astype(np.float64), values))
         return 100 * float(np.mean(values == gold))
 
-    predict = example_predictor(network, sentences, len(targets))
-    task = ClassifierTraining(network, predict, targets, parameters, seed)
+    task = ClassifierTraining(network, partial(network.of_examples, sentences), targets, parameters, seed)
     record = Trainer(task, evaluate=judge).run()
     updates = -(-len(targets) // parameters.batch_size)
     epoch = (record.best_updates or record.updates) // updates
     with torch_threads(1):
         return Fitted(parameters, record.best_score, epoch, predicted(test), copied)
-
-
-def example_predictor(
-    network: TaskNetwork, sentences: TokenBatch, examples: int
-) -> Callable[[Tensor], Tensor]:
-    """Return the function from indices of training examples to their log-probabilities, with gradients."""
-    device = network.mean.device
-
-    def predict(rows: Tensor) -> Tensor:
-        chosen = torch.cat([rows, rows + examples]) if network.pairs else rows
-        batch = {unit: bags.select(chosen).to(device) for unit, bags in sentences.items()}
-        return network(network.encoder(batch))
-
-    return predict

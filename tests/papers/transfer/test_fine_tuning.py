@@ -70,10 +70,10 @@ def test_variants() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["other"],), "start: 'other': Input should be 'trained' or 'random'"),
+        ((["other"],), "start: 'other': should be 'trained' or 'random'"),
         ((["trained"], [-1.0]), "lambda_words: -1.0"),
         ((["random"], [0.1]), "needs --fine-tune-from trained"),
-        ((["trained"], [], {"rate": ["1"]}), "rate: no such parameter; use one of batch_size"),
+        ((["trained"], [], {"rate": ["1"]}), "rate: there is no such parameter"),
         ((["trained"], [], {"epochs": ["many"]}), "epochs: 'many'"),
         ((["trained"], [], {"start": ["random"]}), "use --fine-tune-from"),
         ((["trained"], [0.1], {"lambda_words": ["1"]}), "already set by --fine-tune-penalty"),
@@ -176,6 +176,7 @@ def test_from_options_to_table_and_json(place: Path) -> None:
         (["--fine-tune-penalty", "0.1"], "need --fine-tune"),
         (["--set", "epochs=2"], "need --fine-tune"),
         (["--fine-tune", "--set", "epochs"], "KEY=VALUE,... is expected"),
+        (["--fine-tune", "--set", "patience=2"], "patience: there is no such parameter"),
         (["--fine-tune", "--set", "encoder=fixed", "--fine-tune-penalty", "1"], "--set encoder=fixed: "),
         (["--task", "SST"], "--task SST: use MR, CR"),
     ],

@@ -69,6 +69,14 @@ def test_cross_validation() -> None:
     assert 30 < guessed.accuracy < 70
 
 
+def test_no_fold_is_trained_on_what_it_is_tested_on() -> None:
+    """Vectors of 40 random numbers can be learned by heart, and say nothing about others."""
+    drawn = np.random.default_rng(2)
+    numbers = [" ".join(map(str, row)) for row in drawn.standard_normal((80, 40)).round(3).tolist()]
+    examples = Examples(numbers, None, drawn.permutation(["a", "b"] * 40).tolist())
+    assert (do_task(Numbers(), Task("x", "classification", examples), folds=4).accuracy or 0) < 70
+
+
 def test_features_of_pairs() -> None:
     pairs = Examples(["1 2"], ["3 -1"], ["0"])
     assert features(Numbers(), pairs).tolist() == [[2, 3, 3, -2]]

@@ -1,6 +1,7 @@
 """End-to-end training against slow equations, and what it must and must not do."""
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from torch import Tensor
 from paraforge.base.errors import ParaforgeError
 from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.model import SentenceModel
+from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import do_task
 from paraforge.papers.transfer.tasks import Examples, Task
 from paraforge.papers.transfer.training import (
@@ -20,7 +22,6 @@ from paraforge.papers.transfer.training import (
     SigmoidSoftmax,
     Split,
     TaskNetwork,
-    example_predictor,
     expected_score,
     fine_tune,
     held_out_pairs,
@@ -45,7 +46,7 @@ def prepared(
     over = SigmoidSoftmax(size * (1 + pairs), 3, targets.shape[1], generator)
     projection = torch.nn.Linear(model.dimension, size, bias=False) if parameters.projection else None
     network = TaskNetwork(model.encoder, pairs, sentences, over, projection)
-    predict = example_predictor(network, sentences, len(targets))
+    predict = partial(network.of_examples, sentences)
     training = ClassifierTraining(network, predict, torch.from_numpy(targets), parameters, 1)
     with torch.no_grad():
         for value in network.parameters():
@@ -204,7 +205,6 @@ def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser
                 "lambda_words": penalty,
                 "lambda_composition": penalty,
                 "epochs": 8,
-                "patience": 8,
             }
         )
         moved.append(distance(model, split, settings))
@@ -269,13 +269,14 @@ def test_a_loss_that_is_not_finite_ends_the_training() -> None:
         fine_tune(make_model(), split_of("classification", sentiment(60, 1)), [settings], 1)
 
 
-def test_new_words_are_learnt() -> None:
+def test_new_words_are_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model knows none of the words: only vectors of their own tell them apart."""
     model = make_model(words=["other"])
     split = split_of("classification", sentiment(400, 1), sentiment(100, 2), sentiment(200, 3))
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
     learnt = fine_tune(model, split, [settings], 1)
-    unknown = fine_tune(model, split, [settings.model_copy(update={"new_units": 0})], 1)
+    monkeypatch.setattr(training, "NEW_UNITS", 10_000)
+    unknown = fine_tune(model, split, [settings], 1)
     accuracy = [np.mean(fitted.predictions == np.array(split.test.labels)) for fitted in (learnt, unknown)]
     assert accuracy[0] > 0.85
     assert accuracy[1] < 0.65
