@@ -47,8 +47,7 @@ def test_a_new_project_is_like_the_clone(new: Path) -> None:
     sample = load_parameters(ROOT / "params.yaml")
     named = sample.model_copy(update={"publish": sample.publish.model_copy(update={"name": "my"})})
     assert load_parameters(new / "params.yaml") == named
-    mine = {name: digest for name, digest in digests(new / "configs").items() if name != "corpus/my.yaml"}
-    assert mine == {k: v for k, v in digests(ROOT / "configs").items() if k != "corpus/my.yaml"}
+    assert list(digests(new / "configs")) == ["corpus/my.yaml"]
     assert (new / ".git").is_dir()
     made = ["work/x", "data/corpus/x", "models/nmt", "inputs/nmt/x", str(DATABASE), f"{DATABASE}-wal"]
     settings = [configparser.ConfigParser(interpolation=None) for _ in range(2)]
@@ -171,7 +170,7 @@ def test_commands_refuse_a_project_of_other_steps_and_name_the_one_that_helps(
     assert all(one.state != "broken" for one in project_findings(project))
 
 
-@pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\nwritten: 2\n", "\xff"])
+@pytest.mark.parametrize("content", ["", "[", "a: 1\n", "paraforge: 1\n", "- stages", "\xff"])
 def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -> None:
     (project / VERSIONS).write_text(content, encoding="latin-1")
     with pytest.raises(InputError, match=r"versions\.yaml: .*paraforge init --upgrade"):
@@ -180,34 +179,54 @@ def test_a_damaged_versions_file_is_written_again(content: str, project: Path) -
     check_versions(project)
 
 
-def test_an_upgrade_touches_what_the_user_did_not(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file in turn: as it was written it is brought up to date, changed or deleted it stays."""
+@pytest.mark.parametrize("mine", ["", "# mine\n"])
+def test_an_upgrade_replaces_dvc_yaml_unless_the_user_changed_it(
+    mine: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else changes but the versions; what the user deleted stays deleted."""
     wanted = files.project_files("my")
-    names = sorted(wanted, key=lambda name: (name != "dvc.yaml", name))  # without it there is no project
-    changed, deleted = names[::3], names[1::3]
-    for name in changed:
-        with (project / name).open("a", encoding="utf-8") as file:
-            file.write("# mine\n")
-    for name in deleted:
+    for name in ("README.md", "configs/corpus/my.yaml"):
         (project / name).unlink()
+    (project / "configs" / "select").mkdir()
     (project / "configs" / "select" / "mine.yaml").write_text("select: {}\n")
     (project / "params.yaml").write_text("mine: 1\n")
+    with (project / "dvc.yaml").open("a", encoding="utf-8") as file:
+        file.write(mine)
     before = digests(project)
-    newer = {name: f"{text}# newer\n" for name, text in wanted.items()} | {
-        "configs/novel/one.yaml": "# new\n"
-    }
+    older = (project / "dvc.yaml").read_text(encoding="utf-8")
+    newer = {**wanted, "dvc.yaml": f"{wanted['dvc.yaml']}# newer\n", "inputs/novel/.gitignore": "*\n"}
     monkeypatch.setattr("paraforge.interface.project.upgrade.project_files", lambda name: newer)
-    for repeated in (False, True):
-        done = upgrade(project)
-        assert sorted(done["yours, kept"]) == sorted(changed)
-        assert sorted(done["updated"]) == ([] if repeated else names[2::3])
-        assert done["new"] == ([] if repeated else ["configs/novel/one.yaml"])
+    for _ in range(2):
+        assert upgrade(project) == (not mine)
         after = digests(project)
-        differing = {name for name in before | after if before.get(name) != after.get(name)}
-        assert differing == {*names[2::3], "configs/novel/one.yaml", str(VERSIONS)} - {
-            str(VERSIONS) for _ in [0] if before.get(str(VERSIONS)) == after[str(VERSIONS)]
-        }
-    assert (project / names[2]).read_text(encoding="utf-8") == newer[names[2]]
+        assert before.keys() - after.keys() == set()
+        differing = {name for name in after if before.get(name) != after[name]}
+        assert differing == {"dvc.yaml.new" if mine else "dvc.yaml", "inputs/novel/.gitignore", str(VERSIONS)}
+        texts = [
+            (project / name).read_text(encoding="utf-8")
+            for name in ("dvc.yaml", "dvc.yaml.new")[: 1 + bool(mine)]
+        ]
+        assert texts == ([older, newer["dvc.yaml"]] if mine else [newer["dvc.yaml"]])
+
+
+def test_choices_of_a_project_go_before_those_of_paraforge(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    (project / "configs" / "select").mkdir()
+    (project / "configs" / "select" / "quality.yaml").write_text("select: {deciles: [overlap_3]}\n")
+    (project / "configs" / "select" / "mine.yaml").write_text(
+        "defaults: [quality]\nselect: {required: [overlap_3]}\n"
+    )
+    said = run_command("configure", "--groups").output
+    assert "select: distinct, mine, paranmt, quality, " in said
+    run_command("configure", "select=mine")
+    found = yaml.safe_load((project / "params.yaml").read_text(encoding="utf-8"))["select"]
+    assert (found["deciles"], found["required"]) == (["overlap_3"], ["overlap_3"])
+    (project / "configs" / "select" / "quality.yaml").unlink()
+    run_command("configure", "select=quality")
+    found = yaml.safe_load((project / "params.yaml").read_text(encoding="utf-8"))["select"]
+    assert found["deciles"] == ["paraphrase_score"]
 
 
 @pytest.mark.full

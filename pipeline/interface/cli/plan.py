@@ -59,9 +59,7 @@ def plan(
 
     check_versions()
     if overrides:
-        from paraforge.interface.configuration.composition import configs_directory
-
-        parameters = reconfigure(configs_directory(), overrides, PARAMETERS).parameters
+        parameters = reconfigure(Path("configs"), overrides, PARAMETERS).parameters
     else:
         parameters = load_parameters()
         if stale := stale_words(Path()):

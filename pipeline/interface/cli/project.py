@@ -45,7 +45,7 @@ def init(
         "another language and back",
     ),
     upgrade: bool = typer.Option(
-        False, "--upgrade", help="update a project from an earlier version; your changes stay"
+        False, "--upgrade", help="update a project from an earlier version; your files stay"
     ),
 ) -> None:
     """Make a project in its own directory. 'dvc repro' then runs it.
@@ -104,9 +104,8 @@ def init(
 def _upgrade(project: Path) -> None:
     from paraforge.interface.project.upgrade import upgrade, what_runs
 
-    for title, paths in upgrade(project).items():
-        for path in paths:
-            typer.echo(f"  {title}: {path}")
+    if not upgrade(project):
+        typer.echo("  dvc.yaml: kept, because you changed it; this version's is in dvc.yaml.new")
     typer.echo(f"{project}: up to date")
     for line in what_runs(project):
         typer.echo(line)
@@ -120,14 +119,16 @@ def configure(
     ),
     output: Path = typer.Option(Path("params.yaml"), "--output", "-o", metavar="FILE", help="file to write"),
     show: bool = typer.Option(False, "--show", help="print the file instead of writing it"),
-    groups: bool = typer.Option(False, "--groups", help="list the groups and their choices"),
+    groups: bool = typer.Option(False, "--groups", help="list the groups, their choices and where they are"),
     schema: bool = typer.Option(False, "--schema", help="print the JSON schema of params.yaml, for editors"),
     reset: bool = typer.Option(False, "--reset", help="forget earlier choices and edits"),
     check_files: bool = typer.Option(
         True, "--files/--no-files", help="check your files and their first rows"
     ),
 ) -> None:
-    """Compose params.yaml from the groups in configs/, check every value and every file, and write it.
+    """Compose params.yaml from choices and values, check every value and every file, and write it.
+
+    A choice is a file: one of those that come with Paraforge, or your own in configs/GROUP/.
 
     Earlier choices, and your edits in params.yaml, stay unless this call changes them. Prints what changes,
     and which stages 'dvc repro' will run for it.
@@ -143,7 +144,7 @@ def configure(
     from paraforge.interface.configuration import Parameters
     from paraforge.interface.configuration.checks import check_files as check
     from paraforge.interface.configuration.choices import reconfigure
-    from paraforge.interface.configuration.composition import choices, configs_directory
+    from paraforge.interface.configuration.composition import choices, shipped_configs
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
     from paraforge.interface.project.files import check_versions
     from paraforge.interface.project.upgrade import changed_stages
@@ -151,10 +152,11 @@ def configure(
     if schema:
         typer.echo(json.dumps(Parameters.model_json_schema(), indent=2, ensure_ascii=False))
         return
-    configs = configs_directory()
+    configs = Path("configs")
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")
+        typer.echo(f"Their files are in {shipped_configs()}; yours belong in configs/GROUP/.")
         return
     check_versions(output.parent)
     if output.exists() and not output.is_file():

@@ -158,7 +158,7 @@ def _dumped(content: Mapping[str, Any]) -> str:
 
 
 def stale_words(project: Path) -> str | None:
-    """Return what to do about group files that changed after params.yaml was composed; None if composing
+    """Return what to do about choices that changed after params.yaml was composed; None if composing
     again would give the same file, or if that is unknown."""
     try:
         text, current = read_yaml(project / PARAMETERS)
@@ -174,7 +174,7 @@ def stale_words(project: Path) -> str | None:
     if not changed:
         return None
     sections = ", ".join(changed)
-    return f"configs/ changed after {PARAMETERS} was composed ({sections}): run 'paraforge configure'"
+    return f"the choices changed after {PARAMETERS} was composed ({sections}): run 'paraforge configure'"
 
 
 def _as_written(name: str, value: Any, header: Mapping[str, list[str]]) -> bool:

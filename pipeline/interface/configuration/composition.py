@@ -24,27 +24,33 @@ ROOT = "paraforge"
 _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
 
 
-def configs_directory() -> Path:
-    """Return the directory of the groups: the project's own, or the package's."""
+def shipped_configs() -> Path:
+    """Return the directory of the choices that come with Paraforge: inside an installed package, beside the
+    package of a clone."""
     package = Path(__file__).resolve().parents[2]
-    # It is inside an installed package, and beside the package in a clone.
-    places = [Path("configs"), package / "configs", package.parent / "configs"]
-    return next((place for place in places if place.is_dir()), places[0])
+    return next(place for place in (package / "configs", package.parent / "configs") if place.is_dir())
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
-    """Return the groups of a configuration directory, each with its choices, both sorted."""
-    if not configs.is_dir():
-        raise InputError("no such directory of configurations", configs)
-    return {
-        group.name: sorted(file.stem for file in group.glob("*.yaml"))
-        for group in sorted(configs.iterdir())
-        if group.is_dir() and any(group.glob("*.yaml"))
-    }
+    """Return the groups, each with its choices, both sorted: those of Paraforge and those of a project.
+
+    configs: the project's directory of choices; it need not exist.
+    """
+    found: dict[str, set[str]] = {}
+    for file in [*shipped_configs().glob("*/*.yaml"), *configs.glob("*/*.yaml")]:
+        found.setdefault(file.parent.name, set()).add(file.stem)
+    return {group: sorted(names) for group, names in sorted(found.items())}
+
+
+def _file(configs: Path, name: str) -> Path:
+    """Return a file of choices: the project's own, or else the one that comes with Paraforge."""
+    return configs / name if (configs / name).is_file() else shipped_configs() / name
 
 
 def compose(configs: Path, overrides: Sequence[str]) -> str:
     """Return the text of params.yaml for these choices.
+
+    configs: the project's directory of choices, whose files go before those of Paraforge.
 
     Raises:
         InputError: a group, choice or key does not exist, or a group's file cannot be read.
@@ -53,9 +59,7 @@ def compose(configs: Path, overrides: Sequence[str]) -> str:
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-    root = configs / f"{ROOT}.yaml"
-    if not root.is_file():
-        raise InputError("no such file", root, remedy="'paraforge init DIR' makes a project.")
+    root = _file(configs, f"{ROOT}.yaml")
     groups = choices(configs)
     for override in overrides:
         _check_names(override, groups)
@@ -164,11 +168,12 @@ def value_text(value: Any) -> str:
 
 def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
     """Return the group files that these choices read, each after the files that it builds on."""
-    content = read_yaml(configs / f"{ROOT}.yaml")[1]
+    content = read_yaml(_file(configs, f"{ROOT}.yaml"))[1]
     defaults = content.get("defaults", []) if isinstance(content, dict) else []
     named = dict(one.lstrip("+").split("=", 1) for one in overrides if "=" in one)
     chosen = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items()}
-    chosen |= {group: name for group, name in named.items() if group in chosen or (configs / group).is_dir()}
+    groups = choices(configs)
+    chosen |= {group: name for group, name in named.items() if group in chosen or group in groups}
     return [
         file
         for group, name in chosen.items()
@@ -179,7 +184,7 @@ def group_files(configs: Path, overrides: Sequence[str]) -> list[Path]:
 
 def files_of_choice(configs: Path, group: str, name: str, above: tuple[str, ...] = ()) -> list[Path]:
     """Return the file of a choice, after the files that it builds on. above: choices that build on it."""
-    file = configs / group / f"{name}.yaml"
+    file = _file(configs, f"{group}/{name}.yaml")
     content = read_yaml(file)[1] if file.is_file() else None
     below = content.get("defaults", []) if isinstance(content, dict) else []
     above = (*above, name)

@@ -11,7 +11,7 @@ from paraforge.base.errors import InputError, MissingPackageError, ParaforgeErro
 from paraforge.base.files import write_whole
 from paraforge.interface.configuration.choices import reconfigure
 from paraforge.interface.project.bitext import Bitext
-from paraforge.interface.project.files import MY_BITEXT, checksum, project_files, shipped, write_versions
+from paraforge.interface.project.files import MY_BITEXT, STAGES, project_files, shipped, write_versions
 
 _MOST_NAMED = 5
 # Is there while a project is being made: the same command continues with a directory that has it.
@@ -52,7 +52,7 @@ def make_project(directory: Path, bitext: Bitext | None = None) -> None:
     for name, text in files.items():
         if not (directory / name).exists():
             write_whole(directory / name, text)
-    write_versions(directory, {name: checksum(text) for name, text in files.items()})
+    write_versions(directory, files[STAGES])
     if bitext is not None:
         write_whole(directory / MY_BITEXT, bitext.yaml(directory))
     name = directory.resolve().name.replace("\\", "\\\\").replace("'", "\\'")

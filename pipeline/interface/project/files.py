@@ -1,4 +1,4 @@
-"""The files of a project, and which of them are as Paraforge wrote them."""
+"""The files of a new project, and the versions of the steps that it was made for."""
 
 import hashlib
 from pathlib import Path
@@ -11,8 +11,9 @@ from paraforge.base.yaml_text import read_yaml_text
 from paraforge.interface.configuration.inputs import LINKED
 
 VERSIONS = Path("versions.yaml")
-"""Versions of the steps that the project was last brought up to, which DVC reads, and checksums of the files
-that were written for it. A clone has `pipeline/versions.py` in its place."""
+"""Versions of the steps that the project was last brought up to, which DVC reads, and the checksum of the
+dvc.yaml that was written for it. A clone has `pipeline/versions.py` in its place."""
+STAGES = "dvc.yaml"
 MY_BITEXT = "configs/corpus/my.yaml"
 _CLONES_VERSIONS = "pipeline/versions.py"
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -38,15 +39,12 @@ def project_files(name: str) -> dict[str, str]:
 
     name: of the project, for its README.
     """
-    configs = shipped("configs")
-    groups = {f"configs/{path.relative_to(configs).as_posix()}": path for path in configs.rglob("*.yaml")}
     pages = {"inputs/README.md": shipped("inputs/README.md"), MY_BITEXT: _TEMPLATES / "my.yaml"}
     pages |= {".gitignore": _TEMPLATES / "gitignore.txt", "README.md": _TEMPLATES / "README.md"}
-    # A clone may have a my.yaml of its user's.
-    found = {path: file.read_text(encoding="utf-8") for path, file in sorted({**groups, **pages}.items())}
+    found = {path: file.read_text(encoding="utf-8") for path, file in sorted(pages.items())}
     found["README.md"] = found["README.md"].replace("NAME", name, 1)
-    stages = shipped("dvc.yaml").read_text(encoding="utf-8")
-    found["dvc.yaml"] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
+    stages = shipped(STAGES).read_text(encoding="utf-8")
+    found[STAGES] = stages.replace(_CLONES_VERSIONS, str(VERSIONS))
     found |= {f"{made}/.gitignore": _KEEP_DIRECTORY for made in ("data", "models")}
     return found | {f"inputs/{stage}/.gitignore": _KEEP_LINKS for stage in LINKED}
 
@@ -56,17 +54,18 @@ def installed_versions() -> dict[str, int]:
     return {name: number for name, number in vars(versions).items() if isinstance(number, int)}
 
 
-def write_versions(project: Path, written: dict[str, str]) -> None:
-    """Write `versions.yaml`. written: checksums of the files that were written for the project, by path."""
-    content = {"paraforge": versions.__version__, **installed_versions(), "written": written}
+def write_versions(project: Path, stages: str) -> None:
+    """Write `versions.yaml`. stages: the text of dvc.yaml that was written for the project, or "" if the file
+    is the user's."""
+    content = {"paraforge": versions.__version__, **installed_versions(), "stages": checksum(stages)}
     title = "# Written by 'paraforge init', not to be edited: a stage runs again when its number changes.\n"
     text = title + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=200)
     (project / VERSIONS).write_text(text, encoding="utf-8")
 
 
-def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] | None:
+def read_versions(project: Path) -> tuple[str, dict[str, int], str] | None:
     """Return the version of the program that a project was last brought up to, the steps' numbers, and the
-    checksums of the files written for it; None where there is no `versions.yaml`: in a clone. Raises
+    checksum of the dvc.yaml written for it; None where there is no `versions.yaml`: in a clone. Raises
     InputError: the file is damaged."""
     path = project / VERSIONS
     if not path.is_file():
@@ -74,7 +73,7 @@ def read_versions(project: Path) -> tuple[str, dict[str, int], dict[str, str]] |
     try:
         content = read_yaml_text(path.read_text(encoding="utf-8"))
         numbers = {key: value for key, value in content.items() if isinstance(value, int)}
-        return str(content["paraforge"]), numbers, dict(content["written"])
+        return str(content["paraforge"]), numbers, str(content["stages"])
     except (yaml.YAMLError, UnicodeDecodeError, LookupError, TypeError, AttributeError, ValueError) as error:
         remedy = "Run 'paraforge init --upgrade' to write it again."
         raise InputError("not as 'paraforge init' writes it", path, remedy=remedy) from error
@@ -95,5 +94,5 @@ def check_versions(project: Path = Path()) -> None:
 
 
 def checksum(text: str) -> str:
-    """Of a file that is written for a project; line ends do not count, which git may change."""
+    """Return the checksum of a text, in which line ends do not count, because git may change them."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()[:16]

@@ -10,6 +10,7 @@ from paraforge.interface.configuration import PARAMETERS, read_yaml
 from paraforge.interface.configuration.choices import stale_words
 from paraforge.interface.configuration.diagnosis import Finding
 from paraforge.interface.project.files import (
+    STAGES,
     VERSIONS,
     check_versions,
     checksum,
@@ -21,7 +22,6 @@ from paraforge.interface.project.files import (
 )
 
 LOCK = Path("dvc.lock")
-_KEPT = "yours, kept"
 
 
 def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> dict[str, list[str]] | None:
@@ -39,7 +39,7 @@ def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> d
     content = read_yaml(project / PARAMETERS)[1] if content is None else content
     now = installed_versions()
     found: dict[str, list[str]] = {}
-    for stage, described in read_yaml(project / "dvc.yaml")[1]["stages"].items():
+    for stage, described in read_yaml(project / STAGES)[1]["stages"].items():
         items = [f"@{item}" for item in content["embeddings"]["names"]] if "matrix" in described else [""]
         for name in [stage + item for item in items]:
             known = ran.get(name, {}).get("params", {})
@@ -57,7 +57,7 @@ def changed_stages(project: Path, content: Mapping[str, Any] | None = None) -> d
 def missing_parameters(project: Path) -> list[str]:
     """Keys that stages of `dvc.yaml` depend on and `params.yaml` does not have, over which DVC would stop."""
     content = read_yaml(project / PARAMETERS)[1]
-    stages = read_yaml(project / "dvc.yaml")[1]["stages"].values()
+    stages = read_yaml(project / STAGES)[1]["stages"].values()
     keys = [key for stage in stages if "matrix" not in stage for key in stage.get("params", [])]
     named = dict.fromkeys(key for key in keys if isinstance(key, str))
     return [key for key in named if value_at(content, key) is None]
@@ -108,15 +108,16 @@ def project_findings(project: Path) -> Iterator[Finding]:
         yield Finding("project", "stages", "note", f"cannot be compared with their last run: {error}")
 
 
-def upgrade(project: Path) -> dict[str, list[str]]:
-    """Write what this version has for a project that the user has not changed or deleted; nothing else.
+def upgrade(project: Path) -> bool:
+    """Bring dvc.yaml and the versions of the steps up to this version of Paraforge. All other files stay as
+    they are, and so does a dvc.yaml that the user changed: this version's is written to `dvc.yaml.new`.
 
-    Returns the paths that are new, that were updated, and that are the user's and were kept although there is
-    another text for them now, each under these words.
+    Returns whether dvc.yaml is this version's now.
 
     Raises InputError if this is not a project, or if it is the clone that the program runs from.
     """
-    if not (project / "dvc.yaml").is_file():
+    file = project / STAGES
+    if not file.is_file():
         raise InputError(
             "no project: there is no dvc.yaml", project, remedy="'paraforge init DIR' makes one."
         )
@@ -126,33 +127,13 @@ def upgrade(project: Path) -> dict[str, list[str]]:
         read = read_versions(project)
     except InputError:
         read = None
-    written = {} if read is None else read[2]
     wanted = project_files(project.resolve().name)
-    done: dict[str, list[str]] = {"new": [], "updated": [], _KEPT: []}
-    for path, text in wanted.items():
-        file = project / path
-        fate = _fate(file, text, written.get(path))
-        if fate is not None:
-            done[fate].append(path)
-        if fate in ("new", "updated"):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, text)
-    # A file of the user's has the checksum that it never had, so that it stays the user's.
-    write_versions(
-        project, {path: checksum(text) for path, text in wanted.items() if path not in done[_KEPT]}
-    )
-    return done
-
-
-def _fate(file: Path, text: str, written: str | None) -> str | None:
-    """Return what becomes of a file; None if it stays as it is. written: its checksum when it was written for
-    the project."""
-    if not file.exists():
-        return "new" if written is None else None  # deleted by the user
-    try:
-        current = checksum(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        current = ""
-    if current == checksum(text):
-        return None
-    return "updated" if current == written else _KEPT
+    current = checksum(file.read_text(encoding="utf-8", errors="replace"))
+    ours = current in (checksum(wanted[STAGES]), read[2] if read else None)
+    write_whole(file if ours else project / f"{STAGES}.new", wanted[STAGES])
+    for path in (one for one in wanted if one.startswith("inputs/")):
+        if not (project / path).exists():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(project / path, wanted[path])
+    write_versions(project, wanted[STAGES] if ours else "")
+    return ours

@@ -138,7 +138,7 @@ def test_a_changed_group_is_no_edit(project: Path) -> None:
 
 def test_a_group_that_changed_later_is_named(project: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = project / "configs" / "corpus" / "my.yaml"
-    words = "configs/ changed after params.yaml was composed (publish): run 'paraforge configure'"
+    words = "the choices changed after params.yaml was composed (publish): run 'paraforge configure'"
     configure("corpus=my")
     edit("report: {}", "report: {entries: 3}")  # an edit by hand is none of the groups'
     file.write_text("# a comment changes nothing\n" + MY)
