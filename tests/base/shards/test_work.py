@@ -27,6 +27,15 @@ def test_a_committed_shard_is_found(tmp_path: Path) -> None:
     assert work.find("k2") is None
 
 
+def test_the_order_of_libraries_does_not_change_a_shard(tmp_path: Path) -> None:
+    work = WorkDirectory("step", tmp_path)
+    found = []
+    for names in ("ab", "ba"):
+        work.commit("k1", pa.table({"a": [1]}), dict.fromkeys(names, "1.0"))
+        found.append(work.file("k1").read_bytes())
+    assert found[0] == found[1]
+
+
 def test_truncated_and_swapped_shards_are_not_believed(tmp_path: Path) -> None:
     work = WorkDirectory("step", tmp_path)
     work.commit("k1", pa.table({"a": list(range(5000))}))

@@ -150,8 +150,10 @@ def test_the_first_group_is_a_beam_of_its_own_and_others_shun_its_tokens() -> No
         assert not starts[0] & starts[1]
 
 
-def test_a_penalty_is_no_part_of_the_score() -> None:
-    diverse = search(WEIGHTS, 4, settings=VarietySettings(groups=4, diversity=2.0)).run(MANY[:6])
+@pytest.mark.parametrize("diversity", [0.1, 2.0])
+def test_a_penalty_is_no_part_of_the_score(diversity: float) -> None:
+    """Not of a token that is chosen in spite of it, either."""
+    diverse = search(WEIGHTS, 4, settings=VarietySettings(groups=4, diversity=diversity)).run(MANY[:6])
     for request, result in zip(MANY[:6], diverse, strict=True):
         for found in result:
             tokens = (*found.tokens, END) if found.ended else found.tokens
