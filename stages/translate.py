@@ -4,8 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from paraforge.base.files import remove_directory
-from paraforge.corpus.scoring.general import DIRECTORY
-from paraforge.corpus.scoring.word_scorer import VECTORS
 from paraforge.stages.common import parameters_of, run_stage
 from paraforge.stages.metrics import of_pivots, write_metrics
 from paraforge.translation.stage.chosen import chosen_corpus
@@ -27,7 +25,7 @@ def main() -> None:
             made[name] = translated_of(name, parameters.resources)
         ingested, model = Path("data/ingested") / place, Path("models/nmt") / place
         lineage = lineage_of(name, parameters.publish.pairs) if parameters.pivots else {}
-        corpus = chosen_corpus(one.translate, ingested, DIRECTORY / VECTORS, one.resources)
+        corpus = chosen_corpus(one.translate, ingested, one.resources)
         if one.ingest.kind == "references":
             forward, back = round_trip(one.translate, corpus, model, made[name], one.resources, lineage)
             found[name] = {**asdict(back), FORWARD: asdict(forward)}

@@ -196,16 +196,15 @@ def test_a_known_sentence_is_never_translated_again(
     assert not translated()
 
 
-@pytest.mark.parametrize("spread", ["uniform", pytest.param("clusters", marks=pytest.mark.full)])
 def test_what_is_left_for_later_is_counted_and_later_translated(
-    published: Path, tmp_path: Path, asked: Counter[str], spread: str
+    published: Path, tmp_path: Path, asked: Counter[str]
 ) -> None:
     project = copy(published, tmp_path / "project", work=False)
     total = len(lines_of(project))
     wanted = rows(project / "data/translated")
     known: set[str] = set()
     for limit in (90, None):
-        change(project, {"translate.maximum_sentences": limit, "translate.spread": spread})
+        change(project, {"translate.maximum_sentences": limit})
         asked.clear()
         with inside(project):
             plan = json.loads(run_command("plan", "--rate", 9, "--json").output)["cs"]
@@ -223,7 +222,7 @@ def test_what_is_left_for_later_is_counted_and_later_translated(
         assert manifest["counts"]["failed"].get(NOT_CHOSEN, 0) == left
         about = manifest["steps"]["translate"].get("chosen")
         assert (about or {}).get("maximum_sentences") == limit
-        assert (f"|first:{limit}:{spread}|" in manifest["signature"]) == (limit is not None)
+        assert (f"|first:{limit}:uniform|" in manifest["signature"]) == (limit is not None)
         assert not (project / "work/chosen/corpus").exists()
     assert rows(project / "data/translated") == wanted
 

@@ -72,13 +72,7 @@ class Parameters(Section):
             if source.format == "tmx":
                 name = f"the language of the references of source {source.name!r}"
                 languages[name] = source.columns.get("reference")
-        clusters = self.translate.maximum_sentences is not None and self.translate.spread == "clusters"
         for name, language in languages.items():
-            if clusters and language and not is_english(language):
-                raise ValueError(
-                    f"translate.spread: clusters need the built-in scorer, which is English, {name} is "
-                    f"{language!r}: set translate.spread to uniform"
-                )
             if self.paragram.uses_built_in and language and not is_english(language):
                 raise ValueError(
                     f"paragram.built_in: the built-in scorer is English, {name} is {language!r}: choose "
@@ -138,9 +132,11 @@ class Parameters(Section):
                 raise ValueError(f"{above}{key}: {message}") from error
             if forward.nbest != 1 or forward.forward:
                 raise ValueError(f"{above}translate.forward: nbest must be 1, and forward cannot be in it")
-            for key in ("maximum_sentences", "spread"):
-                if key in translate.forward:
-                    raise ValueError(f"{above}translate.forward.{key}: set translate.{key}, which limits it")
+            if "maximum_sentences" in translate.forward:
+                raise ValueError(
+                    f"{above}translate.forward.maximum_sentences: set translate.maximum_sentences, which "
+                    "limits it"
+                )
             if nmt.forward is None and not is_model_free(forward.engine):
                 raise ValueError(
                     f"{above}nmt.forward: missing: the engine {forward.engine} needs a model from "

@@ -17,8 +17,6 @@ from paraforge.base.progress import progress
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.corpus.scoring import general
-from paraforge.corpus.scoring.word_scorer import VECTORS
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.interface.configuration import Parameters
 from paraforge.translation.decoding.translator import Hypotheses, Translator, Usage
@@ -195,8 +193,7 @@ def ingested_corpus(parameters: Parameters) -> ShardDirectory:
     work = parameters.resources.work / "plan"
     ingest(parameters.ingest, work / "ingested", parameters.resources, languages_of(parameters.nmt))
     resources = parameters.resources.model_copy(update={"work": work})
-    vectors = general.DIRECTORY / VECTORS
-    return ShardDirectory(chosen_corpus(parameters.translate, work / "ingested", vectors, resources))
+    return ShardDirectory(chosen_corpus(parameters.translate, work / "ingested", resources))
 
 
 def model_path(parameters: Parameters, built: Path) -> Path:

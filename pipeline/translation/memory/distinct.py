@@ -90,9 +90,8 @@ class DistinctSentences:
         corpus: ShardDirectory,
         sentences: NDArray[np.int64],
         threads: int = 1,
-        column: str = "source_text",
     ) -> Iterator[pa.Array]:
-        """Yield a column of the sentences' first rows, by default their texts, one array per shard.
+        """Yield the texts of sentences, one array per shard.
 
         sentences: ascending numbers of sentences. threads: threads that read shards.
         """
@@ -106,7 +105,7 @@ class DistinctSentences:
             rows = np.asarray(first_rows[sentences[cuts[shard] : cuts[shard + 1]]]) - starts[shard]
             if ((rows < 0) | (rows >= corpus.rows[shard])).any():
                 raise InputError("damaged", self.path / "first_rows.bin", remedy=self.remedy)
-            return corpus.read(shard, [column])[column].take(pa.array(rows)).combine_chunks()
+            return corpus.read(shard, ["source_text"])["source_text"].take(pa.array(rows)).combine_chunks()
 
         return in_order(read, len(shards), threads)
 

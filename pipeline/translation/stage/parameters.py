@@ -30,7 +30,8 @@ _MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
 
 class _Section(DecodingOptions):
     removed: ClassVar[Mapping[str, str]] = {
-        "quantisation": "the check has one limit and one size; check_quantised: false leaves it out"
+        "spread": "sentences are drawn from all alike",
+        "quantisation": "the check has one limit and one size; check_quantised: false leaves it out",
     }
 
     engine: EngineName = "ctranslate2"
@@ -56,11 +57,6 @@ class _Section(DecodingOptions):
         ge=1,
         description="most distinct sentences to translate; rows of the others fail as not_chosen. A higher "
         "number keeps all that were chosen. null: all",
-    )
-    spread: Literal["uniform", "clusters"] = Field(
-        "uniform",
-        description="for maximum_sentences: uniform draws from all sentences alike; clusters draws the same "
-        "number from each of 256 clusters of references, by the built-in scorer's vectors",
     )
     forward: dict[str, Any] = Field(
         default_factory=dict,

@@ -56,11 +56,15 @@ def test_every_choice_composes(row: tuple[str | None, ...]) -> None:
 def test_the_built_in_scorer_is_refused_for_another_language(choices: list[str]) -> None:
     with pytest.raises(ConfigurationError, match=r"the built-in scorer is English.*paragram=corpus"):
         compose(CONFIGS, choices)
-    limited = [*choices, "paragram=corpus", "translate.maximum_sentences=9"]
-    for accepted in (limited, [*choices, "paragram.vectors=v.txt"], ["nmt.target_language=eng_Latn"]):
+    for accepted in (
+        [*choices, "paragram=corpus"],
+        [*choices, "paragram.vectors=v.txt"],
+        ["nmt.target_language=eng_Latn"],
+    ):
         compose(CONFIGS, accepted)
-    with pytest.raises(ConfigurationError, match=r"translate\.spread: clusters need the built-in scorer"):
-        compose(CONFIGS, [*limited, "translate.spread=clusters"])
+
+
+def test_with_pivots_there_is_no_limit_of_sentences() -> None:
     with pytest.raises(ConfigurationError, match=r"translate\.maximum_sentences: with pivots"):
         compose(CONFIGS, ["pivots=sample", "translate.maximum_sentences=9"])
 

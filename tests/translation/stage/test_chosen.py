@@ -1,4 +1,4 @@
-"""What is translated first: the same number from each cluster, whatever the shards; the rest is left for
+"""What is translated first: the sentences with the smallest hashes, whatever the shards; the rest is left for
 later, and nothing is translated twice."""
 
 from collections import Counter
@@ -15,13 +15,9 @@ from benchmarks.bitext import write_ingested
 from paraforge.base.shards.lineage import text_keys
 from paraforge.base.shards.resources import Resources
 from paraforge.base.shards.store import ShardDirectory
-from paraforge.base.word_vectors.cells import find_centroids, nearest_cells
-from paraforge.base.word_vectors.subword_vectors import SubwordVectors
-from paraforge.corpus.scoring.general import DIRECTORY
-from paraforge.corpus.scoring.word_scorer import VECTORS
 from paraforge.translation.engines.fake import FakeTranslator
 from paraforge.translation.stage import chosen
-from paraforge.translation.stage.chosen import NOT_CHOSEN, chosen_corpus, draw, sentence_vectors
+from paraforge.translation.stage.chosen import NOT_CHOSEN, chosen_corpus, draw
 from paraforge.translation.stage.parameters import TranslateParameters
 from paraforge.translation.stage.translate import translate
 from tests.project import digests
@@ -41,27 +37,14 @@ OTHERS = [
 ]
 
 
-def in_turns(keys: list[Any], clusters: list[int], wanted: int) -> list[int]:
-    """In each turn every cluster gives its sentence with the smallest key, until enough are drawn."""
-    queues = {cluster: list[Any]() for cluster in clusters}
-    for number, (key, cluster) in enumerate(zip(keys, clusters, strict=True)):
-        queues[cluster] = sorted([*queues[cluster], (key, number)])
-    drawn: list[int] = []
-    while any(queues.values()):
-        turn = sorted(queue.pop(0) for queue in queues.values() if queue)
-        drawn += [number for _, number in turn]
-    return sorted(drawn[:wanted])
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=40), st.integers(1, 50))
-def test_clusters_take_turns(
-    tmp_path_factory: pytest.TempPathFactory, sentences: list[tuple[int, int]], wanted: int
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 50))
+def test_the_smallest_keys_are_drawn(
+    tmp_path_factory: pytest.TempPathFactory, high: list[int], wanted: int
 ) -> None:
-    keys = np.array([(key, 7) for key, _ in sentences], np.uint64).reshape(-1, 2)
-    clusters = np.array([cluster for _, cluster in sentences], np.int16)
-    blocks = [(keys[begin : begin + 9], clusters[begin : begin + 9]) for begin in range(0, len(keys), 9)]
-    found = draw(blocks, wanted, tmp_path_factory.mktemp("draw") / "drawn")
-    assert np.flatnonzero(found).tolist() == in_turns(keys.tolist(), clusters.tolist(), wanted)
+    """Of equal ones the first."""
+    keys = np.array([(key, 7) for key in high], np.uint64).reshape(-1, 2)
+    found = draw(keys, wanted, tmp_path_factory.mktemp("draw") / "drawn")
+    assert np.flatnonzero(found).tolist() == sorted(np.argsort(high, kind="stable")[:wanted].tolist())
 
 
 def write_corpus(path: Path, rows_per_shard: int = 50) -> Path:
@@ -72,13 +55,13 @@ def write_corpus(path: Path, rows_per_shard: int = 50) -> Path:
     return write_ingested(path, sources, references, rejected, rows_per_shard)
 
 
-def section(limit: int | None, **more: Any) -> TranslateParameters:
-    return TranslateParameters(engine="fake", beam=2, maximum_sentences=limit, **more)
+def section(limit: int | None) -> TranslateParameters:
+    return TranslateParameters(engine="fake", beam=2, maximum_sentences=limit)
 
 
-def choose(root: Path, corpus: Path, limit: int | None, workers: int = 1, **more: Any) -> Path:
+def choose(root: Path, corpus: Path, limit: int | None, workers: int = 1) -> Path:
     resources = Resources(work=root / "work", workers=workers, devices=["cpu"], in_process_rows=20)
-    return chosen_corpus(section(limit, **more), corpus, DIRECTORY / VECTORS, resources)
+    return chosen_corpus(section(limit), corpus, resources)
 
 
 def fates(directory: Path) -> list[tuple[str, str | None, str | None]]:
@@ -90,8 +73,7 @@ def taken(directory: Path) -> set[str]:
     return {text for text, rejected, failed in fates(directory) if not rejected and not failed}
 
 
-@pytest.mark.parametrize("spread", ["clusters", "uniform"])
-def test_shards_and_workers_do_not_change_the_choice(tmp_path: Path, spread: str) -> None:
+def test_shards_and_workers_do_not_change_the_choice(tmp_path: Path) -> None:
     found = [
         fates(
             choose(
@@ -99,7 +81,6 @@ def test_shards_and_workers_do_not_change_the_choice(tmp_path: Path, spread: str
                 write_corpus(tmp_path / f"in{rows}", rows),
                 40,
                 workers,
-                spread=spread,
             )
         )
         for rows, workers in ((7, 1), (50, 3), (1000, 1))
@@ -112,34 +93,22 @@ def test_shards_and_workers_do_not_change_the_choice(tmp_path: Path, spread: str
     assert {failed for _, rejected, failed in found[0] if rejected} == {None}
 
 
-@pytest.mark.parametrize("spread", ["clusters", "uniform"])
-def test_a_higher_limit_keeps_what_was_chosen(tmp_path: Path, spread: str) -> None:
+def test_a_higher_limit_keeps_what_was_chosen(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "in")
     before: set[str] = set()
     for limit in (1, 20, 21, 150, 299):
-        now = taken(choose(tmp_path, corpus, limit, spread=spread))
+        now = taken(choose(tmp_path, corpus, limit))
         assert len(now) == limit and before < now
         before = now
 
 
-@pytest.mark.parametrize("spread", ["clusters", "uniform"])
-def test_the_choice_is_that_of_all_sentences_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spread: str
-) -> None:
-    monkeypatch.setattr(chosen, "CLUSTERS", 12)
+def test_the_choice_is_that_of_all_sentences_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chosen, "_BLOCK", 70)
-    references = [*CAPTIONS, *OTHERS]
-    # A sentence whose first row is rejected comes where it is next.
-    order = [row for row in range(len(references)) if row % 10 != 9]
-    order += [row for row in range(len(references)) if row % 10 == 9]
-    texts = [references[row] for row in order]
-    vectors = sentence_vectors(pa.array(texts), SubwordVectors.open(DIRECTORY / VECTORS))
-    cells = nearest_cells(vectors, find_centroids(vectors, 12, 1))
-    assert len(set(cells.tolist())) == 12
-    clusters = (cells * (spread == "clusters")).tolist()
-    keys = text_keys(pa.array([f"cs {text}" for text in texts])).tolist()
-    wanted = {f"cs {texts[number]}" for number in in_turns(keys, clusters, 100)}
-    assert taken(choose(tmp_path, write_corpus(tmp_path / "in"), 100, spread=spread)) == wanted
+    texts = sorted(
+        [f"cs {reference}" for reference in (*CAPTIONS, *OTHERS)],
+        key=lambda text: tuple(text_keys(pa.array([text]))[0].tolist()),
+    )
+    assert taken(choose(tmp_path, write_corpus(tmp_path / "in"), 100)) == set(texts[:100])
 
 
 @pytest.mark.parametrize("limit", [None, 304, 10_000])
@@ -151,7 +120,7 @@ def test_where_nothing_is_left_out_the_corpus_is_the_ingested_one(tmp_path: Path
 
 def test_killed_it_begins_again_and_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = write_corpus(tmp_path / "in")
-    wanted = digests(choose(tmp_path / "whole", corpus, 40, spread="clusters"))
+    wanted = digests(choose(tmp_path / "whole", corpus, 40))
     write, written = chosen.write_shard, []
 
     def dies(*arguments: Any) -> Any:
@@ -162,8 +131,8 @@ def test_killed_it_begins_again_and_gives_the_same(tmp_path: Path, monkeypatch: 
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(chosen, "write_shard", dies)
-        choose(tmp_path / "killed", corpus, 40, spread="clusters")
-    assert digests(choose(tmp_path / "killed", corpus, 40, spread="clusters")) == wanted
+        choose(tmp_path / "killed", corpus, 40)
+    assert digests(choose(tmp_path / "killed", corpus, 40)) == wanted
 
 
 def test_a_higher_limit_translates_the_new_sentences_alone(
