@@ -23,8 +23,8 @@ from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
 from paraforge.base.shards.clusters import read_clusters
 from paraforge.base.shards.lineage import mixed
-from paraforge.base.word_vectors.cells import find_centroids, nearest_cells
 from paraforge.corpus.selection.filters.near_duplicates import blank
+from paraforge.products.triplets.cells import find_centroids, nearest_cells
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import (
     SIDES,
