@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 from paraforge.base.errors import InputError
 from paraforge.base.text.vocabulary import WORD, Vocabulary
 from paraforge.base.word_vectors.vectors import WordVectors
+from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
 from paraforge.embeddings.trainer.model import SentenceModel
-from paraforge.papers.unrolling.network import Reader, SentencePredictor, compare
+from paraforge.papers.unrolling.network import Reader, SentencePredictor
 from paraforge.papers.unrolling.parameters import (
     DESCRIPTION,
     ReaderParameters,
@@ -114,7 +115,10 @@ class DecoderModel(SentenceModel):
         self, left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.float64]:
         """Return the same for vectors, (rows, dimension) each; float64 (rows,)."""
-        return compare(left, right, self.representation)
+        if self.representation.similarity == "dot":
+            check_rows(left, right)
+            return np.einsum("ij,ij->i", left, right, dtype=np.float64)
+        return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)
 
     @classmethod
     def open(cls, directory: str | Path, device: str = "cpu") -> Self:

@@ -4,14 +4,11 @@ Figure 1, Appendix C)."""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from paraforge.base.text.vocabulary import WORD
-from paraforge.corpus.scoring.cosine import check_rows, cosine_of_rows
 from paraforge.embeddings.encoders.protocol import Encoder
 from paraforge.embeddings.encoders.recurrent import PackedSentences, pack
 from paraforge.embeddings.learning.batches import Bags, TokenBatch, bag_mean, take_rows
@@ -225,18 +222,13 @@ def unrolled(network: SentencePredictor, context: Tensor, steps: int) -> Tensor:
 def represent(
     network: SentencePredictor, sentences: Bags, representation: RepresentationParameters
 ) -> Tensor:
-    """Return sentence vectors, (sentences, dimension); see `dimension_of`."""
+    """Return sentence vectors: the context, or the mean of the unrolled states, (sentences,
+    context_dimension), or these states side by side, (sentences, 2 x steps x context_dimension)."""
     context = network.encode(sentences)
     if representation.kind == "context":
         return context
     states = unrolled(network, context, representation.steps)
     return states.mean((1, 2)) if representation.kind == "mean" else states.flatten(1)
-
-
-def dimension_of(network: NetworkParameters, representation: RepresentationParameters) -> int:
-    """Return the dimension of a sentence vector."""
-    states = DECODERS * representation.steps if representation.kind == "unrolled" else 1
-    return states * network.context_dimension
 
 
 class Reader(Encoder):
@@ -251,7 +243,9 @@ class Reader(Encoder):
         super().__init__()
         self.network = network
         self.reading = parameters
-        self.dimension = dimension_of(parameters.layers, parameters.representation)
+        representation = parameters.representation
+        states = DECODERS * representation.steps if representation.kind == "unrolled" else 1
+        self.dimension = states * parameters.layers.context_dimension
 
     def table_units(self) -> dict[str, str]:
         """Return the word vectors."""
@@ -264,13 +258,3 @@ class Reader(Encoder):
         sentences = Bags(*map(torch.from_numpy, ended)).to(bags.ids.device)
         vectors = represent(self.network, sentences, self.reading.representation)
         return vectors.masked_fill((bags.lengths == 0).unsqueeze(1), 0)
-
-
-def compare(
-    left: npt.NDArray[np.float32], right: npt.NDArray[np.float32], representation: RepresentationParameters
-) -> npt.NDArray[np.float64]:
-    """Return the dot products or cosines of rows at the same index, (rows,) float64; 0 for a zero vector."""
-    if representation.similarity == "dot":
-        check_rows(left, right)
-        return np.einsum("ij,ij->i", left, right, dtype=np.float64)
-    return np.nan_to_num(cosine_of_rows(left, right).astype(np.float64), nan=0.0)

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from paraforge.papers.unrolling.network import (
-    SentencePredictor,
-    compare,
-    dimension_of,
-    represent,
-    unrolled,
-)
+from paraforge.base.text.vocabulary import Vocabulary
+from paraforge.papers.unrolling.model import DecoderModel
+from paraforge.papers.unrolling.network import SentencePredictor, represent, unrolled
 from paraforge.papers.unrolling.parameters import NetworkParameters, RepresentationParameters
+from paraforge.papers.unrolling.triples import END as END_WORD
 from paraforge.papers.unrolling.triples import TripleBatch
 from tests.papers.unrolling import oracle
 from tests.papers.unrolling.corpus import KINDS, bags, make_network
@@ -41,20 +38,23 @@ def test_vectors_are_the_first_states(steps: int) -> None:
         with torch.no_grad():
             vectors = represent(network, bags(*SENTENCES), representation)
         np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-9)
-        assert vectors.shape[1] == dimension_of(network.architecture, representation)
-    dots = compare(hand.reshape(4, -1)[:2], hand.reshape(4, -1)[2:], RepresentationParameters(steps=steps))
-    sums = [
-        sum((hand[k, d, s] * hand[k + 2, d, s]).sum() for d in (0, 1) for s in range(steps)) for k in (0, 1)
-    ]
-    np.testing.assert_allclose(dots, sums, rtol=1e-9)
+        model = DecoderModel.of_network(network, Vocabulary([*"abcdefgh", END_WORD], "a"), representation)
+        assert vectors.shape[1] == model.dimension
+        if kind == "unrolled":
+            states = list(itertools.product((0, 1), range(steps)))
+            sums = [sum((hand[k, d, s] * hand[k + 2, d, s]).sum() for d, s in states) for k in (0, 1)]
+            dots = model.similarity_of_vectors(expected[:2], expected[2:])
+            np.testing.assert_allclose(dots, sums, rtol=1e-9)
 
 
 def test_dot_product_and_cosine() -> None:
     left = np.array([[1, 2], [0, 0], [3, 4]], dtype=np.float32)
     right = np.array([[2, -1], [1, 1], [6, 8]], dtype=np.float32)
-    assert compare(left, right, RepresentationParameters()).tolist() == [0, 0, 50]
-    cosines = compare(left, right, RepresentationParameters(similarity="cosine"))
-    np.testing.assert_allclose(cosines, [0, 0, 1], atol=1e-6)
+    vocabulary = Vocabulary([*"abcdefgh", END_WORD], "a")
+    dot = DecoderModel.of_network(make_network("bow", "gru"), vocabulary)
+    cosine = dot.read_by(RepresentationParameters(similarity="cosine"))
+    assert dot.similarity_of_vectors(left, right).tolist() == [0, 0, 50]
+    np.testing.assert_allclose(cosine.similarity_of_vectors(left, right), [0, 0, 1], atol=1e-6)
 
 
 END = 8
