@@ -123,39 +123,30 @@ def evaluate_for_papers(
     problems += [f"--transfer {path}: no such directory" for path in transfer if not path.is_dir()]
     if problems:
         raise ConfigurationError(problems)
-    directories = [*transfer, *(path for path in sts if path.is_dir())] if transfer else []
-    tasks, missing = find_tasks(directories, task_names)
-    if transfer and not tasks:
+    if not transfer:
+        return PaperEvaluation(evaluate(name, open_model, sts=sts, **options))
+    tasks, missing = find_tasks([*transfer, *(path for path in sts if path.is_dir())], task_names)
+    if not tasks:
         raise InputError(
             "no transfer task here",
             transfer[0],
             remedy="experiments/README.md lists the file names.",
         )
-    opened: list[OpenedModel] = []
+    opened = open_model(name, ())
+    if not isinstance(opened.model, SentenceEmbedder | Adaptive):
+        raise ConfigurationError([f"--transfer: {name} only compares pairs; give a model that embeds"])
+    similarity = Evaluation(opened.name, opened.kind)
+    if sts or options.get("word_lists"):
 
-    def open_once(wanted: str, sentences: Sequence[str]) -> OpenedModel:
-        found = open_model(wanted, sentences)
-        if not opened:
-            opened.append(found)
-            if tasks and not isinstance(found.model, SentenceEmbedder | Adaptive):
-                problem = f"--transfer: {name} only compares pairs; give a model that embeds"
-                raise ConfigurationError([problem])
-        return found
+        def open_others(wanted: str, sentences: Sequence[str]) -> OpenedModel:
+            return opened if wanted == name else open_model(wanted, sentences)
 
-    if not sts and not options.get("word_lists") and transfer:
-        first = open_once(name, ())
-        result = PaperEvaluation(Evaluation(first.name, first.kind))
-    else:
-        result = PaperEvaluation(evaluate(name, open_once, sts=sts, **options))
-    if not transfer:
-        return result
-    result.missing = missing
+        similarity = evaluate(name, open_others, sts=sts, **options)
     if not variants:
-        result.transfer = evaluate_transfer(opened[0].model, tasks, seed, folds)
-        return result
+        return PaperEvaluation(similarity, evaluate_transfer(opened.model, tasks, seed, folds), missing)
     from paraforge.papers.transfer.fine_tuning import encoder_of, fine_tune_transfer  # torch takes seconds
 
-    encoder = encoder_of(opened[0], tasks)
-    result.transfer = evaluate_transfer(opened[0].model, tasks, seed, folds)
-    result.transfer += fine_tune_transfer(encoder, tasks, variants, seed, folds)
-    return result
+    encoder = encoder_of(opened, tasks)
+    fixed = evaluate_transfer(opened.model, tasks, seed, folds)
+    trained = fine_tune_transfer(encoder, tasks, variants, seed, folds)
+    return PaperEvaluation(similarity, [*fixed, *trained], missing)

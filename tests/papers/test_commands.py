@@ -55,6 +55,7 @@ def test_everything_at_once(place: Path) -> None:
     assert [item["name"] for item in content["sets"]] == ["2012.a", "2012.b", "dev"]
     assert list(content["beside"]) == ["tfidf", "jaccard"]
     assert list(content["differences"]) == ["jaccard"]
+    assert content["differences"]["jaccard"]["mean_absolute_pearson"] > 0
     assert content["words"]["words"]["found"] == 2
     assert sum(item["pairs"] for item in content["by_length"]) == 6
     (task,) = content["transfer"]["tasks"]
