@@ -152,14 +152,14 @@ def dataset_card(manifest: Manifest, statistics: Published, parameters: PublishP
     """Return the text of the card. Everything from a user or a corpus is escaped."""
     metadata = front_matter(manifest, parameters)
     kept = manifest.content == KEPT
-    words = verdict_words(manifest) if kept else None
+    verdict = verdict_words(manifest.verdict, manifest.counts.kept) if kept else []
     figures = [_bands(statistics), _means(statistics), _examples(statistics)] if kept else []
     licences = [[source, manifest.licences.get(source, NOT_STATED)] for source in sorted(manifest.sources)]
     template = Template(_TEMPLATE.read_text(encoding="utf-8"))
     text = template.substitute(
         name=escape(manifest.name),
         introduction=_introduction(manifest, metadata["language"]),
-        verdict="" if words is None else escape(" ".join([*words.sentences, *words.warnings])),
+        verdict=escape(" ".join(verdict)),
         signature=code(manifest.signature),
         # Each of these readers understands either the directory or the pattern.
         loads="\n".join(f'{split} = load_dataset("PATH", split="{split}")' for split in _splits(manifest)),

@@ -49,11 +49,10 @@ _OTHER_TEXTS: Final = ("source", "source_text", *FATE_COLUMNS)
 
 @dataclass(frozen=True)
 class ScoredFile:
-    """The result: number of rows, scored mismatched pairs made from them, and the file's sources."""
+    """The result: number of rows, and scored mismatched pairs made from them."""
 
     rows: int
     wrong_pairs: pa.Table
-    sources: list[str]
 
 
 def score_file(
@@ -96,7 +95,7 @@ def score_file(
 
     with scratch_directory(output) as scratch:
         pairs, scored = scratch / "pairs", scratch / "scored"
-        sources = _write_pairs(read(), pairs, input_path)
+        _write_pairs(read(), pairs, input_path)
         first = next(ShardView(pairs).tables(TEXT_COLUMNS)).slice(0, _ROWS_LOOKED_AT)
         _say_oddities(input_path, first, columns, header, vectors == general.DIRECTORY)
         own = Resources(work=scratch / "work", workers=1) if resources is None else resources
@@ -118,13 +117,12 @@ def score_file(
                 check_interrupt()
     for what, count in repairs.items():
         logger.warning("%s: %s texts had %s, which were repaired", input_path, f"{count:,}", what)
-    return ScoredFile(report.rows, wrong, sources)
+    return ScoredFile(report.rows, wrong)
 
 
-def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> list[str]:
-    """Write the texts of a file as shards, with row numbers as lines. Returns the file's sources."""
+def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> None:
+    """Write the texts of a file as shards, with row numbers as lines."""
     writer, rows = None, 0
-    sources: set[str] = set()
     directory.mkdir()
     for table in tables:
         present = [name for name in (*_OTHER_TEXTS, *TEXT_COLUMNS) if name in table.column_names]
@@ -136,12 +134,10 @@ def _write_pairs(tables: Iterator[pa.Table], directory: Path, path: Path) -> lis
         writer = writer or ShardWriter(directory, schema, BATCH_ROWS)
         arrays = [found[name].cast(schema.field(name).type) for name in schema.names]
         writer.write(pa.table(arrays, schema=schema))
-        sources.update(pc.unique(found["source"]).to_pylist())
         rows += table.num_rows
     if writer is None:
         raise InputError("the input has no pairs", path)
     writer.close({"step": "score-file"})
-    return sorted(filter(None, sources))
 
 
 def _with_scores(table: pa.Table, scores: pa.Table) -> pa.Table:

@@ -66,8 +66,9 @@ class Browser:
         self.corpus = pairs
         self.manifest: Manifest = next(one.manifest for one in datasets if one.manifest)
         self.has_rejected = any(one.name == REJECTED for one in datasets)
-        known = self.manifest.verdict.get("adequacy") and self.manifest.counts.kept
-        self.adequacy = verdict_words(self.manifest).sentences[0] if known else ""
+        verdict, kept_pairs = self.manifest.verdict, self.manifest.counts.kept
+        known = verdict.get("adequacy") and kept_pairs
+        self.adequacy = verdict_words(verdict, kept_pairs)[0] if known else ""
         self.published = selection_of(self.manifest.steps)
         self.base = self.published or SelectParameters(required=[], deciles=[])
         self.default = default_view(self.base, pairs.scales, pairs.flags)

@@ -73,7 +73,7 @@ def score(
     from paraforge.base.shards.resources import Resources
     from paraforge.base.text.paths import require_regular
     from paraforge.base.word_vectors.vectors import table_directory
-    from paraforge.corpus.publication.verdict_words import words_of
+    from paraforge.corpus.publication.verdict_words import verdict_words
     from paraforge.corpus.scoring import general
     from paraforge.corpus.scoring.parameters import ScoreParameters
     from paraforge.corpus.scoring.score_file import is_parquet, score_file
@@ -133,11 +133,11 @@ def score(
         explained = explain_filters(marking.parameters)
         for reason, number in marking.counts.rejected.most_common():
             typer.echo(f"{number:,} rejected: {explained.get(reason, reason)}", err=True)
-    words = words_of(marking.verdict, marking.parameters, marking.counts, scored.sources)
+    words = verdict_words(marking.verdict, marking.counts.kept)
     doubts = []
     if vectors is None and (doubt := WordScorer.open(directory).doubt_about(scored.wrong_pairs["reference"])):
         doubts = [f"{doubt} For another language, pass --vectors."]
-    for line in (*words.sentences, *words.warnings, *doubts):
+    for line in (*words, *doubts):
         typer.echo(line)
 
 

@@ -1,7 +1,5 @@
 """The share of pairs that people are likely to accept: by a formula, by a threshold, and in words."""
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 
 from paraforge.base.errors import ConfigurationError
 from paraforge.base.word_vectors.vectors import WordVectors
-from paraforge.corpus.publication.verdict_words import words_of
+from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.adequacy import (
     GOOD,
     SPREAD,
@@ -22,7 +20,6 @@ from paraforge.corpus.scoring.adequacy import (
 )
 from paraforge.corpus.scoring.general import DIRECTORY
 from paraforge.corpus.scoring.score import build_scorers, score_table
-from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.parameters import SelectParameters
 from paraforge.corpus.selection.thresholds import settle, verdict
 
@@ -125,8 +122,7 @@ def test_a_threshold_may_ask_for_it() -> None:
 def test_the_verdict_begins_with_it() -> None:
     table = sample(np.linspace(0, 1, 1000).tolist())
     figures = {**verdict(asked(0.2), {}, table, {}), "wrong_pairs": 1000, "scores": {}}
-    first = words_of(figures, asked(0.2), Counts(rows_in=5000, kept=4619)).sentences[0]
+    first = verdict_words(figures, 4619)[0]
     share = round(100 * figures["adequacy"]["share"])
     assert first.startswith(f"About {share}% (")
-    assert "of the 4,619 kept pairs are likely to be adequate paraphrases; a minimum score of 0." in first
-    assert re.search(r"about 7[01]% of them adequate\.$", first)
+    assert "of the 4,619 kept pairs are likely to be adequate paraphrases." in first

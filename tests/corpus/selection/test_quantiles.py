@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from paraforge.base.errors import ConfigurationError
-from paraforge.corpus.publication.verdict_words import words_of
+from paraforge.corpus.publication.verdict_words import verdict_words
 from paraforge.corpus.scoring.verdict import judge_changed, upper_bound
-from paraforge.corpus.selection.fate import Counts
 from paraforge.corpus.selection.filters.bounds import BoundsParameters
 from paraforge.corpus.selection.ordering import tenths
 from paraforge.corpus.selection.parameters import SelectParameters
@@ -108,7 +107,7 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     changed = figures["changed_meanings"]
     assert changed["chosen"] == changed["maximum"] and changed["chosen_found"] == changed["found"]
     assert 0.015 < changed["chosen_lost"] <= 0.02
-    (sentence,) = (line for line in words_of(figures, parameters, Counts()).sentences if "altered" in line)
+    (sentence,) = (line for line in verdict_words(figures, 0) if "altered" in line)
     assert f"rejecting scores above {changed['maximum']:g} catches" in sentence
     assert "loses 1% of the good pairs" in sentence
 

@@ -146,7 +146,7 @@ def test_the_verdict_comes_first(tmp_path: Path) -> None:
     write_report(tmp_path / "corpus", tmp_path / "a.html", ReportParameters())
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     verdict = text.index("Paraphrase score: AUC")
-    warning = text.index("The paraphrase score hardly tells good from mismatched pairs in news")
+    warning = text.index("The paraphrase score poorly tells good from mismatched pairs in news")
     assert (
         text.index("</h1>")
         < verdict
