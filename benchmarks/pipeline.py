@@ -21,7 +21,6 @@ import typer
 from benchmarks.hardware import hardware
 from benchmarks.results import append
 from paraforge.base.files import read_json
-from paraforge.corpus.publication.summary import band_rows
 
 _STAGE = re.compile(r"stages\.(\w+)")
 _EVERY = 0.5
@@ -155,7 +154,7 @@ def record_corpus(corpus: str, metrics: dict[str, dict[str, Any]]) -> None:
         },
         corpus=corpus,
     )
-    for band, values in band_rows(metrics["publish"]["bands"]):
+    for band, values in metrics["publish"]["bands"].items():
         append(
             "score_bands",
             f"{corpus} {band}",

@@ -1,7 +1,7 @@
 """Collects what ``paraforge summary`` shows from a run's metrics and its published corpus."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from paraforge.base.errors import InputError
 from paraforge.base.files import read_json
 from paraforge.base.yaml_text import read_yaml_text
 from paraforge.corpus.publication.manifest import Manifest, read_manifest
-from paraforge.corpus.statistics.counts import BANDS
 from paraforge.intake.bitext.block import REASONS
 
 STAGES = ("ingest", "nmt", "translate", "paragram", "score", "select", "publish")
@@ -162,11 +161,3 @@ def _query(dataset: str, condition: str) -> str:
     # Shown for the user to type, not run.
     sql = " ".join(("SELECT reference, translation FROM", dataset, condition, "LIMIT 20"))
     return f'paraforge query data/corpus "{sql}"'
-
-
-def band_rows(bands: Any) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Yield the score bands of ``metrics/publish.json`` in order."""
-    if isinstance(bands, dict):
-        for band in BANDS:
-            if isinstance(bands.get(band), dict):
-                yield band, bands[band]
