@@ -97,8 +97,8 @@ def _of_score(name: str, figures: Figures) -> Iterator[str]:
         areas += f", {_area(figures['changed']['value'])} against altered meanings"
     yield f"{name.capitalize()}: AUC {areas} (1 = perfect, 0.5 = chance)."
     if figures["minimum"] is not None:
-        passing = share_text(figures["passing"]["value"])
-        yield f"The threshold of {figures['minimum']:g} lets {passing} of the mismatched pairs through."
+        passing = 100 * figures["passing"]["value"]
+        yield f"The threshold of {figures['minimum']:g} lets {passing:.2g}% of the mismatched pairs through."
     if figures["suggested"] not in (None, figures["minimum"]):
         kept = share_text(figures["suggested_kept"])
         yield (
