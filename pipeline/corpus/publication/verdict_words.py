@@ -111,7 +111,7 @@ def _of_altered_meanings(figures: Figures) -> str:
     """Return how well `contradiction` finds pairs altered by rule, at its maximum or at a suggested one."""
     if "chosen" in figures:
         maximum, found = figures["chosen"], figures["chosen_found"]
-        lost = share_text(figures["chosen_lost"])
+        lost = f"{100 * figures['chosen_lost']:.2g}%"
     else:
         maximum, found, lost = figures["maximum"], figures["found"], f"at most {100 * LOST_SHARE:g}%"
     return (

@@ -109,7 +109,7 @@ def test_the_verdict_says_what_the_maximum_finds_and_loses() -> None:
     assert 0.015 < changed["chosen_lost"] <= 0.02
     (sentence,) = (line for line in verdict_words(figures, 0) if "altered" in line)
     assert f"rejecting scores above {changed['maximum']:g} catches" in sentence
-    assert "loses 1% of the good pairs" in sentence
+    assert f"loses {100 * changed['chosen_lost']:.2g}% of the good pairs" in sentence
 
 
 def test_other_selections_have_the_figures_that_they_had() -> None:
