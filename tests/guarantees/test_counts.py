@@ -222,7 +222,7 @@ def test_what_is_left_for_later_is_counted_and_later_translated(
         assert manifest["counts"]["failed"].get(NOT_CHOSEN, 0) == left
         about = manifest["steps"]["translate"].get("chosen")
         assert (about or {}).get("maximum_sentences") == limit
-        assert (f"|first:{limit}:uniform|" in manifest["signature"]) == (limit is not None)
+        assert (f"|first:{limit}|" in manifest["signature"]) == (limit is not None)
         assert not (project / "work/chosen/corpus").exists()
     assert rows(project / "data/translated") == wanted
 
