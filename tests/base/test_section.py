@@ -12,7 +12,6 @@ from paraforge.corpus.scoring import wrong_pairs
 from paraforge.interface.annotation import draw
 from paraforge.interface.configuration import Parameters
 from paraforge.translation.engines import ENGINES, engine_module
-from paraforge.translation.stage import chosen
 
 
 class Small(Section):
@@ -53,5 +52,5 @@ def test_every_seed_is_1_by_default() -> None:
     }
     assert {name: field.default for name, field in found.items()} == dict.fromkeys(found, 1)
     assert {"SampleParameters", "PublishParameters", "NmtTrainingParameters", "Fake"} <= found.keys()
-    fixed = (draw.SEED, wrong_pairs._SEED, chosen._SEED, statistics._EXAMPLE_SEED)
-    assert fixed == (1, 1, 1, 0)
+    fixed = (draw.SEED, wrong_pairs._SEED, statistics._EXAMPLE_SEED)
+    assert fixed == (1, 1, 0)
