@@ -34,7 +34,7 @@ def signature(sources: Sequence[str], steps: Mapping[str, Description], select: 
     if known := translate.get("sentences_from_memory"):
         fields.append(("mem", f"{known}/{translate.get('sentences')}"))
     if first := translate.get("chosen") or (translate.get("forward") or {}).get("chosen"):
-        fields.append(("first", str(first['maximum_sentences'])))
+        fields.append(("first", str(first["maximum_sentences"])))
     if "translation_line" in options:
         fields.append(("pairs", "all"))
     if forward := _forward(translate):
