@@ -144,7 +144,7 @@ def configure(
     from paraforge.interface.configuration import Parameters
     from paraforge.interface.configuration.checks import check_files as check
     from paraforge.interface.configuration.choices import reconfigure
-    from paraforge.interface.configuration.composition import choices, shipped_configs
+    from paraforge.interface.configuration.composition import choices, shipped
     from paraforge.interface.configuration.inputs import INPUTS, link_inputs
     from paraforge.interface.project.files import check_versions
     from paraforge.interface.project.upgrade import changed_stages
@@ -156,7 +156,7 @@ def configure(
     if groups:
         for group, names in choices(configs).items():
             typer.echo(f"{group}: {', '.join(names)}")
-        typer.echo(f"Their files are in {shipped_configs()}; yours belong in configs/GROUP/.")
+        typer.echo(f"Their files are in {shipped('configs')}; yours belong in configs/GROUP/.")
         return
     check_versions(output.parent)
     if output.exists() and not output.is_file():

@@ -19,16 +19,17 @@ from paraforge.interface.configuration.parameters import Parameters
 from paraforge.interface.configuration.places import Location, has, line_of
 
 ROOT = "paraforge"
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 # Choices of 0.1.0 that another one replaces.
 _RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
 
 
-def shipped_configs() -> Path:
-    """Return the directory of the choices that come with Paraforge: inside an installed package, beside the
-    package of a clone."""
-    package = Path(__file__).resolve().parents[2]
-    return next(place for place in (package / "configs", package.parent / "configs") if place.is_dir())
+def shipped(name: str) -> Path:
+    """Return a file or directory of the repository: inside an installed package, beside the package of a
+    clone."""
+    inside = _PACKAGE / name
+    return inside if inside.exists() else _PACKAGE.parent / name
 
 
 def choices(configs: Path) -> dict[str, list[str]]:
@@ -37,14 +38,14 @@ def choices(configs: Path) -> dict[str, list[str]]:
     configs: the project's directory of choices; it need not exist.
     """
     found: dict[str, set[str]] = {}
-    for file in [*shipped_configs().glob("*/*.yaml"), *configs.glob("*/*.yaml")]:
+    for file in [*shipped("configs").glob("*/*.yaml"), *configs.glob("*/*.yaml")]:
         found.setdefault(file.parent.name, set()).add(file.stem)
     return {group: sorted(names) for group, names in sorted(found.items())}
 
 
 def _file(configs: Path, name: str) -> Path:
     """Return a file of choices: the project's own, or else the one that comes with Paraforge."""
-    return configs / name if (configs / name).is_file() else shipped_configs() / name
+    return configs / name if (configs / name).is_file() else shipped("configs") / name
 
 
 def compose(configs: Path, overrides: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 from paraforge.base.errors import InputError, MissingPackageError, ParaforgeError
 from paraforge.base.files import write_whole
 from paraforge.interface.configuration.choices import reconfigure
+from paraforge.interface.configuration.composition import shipped
 from paraforge.interface.project.bitext import Bitext
-from paraforge.interface.project.files import MY_BITEXT, STAGES, project_files, shipped, write_versions
+from paraforge.interface.project.files import MY_BITEXT, STAGES, project_files, write_versions
 
 _MOST_NAMED = 5
 # Is there while a project is being made: the same command continues with a directory that has it.

@@ -8,6 +8,7 @@ import yaml
 from paraforge import versions
 from paraforge.base.errors import InputError
 from paraforge.base.yaml_text import read_yaml_text
+from paraforge.interface.configuration.composition import shipped
 from paraforge.interface.configuration.inputs import LINKED
 
 VERSIONS = Path("versions.yaml")
@@ -16,17 +17,9 @@ dvc.yaml that was written for it. A clone has `pipeline/versions.py` in its plac
 STAGES = "dvc.yaml"
 MY_BITEXT = "configs/corpus/my.yaml"
 _CLONES_VERSIONS = "pipeline/versions.py"
-_PACKAGE = Path(__file__).resolve().parents[2]
 _TEMPLATES = Path(__file__).parent / "templates"
 _KEEP_DIRECTORY = "/*\n!.gitignore\n"
 _KEEP_LINKS = "# Links to files of yours, made by the stage.\n*\n!.gitignore\n"
-
-
-def shipped(name: str) -> Path:
-    """Return a file or directory of the repository: inside an installed package, beside the package of a
-    clone."""
-    inside = _PACKAGE / name
-    return inside if inside.exists() else _PACKAGE.parent / name
 
 
 def is_clone(project: Path) -> bool:
