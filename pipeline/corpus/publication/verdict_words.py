@@ -59,7 +59,7 @@ def separations(manifest: Manifest) -> list[list[str]]:
         sources = whole["sources"] if len(whole["sources"]) > 1 else {}
         for source, one in [("all sources", whole), *sources.items()] if whole["pairs"] else []:
             suggested, passing = one["suggested"], one["passing"]
-            passes = "–" if passing is None else f"{100 * passing['value']:.2g}%"
+            passes = "–" if passing is None else _two_digits(passing["value"])
             instead = ["–", "–"]
             if suggested is not None:
                 instead = [f"{suggested:g}", share_text(one["suggested_kept"])]
@@ -97,8 +97,8 @@ def _of_score(name: str, figures: Figures) -> Iterator[str]:
         areas += f", {_area(figures['changed']['value'])} against altered meanings"
     yield f"{name.capitalize()}: AUC {areas} (1 = perfect, 0.5 = chance)."
     if figures["minimum"] is not None:
-        passing = 100 * figures["passing"]["value"]
-        yield f"The threshold of {figures['minimum']:g} lets {passing:.2g}% of the mismatched pairs through."
+        passing = _two_digits(figures["passing"]["value"])
+        yield f"The threshold of {figures['minimum']:g} lets {passing} of the mismatched pairs through."
     if figures["suggested"] not in (None, figures["minimum"]):
         kept = share_text(figures["suggested_kept"])
         yield (
@@ -111,13 +111,18 @@ def _of_altered_meanings(figures: Figures) -> str:
     """Return how well `contradiction` finds pairs altered by rule, at its maximum or at a suggested one."""
     if "chosen" in figures:
         maximum, found = figures["chosen"], figures["chosen_found"]
-        lost = f"{100 * figures['chosen_lost']:.2g}%"
+        lost = _two_digits(figures["chosen_lost"])
     else:
         maximum, found, lost = figures["maximum"], figures["found"], f"at most {100 * LOST_SHARE:g}%"
     return (
         f"Contradiction: AUC {area_text(figures['separation'])} against altered meanings; rejecting scores "
         f"above {maximum:g} catches {share_text(found)} of these and loses {lost} of the good pairs."
     )
+
+
+def _two_digits(share: float) -> str:
+    """Format a share that should be small, such as ``7.5%``, without rounding it down."""
+    return f"{100 * share:.2g}%"
 
 
 def share_text(share: float) -> str:

@@ -105,7 +105,8 @@ def test_a_threshold_may_ask_for_it() -> None:
     table = sample(scores)
     settled = settle(asked({"adequate": GOOD}), table)
     minimum = minimum_of_adequate(table, GOOD)
-    assert settled.filters[0].threshold({})[1].value == minimum  # type: ignore[index]
+    threshold = settled.filters[0].threshold({})
+    assert threshold is not None and threshold[1].value == minimum
     judged = verdict(settled, {}, table, {})["adequacy"]
     assert judged["share"] == pytest.approx(GOOD, abs=0.01) and "minimum" not in judged
     with pytest.raises(ConfigurationError, match="no minimum score leaves"):

@@ -46,7 +46,9 @@ def test_refused_pairs_have_a_reason_and_stay(tmp_path: Path, option: tuple[str,
     said = run(path, tmp_path / "marked.parquet", *option)
     everything, marked = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("all", "marked"))
     assert marked.drop_columns("rejected").equals(everything)
-    minimum = np.float32(re.search(r"paraphrase score below (0\.\d+)", said)[1])  # type: ignore[index]
+    found = re.search(r"paraphrase score below (0\.\d+)", said)
+    assert found is not None
+    minimum = np.float32(found[1])
     scores = marked["paraphrase_score"].to_numpy()
     expected = [None if score >= minimum else "paraphrase_score" for score in scores]
     assert marked["rejected"].to_pylist() == expected

@@ -1,6 +1,7 @@
 """End-to-end training against slow equations, and what it must and must not do."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from paraforge.embeddings.encoders.parameters import AverageParameters
 from paraforge.embeddings.trainer.model import SentenceModel
 from paraforge.papers.transfer import training
 from paraforge.papers.transfer.evaluate import do_task
-from paraforge.papers.transfer.tasks import Examples, Task
+from paraforge.papers.transfer.tasks import Examples, Kind, Task
 from paraforge.papers.transfer.training import (
     ClassifierTraining,
     FineTuningParameters,
@@ -97,8 +98,10 @@ def plain_loss(
     ("name", "make", "projection"),
     [(name, (sentiment, related)[k % 2], (None, 5)[k // 2]) for k, name in enumerate(KINDS)],
 )
-def test_the_loss_is_the_papers(name: str, make: type[Examples], projection: int | None) -> None:
-    examples = make(12, 1)  # type: ignore[call-arg, arg-type]
+def test_the_loss_is_the_papers(
+    name: str, make: Callable[[int, int], Examples], projection: int | None
+) -> None:
+    examples = make(12, 1)
     targets = targets_of(examples)
     model, training = prepared(name, examples, targets, FineTuningParameters(projection=projection))
     rows = [7, 2, 9, 2]
@@ -165,10 +168,10 @@ def test_gradients_are_finite_differences_of_loss_and_penalties(name: str, proje
 
 
 def split_of(
-    kind: str, train: Examples, development: Examples | None = None, test: Examples | None = None
+    kind: Kind, train: Examples, development: Examples | None = None, test: Examples | None = None
 ) -> Split:
     assert kind in ("classification", "relatedness")
-    return Split(kind, train, development or train, test or train)  # type: ignore[arg-type]
+    return Split(kind, train, development or train, test or train)
 
 
 def test_it_learns_what_fixed_random_vectors_cannot_tell() -> None:

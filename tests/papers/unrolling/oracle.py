@@ -2,14 +2,16 @@
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from paraforge.papers.unrolling.network import LayerNormGru, SentencePredictor
 
 Vector = npt.NDArray[np.float64]
 
 
-def _array(value: object) -> Vector:
-    return value.detach().double().numpy()  # type: ignore[attr-defined]
+def _array(value: torch.Tensor) -> Vector:
+    found: Vector = value.detach().double().numpy()
+    return found
 
 
 def _sigmoid(x: Vector) -> Vector:

@@ -66,7 +66,8 @@ def choose(root: Path, corpus: Path, limit: int | None, workers: int = 1) -> Pat
 
 def fates(directory: Path) -> list[tuple[str, str | None, str | None]]:
     tables = ShardDirectory(directory).tables(["source_text", "rejected", "failed"])
-    return [tuple(row.values()) for table in tables for row in table.to_pylist()]  # type: ignore[misc]
+    rows = [row for table in tables for row in table.to_pylist()]
+    return [(row["source_text"], row["rejected"], row["failed"]) for row in rows]
 
 
 def taken(directory: Path) -> set[str]:

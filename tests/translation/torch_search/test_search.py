@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -94,7 +95,7 @@ def test_a_state_may_be_used_again() -> None:
     kept: dict[object, object] = {}
     plain = search(WEIGHTS, 3)
 
-    def allocate(shape):  # type: ignore[no-untyped-def]
+    def allocate(shape: Any) -> Any:
         return kept.setdefault(shape, plain.new_state(shape))
 
     pace = Pace(look_every=2, keep=0.75, batch_sizes=(4, 16, 64), source_multiple=8)
@@ -212,8 +213,8 @@ def test_top_k_and_top_p_cut_the_tail() -> None:
     scores = torch.log(torch.tensor([[[0.4, 0.05, 0.3, 0.15, 0.1]]])).expand(1, 4000, 5)
     chances = (torch.arange(4000) / 4000)[None]
 
-    def shares(**values: object) -> list[float]:
-        drawn = draw(scores, chances, VarietySettings(method="sampling", **values))  # type: ignore[arg-type]
+    def shares(**values: Any) -> list[float]:
+        drawn = draw(scores, chances, VarietySettings(method="sampling", **values))
         return (torch.bincount(drawn[0], minlength=5) / 4000).tolist()
 
     assert shares() == pytest.approx([0.4, 0.05, 0.3, 0.15, 0.1], abs=1e-3)
