@@ -36,6 +36,7 @@ wait()
 CASES = [("write", "SIGTERM", "begun"), ("read", "SIGINT", "importing")]
 
 
+@pytest.mark.full
 def test_the_word_is_said_once() -> None:
     """All at the same time, as they sleep most of it."""
     processes = [
@@ -73,6 +74,7 @@ threading.Thread(target=reach, args=("threads",)).start()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("place", "number"), [("threads", signal.SIGTERM), ("taken down", signal.SIGINT)])
 def test_after_the_last_words_a_signal_is_code_130_or_comes_too_late(place: str, number: int) -> None:
     """At no time is the program killed by it, which would make a failure of what is finished."""

@@ -162,6 +162,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     yield found
 
 
+@pytest.mark.full
 def test_a_known_sentence_is_never_translated_again(
     published: Path, tmp_path: Path, asked: Counter[str]
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_known_sentence_is_never_translated_again(
     assert not translated()
 
 
+@pytest.mark.full
 def test_what_is_left_for_later_is_counted_and_later_translated(
     published: Path, tmp_path: Path, asked: Counter[str]
 ) -> None:

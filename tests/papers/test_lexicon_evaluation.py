@@ -128,6 +128,7 @@ def test_table_13(lexicon: Lexicon, tmp_path: Path) -> None:
     assert row["ppdb.txt"] == {"found": 1, "spearman": 86.6}
 
 
+@pytest.mark.full
 def test_membership_in_ppdb_is_a_yardstick(data_directory: Path) -> None:
     """A list of PPDB XXXL pairs without scores gives 52.4 on SimLex-999."""
     ppdb = next((data_directory / "ppdb").glob("ppdb-1.0-xxxl-lexical*"))

@@ -91,6 +91,7 @@ def test_the_corpus_says_that_its_foreign_side_is_made(project: Path) -> None:
     run_command("verify", project / "data/corpus", project / "data/rejected")
 
 
+@pytest.mark.full
 def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     with inside(copied):
@@ -107,6 +108,7 @@ def test_a_limit_is_of_the_forward_translation(project: Path, tmp_path: Path) ->
             assert one["translated"] + one["rejected"] + sum(one["failed"].values()) == 202
 
 
+@pytest.mark.full
 def test_a_second_run_translates_nothing_and_both_ways_are_planned(project: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(project, tmp_path / "project", symlinks=True))
     before = digests(copied / "data/translated")

@@ -125,6 +125,7 @@ def test_many_awkward_sentences() -> None:
     )
 
 
+@pytest.mark.full
 def test_every_short_text_of_what_the_rules_look_at() -> None:
     for characters, longest in ((" ,.'1a", 5), (",.'1aA \"-`", 4)):
         check(["".join(text) for length in range(longest + 1) for text in product(characters, repeat=length)])

@@ -165,6 +165,7 @@ def test_every_pair_is_in_one_split(whole: Path, split: Path) -> None:
     assert read_manifest(split).counts.kept == len(identity[0])
 
 
+@pytest.mark.full
 def test_shards_and_workers_change_no_split(tmp_path: Path) -> None:
     pairs = related_pairs()
     found = []

@@ -35,6 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("content", ["corpus", "rejected"])
 @pytest.mark.parametrize("reader", READERS)
 def test_the_plain_directory(

@@ -111,6 +111,7 @@ def slow_score(
     return gained / information
 
 
+@pytest.mark.full
 def test_as_the_slow_model() -> None:
     rows = [("a1 b2", "b2 c3"), *bitext(120), ("žluť xyz", "yellow")]
     split = [[(side or "").split() for side in row] for row in rows]

@@ -119,6 +119,7 @@ def test_without_a_model_there_is_one_directory(project: Project) -> None:
     assert work == {"score", "score-counts", "score-translations", "wrong-pairs"}
 
 
+@pytest.mark.full
 def test_a_cheap_column_more_or_less_asks_no_model(project: Project) -> None:
     model = column = "cross_encoder"
     project.score(models=[model])
@@ -134,6 +135,7 @@ def test_a_cheap_column_more_or_less_asks_no_model(project: Project) -> None:
     assert not project.loaded and project.asked == asked
 
 
+@pytest.mark.full
 def test_a_model_more_computes_nothing_else_again(project: Project) -> None:
     plain = project.score()
     before = {name: one for name, one in project.files().items() if name.startswith("shard-")}
@@ -161,6 +163,7 @@ def test_the_columns_are_those_of_one_table(project: Project) -> None:
     assert "right_cosine" in wrong_pairs(project).column_names
 
 
+@pytest.mark.full
 def test_a_scorer_that_is_not_wanted_any_more_takes_its_columns_along(project: Project) -> None:
     project.score(models=["sentence_transformer", "cross_encoder"])
     project.score(models=["cross_encoder"])

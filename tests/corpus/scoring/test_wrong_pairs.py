@@ -115,6 +115,7 @@ def test_shards_do_not_matter(tmp_path: Path, vectors: Path) -> None:
     assert (one / WRONG_PAIRS_NAME).read_bytes() == (many / WRONG_PAIRS_NAME).read_bytes()
 
 
+@pytest.mark.full
 def test_a_killed_run_is_taken_up_to_the_same_bytes(
     tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +233,7 @@ def test_changed_meanings_are_made_of_the_rows_own_translations(tmp_path: Path, 
     assert judge(whole, "paraphrase_score").changed is not None
 
 
+@pytest.mark.full
 def test_a_wrong_pair_has_the_foreign_side_of_its_translation(tmp_path: Path, vectors: Path) -> None:
     from tests.corpus.scoring.test_lexical import bitext
 

@@ -67,6 +67,7 @@ def test_word_similarity_finds_no_unknown_words(tmp_path: Path, unit: Literal["w
     assert (found["found"], found["pairs"]) == (2, 4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["addition", "nested"])
 def test_word_models_side_by_side_or_added_need_the_library_alone(tmp_path: Path, kind: str) -> None:
     library = pytest.importorskip("sentence_transformers")
@@ -116,6 +117,7 @@ def test_other_models_are_a_module_of_ours(tmp_path: Path, unknown_words: Litera
     np.testing.assert_array_equal(again.encode(TEXTS), loaded.encode(TEXTS))
 
 
+@pytest.mark.full
 def test_unknown_words_share_a_vector_where_a_tokenizer_cannot_hash(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -38,6 +38,7 @@ def test_tokens_are_the_projects() -> None:
     assert wrong == []
 
 
+@pytest.mark.full
 def test_tokens_without_punctuation_are_the_projects() -> None:
     tokenizer = word_tokenizer(["?"], "?", punctuation=False)
     marks = ["-- _ __ a_b . ... ¡ ½ ² ٣ 'tis ' '' 日本 、 🙂 a 🙂 b --x -- y--", "?!", "a . . b"]

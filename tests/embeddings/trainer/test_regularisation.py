@@ -51,6 +51,7 @@ def train(place: Path, encoder: dict[str, Any], **training: Any) -> tuple[Embedd
     return report, SentenceModel.open(place / "model")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["weights", "lstm"])
 def test_only_what_composes_fixed_vectors_is_trained(tmp_path: Path, kind: str) -> None:
     encoder = {"kind": kind, "dimension": 6, "fixed": True}

@@ -219,6 +219,7 @@ def test_a_model_of_the_section(tmp_path: Path) -> None:
         train_named_model("other", section, *arguments)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("tail", "warned"), [(0, False), (40, True)])
 def test_a_model_that_says_the_same_of_all_sentences_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: int, warned: bool

@@ -59,6 +59,7 @@ def test_a_condition_on_what_is_not_there_names_it(root: Path) -> None:
         assert raised.value.exit_code == 2
 
 
+@pytest.mark.full
 def test_browse_report_and_lexicon_open_it(root: Path, tmp_path: Path) -> None:
     with open_browser(root / "corpus") as browser:
         assert not MEANING & set(browser.scales)

@@ -17,6 +17,7 @@ def run(*arguments: str | Path) -> str:
     return str(run_command(*arguments).output)
 
 
+@pytest.mark.full
 def test_from_pairs_to_neighbours(tmp_path: Path) -> None:
     pairs = sentence_pairs(400)
     path = write_pairs(tmp_path / "pairs.tsv", pairs)

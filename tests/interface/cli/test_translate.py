@@ -53,6 +53,7 @@ def test_a_pipe_carries_nothing_but_rows(tiny_ctranslate2: Path) -> None:
     assert all(float(row[2]) < 0 for row in rows(done.stdout))
 
 
+@pytest.mark.full
 def test_the_reference_engine_prints_nothing_of_its_own(tiny_fairseq: Path) -> None:
     arguments = ("--model", tiny_fairseq, "--engine", "fairseq", "--threads", "1")
     done = run("-", "-", *arguments, stdin=b"pes\n")
@@ -118,6 +119,7 @@ def test_mistakes_are_one_line(
     assert not output.exists()
 
 
+@pytest.mark.full
 def test_sigterm_finishes_the_batch_and_exits_with_130(tmp_path: Path, tiny_ctranslate2: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("pes spí velký dům a strom\n" * 200_000, encoding="utf-8")

@@ -18,6 +18,7 @@ from tests.translation.engines.fake_server import FakeServer, Json, Reply, trans
 from tests.translation.stage.test_population import write_corpus
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: bool) -> None:
     """Of the sample, which is small, the server counts 50 and 10 tokens a sentence."""
@@ -51,6 +52,7 @@ def test_a_server_is_paid_by_tokens(tmp_path: Path, server: FakeServer, counts: 
     assert 60 < rough.tokens[0] < 140 and 5 < rough.tokens[1] < 60
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("memory", [True, False])
 def test_what_a_plan_has_paid_for_is_not_paid_for_again(
     tmp_path: Path, server: FakeServer, memory: bool

@@ -135,6 +135,7 @@ def test_the_plan_is_for_what_the_parameters_say_now(parameters: Parameters, tmp
         ingested_corpus(new)
 
 
+@pytest.mark.full
 def test_of_several_pivots_each_is_planned_and_their_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

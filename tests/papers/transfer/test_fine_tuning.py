@@ -84,6 +84,7 @@ def test_variants_that_cannot_be(arguments: tuple[list[str]], message: str) -> N
         make_variants(*arguments)
 
 
+@pytest.mark.full
 def test_scores_of_all_variants() -> None:
     settings = FineTuningParameters(learning_rate=0.02, epochs=12)
     variants = [
@@ -141,6 +142,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_from_options_to_table_and_json(place: Path) -> None:
     output = run(
         *("evaluate", place / "model", "--transfer", place / "transfer", "--task", "MR", "--task", "SICK-R"),

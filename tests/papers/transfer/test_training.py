@@ -195,6 +195,7 @@ def distance(model: SentenceModel, split: Split, settings: FineTuningParameters)
     return float(np.sqrt(np.mean((after - before) ** 2)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "optimiser"), [("lstm", "adam"), ("projection", "adagrad")])
 def test_a_growing_penalty_gives_the_models_parameters_back(name: str, optimiser: str) -> None:
     model = make_model(PARAMETERS[name])

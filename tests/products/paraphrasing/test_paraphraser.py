@@ -17,6 +17,7 @@ from paraforge.translation.engines import open_translator
 from tests.here import run_command
 from tests.products.paraphrasing.test_stage import build
 
+pytestmark = pytest.mark.full
 TEXTS = ["the dog", "", "two of the dogs run ⟦overlap1⟧"]
 
 

@@ -220,6 +220,7 @@ def test_a_busy_server_is_asked_again(server: FakeServer) -> None:
     assert set(server.asked.values()) == {5}
 
 
+@pytest.mark.full
 def test_a_slow_server_is_not_waited_for(server: FakeServer) -> None:
     server.behave = lambda sentence, body, nth: Reply(translated(sentence, body).body, seconds=1.0)
     with pytest.raises(EngineError, match="does not answer"):

@@ -112,6 +112,7 @@ def test_edits_translate_what_was_never_seen_and_give_what_a_fresh_run_gives(
 MANY = [f"věta {number * 7919 % 97} zde" for number in range(150)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("looks", [2, 9, 20])
 def test_killed_anywhere_after_an_edit_it_goes_on_with_the_same_tasks(
     tmp_path: Path, seen: list[str], monkeypatch: pytest.MonkeyPatch, looks: int

@@ -125,6 +125,7 @@ def test_a_memory_that_cannot_be_written_is_found_out_before_anything_is_transla
     assert not seen
 
 
+@pytest.mark.full
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEGMENT_SENTENCES", 20)
     corpus = corpus_of(tmp_path / "in", MANY)

@@ -74,6 +74,7 @@ def taken(directory: Path) -> set[str]:
     return {text for text, rejected, failed in fates(directory) if not rejected and not failed}
 
 
+@pytest.mark.full
 def test_shards_and_workers_do_not_change_the_choice(tmp_path: Path) -> None:
     found = [
         fates(
@@ -136,6 +137,7 @@ def test_killed_it_begins_again_and_gives_the_same(tmp_path: Path, monkeypatch: 
     assert digests(choose(tmp_path / "killed", corpus, 40)) == wanted
 
 
+@pytest.mark.full
 def test_a_higher_limit_translates_the_new_sentences_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def test_no_faulty_forward_translation_is_translated_back(flag: str, tmp_path: P
     assert table["source_text"].to_pylist() == columns["translation"]
 
 
+@pytest.mark.full
 def test_nothing_is_translated_twice_and_each_way_is_remembered_by_its_options(
     tmp_path: Path, paid: Counter[tuple[int, str]]
 ) -> None:

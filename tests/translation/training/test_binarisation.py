@@ -95,6 +95,7 @@ def test_counts_add_up_and_sides_are_disjoint(tmp_path: Path) -> None:
     assert prepared.target_tokens == sum(map(len, read_part(part, "train", "en")))
 
 
+@pytest.mark.full
 def test_of_more_pairs_than_the_maximum_sources_are_drawn(tmp_path: Path) -> None:
     rows = [
         (f"{cs} {number % 1500}", f"{en} {number}", None) for number, (cs, en) in enumerate(2 * bitext(1500))

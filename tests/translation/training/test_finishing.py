@@ -33,6 +33,8 @@ from tests.translation.models.tiny import bitext, write_ctranslate2, write_tiny_
 from tests.translation.training.test_binarisation import write_shards
 from tests.translation.training.test_training import RESOURCES, parameters, start
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingResult]:

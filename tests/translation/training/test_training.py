@@ -152,6 +152,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
     assert [row["update"] for row in resumed.history] == [4, 8, 12]
 
 
+@pytest.mark.full
 def test_an_orphan_stops(
     tmp_path: Path, prepared: tuple[Path, PreparedBitext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +203,7 @@ def test_patience_ends_a_run(
     assert kept == snapshots
 
 
+@pytest.mark.full
 def test_time_ends_a_run(tmp_path: Path, prepared: tuple[Path, PreparedBitext]) -> None:
     run = start(tmp_path / "run", prepared, training={"maximum_minutes": 1e-6})
     assert run.train() == "maximum_minutes"
