@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -22,16 +21,6 @@ LEAST_JOB_MEMORY = 64 << 20
 
 class Resources(Section):
     """Section ``resources`` of params.yaml. Changing any of these invalidates nothing."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "tls": "Dask's own settings name certificates: DASK_DISTRIBUTED__COMM__TLS__CA_FILE and others (see "
-        "scaling.md)",
-        "other_versions": "shards of other library versions are used, with a warning; to make them again, "
-        "remove work/STEP",
-        "worker_cache_gib": "copies of models stay until you remove worker_cache",
-        "keep_work": "a finished stage removes what is quick to make again, and the rest stays until you "
-        "remove work/STAGE",
-    }
 
     workers: int = Field(0, ge=0, description="number of processes for CPU steps; 0: one per core")
     scheduler: str | None = Field(

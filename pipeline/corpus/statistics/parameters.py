@@ -1,7 +1,6 @@
 """Section ``statistics`` of params.yaml: what to report about the corpus (ParaNMT Tables 1 and 3)."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,10 +12,6 @@ from paraforge.base.text.paths import FilePath, UserFile
 class BackgroundParameters(Section):
     """The sentences for computing inverse document frequencies."""
 
-    removed: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("format", "counted_sentences"), "the file has one sentence per line"
-    )
-
     path: FilePath | None = Field(
         None, description="file of sentences, one per line; null: references of the corpus"
     )
@@ -25,8 +20,6 @@ class BackgroundParameters(Section):
 
 class StatisticsParameters(Section):
     """Section ``statistics``."""
-
-    removed: ClassVar[Mapping[str, str]] = {"parses": "use parser with a file of sentences and trees"}
 
     sample: int = Field(
         100_000, ge=1, description="how many references of each source Table 1 is computed from"

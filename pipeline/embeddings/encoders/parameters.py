@@ -7,8 +7,8 @@ group `paraforge.encoders`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     Field,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 class VectorParameters(Section):
     """The vectors that an encoder reads."""
-
-    removed: ClassVar[Mapping[str, str]] = {"weighted_vectors": "vectors are used as they are"}
 
     unit: Unit = Field(
         "word",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,14 +30,6 @@ class VocabularyParameters(Section):
 class TrainingParameters(Section):
     """Loss, negatives and optimiser (W16 3.1, PN 4 and 5.2); the defaults are ParaNMT-50M's setting, except
     that M grows to its 40."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "precision": "an encoder is trained in float32",
-        "table_updates": "Adam makes up for the steps that a row missed",
-        "prefixes": "sentence-transformers' Matryoshka loss trains such vectors",
-        "negative_precision": "it is bfloat16",
-        "exclude_identical": "identical texts are never negatives",
-    }
 
     epochs: int = Field(5, ge=1, description="passes over the pairs")
     batch_size: int = Field(100, ge=1, description="pairs in a mini-batch")
@@ -265,10 +256,6 @@ class ParagramTrainingParameters(TrainingParameters):
 class ParagramParameters(Section):
     """A given model or vector file is used as it is; otherwise the built-in scorer or, without that, vectors
     trained on pairs."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "initial_vectors": "use 'vectors' of a model of embeddings.models"
-    }
 
     built_in: Literal["general"] | None = Field(
         None,

@@ -61,93 +61,6 @@ MODULES = {
     **dict.fromkeys(("init", "configure", "doctor"), "project"),
     "paraphrase": "translate",
 }
-# Commands of 0.1.0 and their replacements. Remove in 0.3.0.
-REMOVED = {
-    "export-corpus": "use 'paraforge query CORPUS SQL -o FILE'",
-    "merge": "list the corpora as sources of kind 'paraphrases' in one project (see own-bitext.md)",
-    "diff": "use 'dvc exp diff', 'dvc params diff' and 'dvc metrics diff'; query.md compares pairs in SQL",
-    "workers": "start them with 'srun dask worker' or dask-jobqueue (see scaling.md)",
-    "work": "use 'du -sh work/*' to see what is kept, and 'rm -r work/STEP' while nothing runs",
-    "sif": "use 'python -m experiments.programs sif' in a clone",
-    "fit-words": "use 'python -m experiments.programs fit-words' in a clone",
-    "expand": "use 'python -m experiments.programs expand' in a clone",
-    "train-decoders": "use 'python -m experiments.programs train-decoders' in a clone",
-    "similarity": "use paraforge.load(MODEL).similarity(first, second) in Python",
-    "neighbours": "export the model with '--format word2vec' and use gensim's most_similar",
-    "negatives": "use paraforge.embeddings.trainer.negatives.choose_negatives in Python",
-}
-
-
-_ENDING = "the ending of the output gives the format"
-_OPEN = {"--open": "open the address that it prints"}
-_FORMAT = {"--format": _ENDING, "-f": _ENDING, "--safe-for-spreadsheets": "import the file as text columns"}
-
-
-def _keys(*names: str) -> dict[str, str]:
-    return {f"--{name.split('.')[-1].replace('_', '-')}": f"use --set {name}=VALUE" for name in names}
-
-
-# Options of 0.1.0, by command, and their replacements. Remove in 0.3.0.
-REMOVED_OPTIONS: dict[str, dict[str, str]] = {
-    "browse": _OPEN,
-    "serve": _OPEN,
-    "query": {**_FORMAT, "--allow-files": "leave it out: a query may read any file"},
-    "sample": _FORMAT,
-    "report": _FORMAT,
-    "export": _FORMAT,
-    "score": {
-        **_FORMAT,
-        "--by": "use --minimum SCORE=X",
-        "--identify-language": "use --languages all",
-    },
-    "push": {
-        "--licences-checked": "leave it out: licenses are printed, and the decision is yours",
-        "--force": "leave it out: other files in the repository stay",
-    },
-    "doctor": {"--json": "read the lines"},
-    "evaluate": {"--json": "use -o FILE.json"},
-    "translate": {
-        **_keys("length_penalty", "batch_tokens"),
-        "--check": "leave it out, or use --set check_quantised=false",
-        "--max-source-tokens": "use --set maximum_source_tokens=VALUE",
-        "--max-target-tokens": "use --set maximum_target_tokens=VALUE",
-    },
-    "paraphrase": _keys(
-        *("similarity", "overlap", "length", "template", "like", "parser", "search", "beam"),
-        *("diversity", "temperature", "top_k", "seed"),
-    ),
-    "check": dict.fromkeys(
-        ("--bitext", "--columns", "--count", "-n", "--limit", "--threads"),
-        "leave it out: translate and the stage check what int8 loses, see metrics/translate.json",
-    ),
-    "triplets": _keys("negatives", "margin", "same_lines", "seed"),
-    "extract": {
-        **_keys("filters.minimum_score", "filters.maximum_tokens", "minimum_pairs", "maximum_paraphrases"),
-        **_keys("pseudo_count", "smooth_all", "classes"),
-        "--all-scores": "use --set filters.minimum_score=null",
-    },
-}
-
-
-def _name_what_replaces_options(command: Any) -> None:
-    """Add errors to a command, or a group's commands, that name the replacement of an earlier version's
-    option."""
-    for inner in getattr(command, "commands", {}).values():
-        _name_what_replaces_options(inner)
-    parse = command.parse_args
-
-    def parse_args(ctx: Any, args: list[str]) -> Any:
-        try:
-            return parse(ctx, args)
-        except Exception as error:
-            option = getattr(error, "option_name", None)
-            instead = REMOVED_OPTIONS.get(command.name, {}).get(option or "")
-            if instead is None:
-                raise
-            remedy = f"{instead[0].upper()}{instead[1:]}."
-            raise InputError(f"the option '{option}' was removed in 0.2.0", remedy=remedy) from error
-
-    command.parse_args = parse_args
 
 
 class LazyGroup(TyperGroup):
@@ -159,10 +72,6 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command, imported now."""
-        if cmd_name in REMOVED:
-            instead = REMOVED[cmd_name]
-            remedy = f"{instead[0].upper()}{instead[1:]}."
-            raise InputError(f"the command '{cmd_name}' was removed in 0.2.0", remedy=remedy)
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
@@ -175,14 +84,13 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(group)
         command.name = cmd_name
         name_values(command)
-        _name_what_replaces_options(command)
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command at the start of the arguments; for a misspelled one, the error suggests the
         nearest."""
         name = args[0]
-        if name not in COMMANDS and name not in REMOVED and not name.startswith("-"):
+        if name not in COMMANDS and not name.startswith("-"):
             close = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"Did you mean '{close[0]}'?" if close else "'paraforge --help' lists the commands."
             raise InputError(f"no command '{name}'", remedy=hint)

@@ -21,9 +21,6 @@ from paraforge.interface.configuration.places import Location, has, line_of
 ROOT = "paraforge"
 _PACKAGE = Path(__file__).resolve().parents[2]
 
-# Choices of 0.1.0 that another one replaces.
-_RENAMED = dict.fromkeys(["translation=opus-mt", "translation=fairseq-checkpoint"], "translation=ready")
-
 
 def shipped(name: str) -> Path:
     """Return a file or directory of the repository: inside an installed package, beside the package of a
@@ -215,8 +212,6 @@ def _check_names(override: str, groups: dict[str, list[str]]) -> None:
             remedy=f"There are {', '.join(sorted(set(known)))}.",
         )
     # Some groups have a section's name: 'select=paranmt', but 'select.deciles=[]'.
-    if override in _RENAMED:
-        raise InputError(f"{override}: this choice was removed", remedy=f"Use {_RENAMED[override]}.")
     if equals and key in groups and value not in (*groups[key], "null"):
         raise InputError(
             f"{override}: there is no such choice{did_you_mean(value, groups[key])}",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -29,10 +29,6 @@ from paraforge.translation.training.parameters import LANGUAGE, NmtParameters
 
 class Parameters(Section):
     """One section per stage, with its name; ``pivots``; and ``resources``, on which no result depends."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "decoders": "'python -m experiments.programs train-decoders' in a clone trains decoders"
-    }
 
     ingest: IngestParameters
     nmt: NmtParameters

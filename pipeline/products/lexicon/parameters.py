@@ -1,8 +1,7 @@
 """Parameters of the paraphrase lexicon."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -24,11 +23,6 @@ class LexiconFilters(Section):
 
 class LexiconParameters(Section):
     """Section ``lexicon`` of params.yaml (ParaNMT appendix A.1)."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "smoothing": "shrinkage is always used; its strength is pseudo_count",
-        "spacy_model": "classes are words or lemmas",
-    }
 
     filters: LexiconFilters = Field(default_factory=LexiconFilters)
     minimum_pairs: int = Field(10, ge=1, description="fewest pairs behind an entry")

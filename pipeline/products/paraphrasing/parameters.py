@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -52,10 +51,6 @@ class TemplateParameters(Section):
 
 class ParaphraserParameters(Section):
     """``model: train`` trains on the published corpus, both directions of a pair."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "controls": "every control has three buckets, and 40% of the sources lack a tag"
-    }
 
     model: Annotated[str, _MODEL] = Field(
         NO_MODEL,

@@ -1,7 +1,6 @@
 """Section ``triplets`` of params.yaml: which encoder mines hard negatives, how many, and how hard."""
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,12 +13,6 @@ NO_ENCODER = "none"
 
 class TripletsParameters(Section):
     """Parameters of triplet mining; ``encoder: none`` mines nothing."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "strategy": "the negatives are always the most similar ones",
-        "candidates": "the number is fixed",
-        "contradictions": "delete the key",
-    }
 
     encoder: Annotated[str, UserFile(words=(NO_ENCODER, general.NAME))] = Field(
         NO_ENCODER,

@@ -12,10 +12,10 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from string import Formatter
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -96,16 +96,6 @@ def check_template(text: str, with_sentence: bool) -> None:
 
 class Server(EngineSettings):
     """Settings of the engine ``server``; address and key come from the environment."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "patience_seconds": "use max_retries",
-        "examples": "write them into system",
-        "samples": "as many answers are asked for as nbest says",
-        "top_p": "use body: {top_p: 0.9}",
-        "logprobs": "leave the field out with body: {logprobs: null}",
-        "url_variable": f"set {_ADDRESS}",
-        "key_variable": f"set {_KEY}",
-    }
 
     model: str = Field("", description="the model's name on the server; required")
     source_language: str | None = Field(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
@@ -29,11 +28,6 @@ _MOST_TASKS, _MOST_HYPOTHESES = 12_500, 200_000
 
 
 class _Section(DecodingOptions):
-    removed: ClassVar[Mapping[str, str]] = {
-        "spread": "sentences are drawn from all alike",
-        "quantisation": "the check has one limit and one size; check_quantised: false leaves it out",
-    }
-
     engine: EngineName = "ctranslate2"
     check_quantised: bool = Field(
         True,

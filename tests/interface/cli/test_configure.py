@@ -197,7 +197,6 @@ def test_what_will_run(project: Path) -> None:
     ("arguments", "message"),
     [
         (["corpus=mi"], r"corpus=mi: there is no such choice; did you mean 'my'\?"),
-        (["translation=opus-mt"], r"this choice was removed\. Use translation=ready"),
         (["corpsu=my"], r"no group or section 'corpsu'; did you mean 'corpus'\?"),
         (["translate.bem=4"], r"translate\.bem: there is no such parameter; did you mean 'beam'\?"),
         (["translat.beam=4"], r"no group or section 'translat'; did you mean 'translate'\?"),

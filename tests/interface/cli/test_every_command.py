@@ -11,7 +11,7 @@ import typer
 
 from paraforge.base.errors import ParaforgeError
 from paraforge.interface import cli
-from paraforge.interface.cli import COMMANDS, REMOVED, REMOVED_OPTIONS, app
+from paraforge.interface.cli import COMMANDS, app
 from tests.corpus.selection.published import publish_pairs
 from tests.here import run_command
 from tests.project import digests
@@ -120,25 +120,6 @@ def test_the_overview_has_every_command_in_a_section() -> None:
     assert titles == ["Options", "Project", "Corpus", "Translation", "Embeddings", "Lexicon", "Documentation"]
     listed = re.findall(r"^  ([a-z-]+) ", shown.partition("Project:")[2], re.M)
     assert listed == COMMANDS and len(set(listed)) == len(listed)
-
-
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_removed_command_names_what_replaces_it(name: str) -> None:
-    for arguments in ([name], [name, "--help"], [name, "a", "-o", "b"]):
-        with pytest.raises(ParaforgeError, match=r"was removed in 0\.2\.0\. [A-Z].* ") as raised:
-            run_command(*arguments)
-        assert raised.value.exit_code == 2
-
-
-@pytest.mark.parametrize(("name", "option"), [(n, o) for n in REMOVED_OPTIONS for o in REMOVED_OPTIONS[n]])
-def test_a_removed_option_names_what_replaces_it(name: str, option: str) -> None:
-    group = {"report": ["annotate"], "serve": ["annotate"], "extract": ["lexicon"], "check": ["model"]}.get(
-        name, []
-    )
-    if (name, option) in (("export", "--format"), ("export", "-f")):
-        group = ["annotate"]  # the other export still has it
-    with pytest.raises(ParaforgeError, match=r"was removed in 0\.2\.0\. [A-Z].* "):
-        run_command(*group, name, option, "1")
 
 
 def test_a_misspelt_command_is_suggested() -> None:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -215,21 +214,3 @@ def test_the_ends_of_the_range_can_be_used(section: type[Section], use: Callable
     use(bounds.get("exclusiveMaximum", 1 << 80) - 1)
     with pytest.raises(ValidationError, match="greater than or equal to 0"):
         section.model_validate({"seed": -1})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"decoders": {"files": []}}, "'decoders' was removed: .*train-decoders"),
-        (
-            {"embeddings": {"models": {"word": {"training": {"table_updates": "lazy"}}}}},
-            "word.training: 'table_updates' was removed: Adam",
-        ),
-        ({"statistics": {"background": {"format": "text"}}}, "background: 'format' was removed: the file"),
-        ({"resources": {"tls": {}}}, "resources: 'tls' was removed: Dask's own settings"),
-    ],
-)
-def test_what_was_removed_names_what_replaces_it(change: dict[str, Any], message: str) -> None:
-    content = yaml.safe_load(compose(CONFIGS, []))
-    with pytest.raises(ConfigurationError, match=message):
-        check_parameters({**content, **change}, "params.yaml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -114,8 +114,6 @@ class IntervalParameters(FilterParameters):
         ]
         | None
     ) = Field(None, description="upper bound, or the share of good pairs that may be above it; null for none")
-
-    removed: ClassVar[Mapping[str, str]] = {"closed": "both bounds belong to the interval"}
 
     @model_validator(mode="after")
     def _ordered(self) -> IntervalParameters:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -145,8 +145,6 @@ class DecontaminationParameters(FilterParameters):
         description="length in words of the sequences that must not be shared either; null: only whole "
         "sentences count",
     )
-
-    removed: ClassVar[Mapping[str, str]] = {"exact": "whole sentences are always looked for"}
 
     def columns(self) -> tuple[str, ...]:
         """Both sides of the pair."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -92,8 +92,6 @@ class NearRepeatsParameters(FilterParameters):
     )
 
     needs_all_pairs: ClassVar[bool] = True
-    removed: ClassVar[Mapping[str, str]] = {"side": "references are compared"}
-
     _known = field_validator("score")(check_score)
 
     def default_name(self) -> str:

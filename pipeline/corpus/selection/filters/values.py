@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -108,10 +108,6 @@ class FlagParameters(FilterParameters):
 
     kind: Literal["flag"]
     column: str
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "refuse": "pairs with the flag are rejected; leave the filter out to keep them"
-    }
 
     @field_validator("column")
     @classmethod
