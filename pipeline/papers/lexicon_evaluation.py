@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +112,10 @@ SCORES: tuple[Score, ...] = ("cross_pmi", "adjusted_pmi")
 def lexicon_scores(
     lexicon: Lexicon, pairs: Iterable[Pair], minimum_pairs: int = 1
 ) -> dict[str, dict[Pair, float]]:
-    """Return the lexicon's scores of pairs, by score name. If a word has several classes (parts of speech), a
-    pair has the highest score."""
+    """Return the lexicon's scores of pairs, by score name."""
     wanted = {order for first, second in pairs for order in ((first, second), (second, first))}
     names = {word: lexicon.normalise(word) for word, _ in wanted}
-    known = sorted({name for several in names.values() for name in several})
+    known = sorted(set(names.values()))
     entries = lexicon.entries(known, ["paraphrase", "pairs", *SCORES])
     # Only the pairs asked for become Python objects: a frequent word has many thousand entries.
     asked = pc.is_in(entries["paraphrase"], pa.array(known, pa.string()))
@@ -125,18 +123,9 @@ def lexicon_scores(
     keys = list(zip(entries["word"].to_pylist(), entries["paraphrase"].to_pylist(), strict=True))
     result: dict[str, dict[Pair, float]] = {}
     for score in SCORES:
-        of_classes = {
-            key: value
-            for key, value in zip(keys, entries[score].to_pylist(), strict=True)
-            if value is not None
-        }
-        found = {
-            (first, second): [
-                of_classes[key] for key in product(names[first], names[second]) if key in of_classes
-            ]
-            for first, second in wanted
-        }
-        result[score] = {pair: max(values) for pair, values in found.items() if values}
+        values = dict(zip(keys, entries[score].to_pylist(), strict=True))
+        found = {(first, second): values.get((names[first], names[second])) for first, second in wanted}
+        result[score] = {pair: value for pair, value in found.items() if value is not None}
     return result
 
 

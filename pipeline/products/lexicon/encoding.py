@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraforge.base.files import atomic_path, read_json_or_none, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.work import scratch_database
-from paraforge.base.text.idf import sentence_counts
 from paraforge.corpus.publication.held_out import HeldOut
-from paraforge.products.lexicon import pair_table
 from paraforge.products.lexicon.pair_sources import Piece, classify, select_pairs
+from paraforge.products.lexicon.pair_table import Counts, PairTable, Sentences
 from paraforge.products.lexicon.parameters import LexiconParameters
 
 SIDES = ("reference", "translation")
+_SENTENCES = (*SIDES, "both")
 _VOCABULARY = "vocabulary.arrow"
+# A word in a sentence is one number, so that sorting orders sentences, and the words of each.
+_WORD_BITS = 32
+_WORD_MASK = (1 << _WORD_BITS) - 1
 # Equally frequent words are ordered by name, so that ranks do not depend on how the input is divided.
 _RANKED = """
     SELECT word, sum(reference)::BIGINT AS reference, sum(translation)::BIGINT AS translation
@@ -39,18 +40,18 @@ class CountedWords:
     """
 
     words: list[str]
-    references: npt.NDArray[np.int64]
-    translations: npt.NDArray[np.int64]
+    references: Counts
+    translations: Counts
 
     def __len__(self) -> int:
         return len(self.words)
 
     @property
-    def sentences(self) -> npt.NDArray[np.int64]:
+    def sentences(self) -> Counts:
         """``#(u)``: the number of sentences with the word, on either side."""
         return self.references + self.translations
 
-    def alphabetical(self) -> npt.NDArray[np.int64]:
+    def alphabetical(self) -> Counts:
         """Return the ranks of the words in alphabetical order."""
         return np.array(sorted(range(len(self)), key=self.words.__getitem__), dtype=np.int64)
 
@@ -72,8 +73,8 @@ def read_arrow(path: Path) -> pa.Table:
 
 
 def file_of(directory: Path, what: str, number: int, ending: str = "arrow") -> Path:
-    """Return the path of a piece's file: `tokens` until they are numbered, `words` with their sentence
-    counts, `ids` (sentences as ranks), `report`."""
+    """Return the path of a piece's file: `words` with their sentence counts, `reference` and `translation`
+    until words are ranked, `report`; then `ids` (sentences as ranks) and `increments` of each row."""
     return directory / f"{what}-{number:06d}.{ending}"
 
 
@@ -90,20 +91,17 @@ def encode_piece(
     report_path = file_of(directory, "report", index, "json")
     if done := read_json_or_none(report_path):
         return done
-    selected = select_pairs(piece.read(columns), parameters.filters, held_out)
-    both = (selected.references, selected.translations)
-    sides = classify(both, parameters.classes, parameters.language)
-    vocabulary = sides[0].vocabulary
-    counts = [sentence_counts(side.ids, side.offsets, len(vocabulary)) for side in sides]
-    words = pa.array(vocabulary, pa.string())
-    write_arrow(
-        pa.table({"word": words, "reference": counts[0], "translation": counts[1]}),
-        file_of(directory, "words", index),
-    )
-    # Offsets stay 64 bits wide, because a piece can have any size.
-    lists = [pa.LargeListArray.from_arrays(pa.array(side.offsets), pa.array(side.ids)) for side in sides]
-    write_arrow(pa.table(lists, list(SIDES)), file_of(directory, "tokens", index))
-    report = {"counted": len(sides[0]), **selected.dropped}
+    selected, dropped = select_pairs(piece.read(columns), parameters.filters, held_out)
+    sides = classify(selected, parameters.classes, parameters.language)
+    words = pa.table({"word": pa.array(sides[0].vocabulary, pa.string())})
+    for name, side in zip(SIDES, sides, strict=True):
+        distinct = np.sort(side.row_numbers << _WORD_BITS | side.ids)
+        distinct = distinct[np.diff(distinct, prepend=-1) > 0]
+        counts = np.bincount(distinct & _WORD_MASK, minlength=words.num_rows)
+        words = words.append_column(name, pa.array(counts))
+        write_arrow(pa.table({"word": distinct}), file_of(directory, name, index))
+    write_arrow(words, file_of(directory, "words", index))
+    report = {"counted": len(sides[0]), **dropped}
     write_json(report_path, report)
     return report
 
@@ -127,41 +125,66 @@ def merge_vocabulary(directory: Path, pieces: int, minimum: int) -> CountedWords
     )
 
 
-def rank_piece(directory: Path, index: int, words: int) -> npt.NDArray[np.int64]:
+def rank_piece(directory: Path, index: int, pairs: int) -> Counts:
     """Write a piece's sentences as distinct ascending ranks. Returns the increments of each row of the
     counts.
 
-    Needs the vocabulary that :func:`merge_vocabulary` wrote. The piece's tokens are removed at the end.
+    pairs: number of counted pairs. Needs the vocabulary that :func:`merge_vocabulary` wrote. The piece's
+    unranked words are removed at the end.
     """
-    ids_path = file_of(directory, "ids", index)
-    if not ids_path.is_file():
-        own = read_arrow(file_of(directory, "words", index))["word"]
-        found = pc.index_in(own, read_arrow(directory / _VOCABULARY)["word"])
-        ranks = pc.fill_null(found.cast(pa.uint32()), pair_table.DROPPED).to_numpy()
-        table = read_arrow(file_of(directory, "tokens", index))
-        sides = []
-        for name in SIDES:
-            tokens = table[name].combine_chunks()
-            offsets, ids = pair_table.distinct_ranks(
-                tokens.values.to_numpy(), tokens.offsets.to_numpy(), ranks
-            )
-            sides.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)))
-        write_arrow(pa.table(dict(zip(SIDES, sides, strict=True))), ids_path)
-    file_of(directory, "tokens", index).unlink(missing_ok=True)
-    rows = np.zeros(words, np.int64)
-    pair_table.count_row_increments(read_ids(ids_path), rows)
-    return rows
+    path = file_of(directory, "increments", index)
+    if not path.is_file():
+        vocabulary = read_arrow(directory / _VOCABULARY)["word"]
+        ranks = pc.index_in(read_arrow(file_of(directory, "words", index))["word"], vocabulary)
+        ranks = pc.fill_null(ranks, -1).to_numpy().astype(np.int64)
+        sides = [
+            _ranked(read_arrow(file_of(directory, name, index))["word"].to_numpy(), ranks) for name in SIDES
+        ]
+        sides.append(np.intersect1d(sides[0], sides[1], assume_unique=True))
+        offsets = [np.searchsorted(side, np.arange(pairs + 1) << _WORD_BITS) for side in sides]
+        lists = [
+            pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(side & _WORD_MASK, pa.uint32()))
+            for starts, side in zip(offsets, sides, strict=True)
+        ]
+        write_arrow(pa.table(lists, list(_SENTENCES)), file_of(directory, "ids", index))
+        increments = count_increments(sides, offsets, len(vocabulary))
+        write_arrow(pa.table({"rows": increments}), path)
+    for name in SIDES:
+        file_of(directory, name, index).unlink(missing_ok=True)
+    return read_arrow(path)["rows"].to_numpy()
 
 
-def read_ids(path: Path) -> pair_table.PairTable:
+def _ranked(words: Counts, ranks: Counts) -> Counts:
+    """Replace word numbers by ranks, in ascending order; words of rank -1 are left out."""
+    found = ranks[words & _WORD_MASK]
+    return np.sort((words >> _WORD_BITS << _WORD_BITS | found)[found >= 0])
+
+
+def count_increments(sides: list[Counts], offsets: list[Counts], words: int) -> Counts:
+    """Return the number of increments in each row of the counts.
+
+    sides: words of references, of translations, and of both, each a pair's number and a rank, ascending.
+    offsets: where each pair begins. words: words of the vocabulary.
+    """
+    total = np.zeros(words, np.int64)
+    for side, others in ((0, (0, 1)), (1, (1, 0)), (2, (2,))):
+        own = sides[side]
+        # A row's columns are the more frequent words of each sentence.
+        columns = sum(
+            np.searchsorted(sides[other], own) - offsets[other][own >> _WORD_BITS] for other in others
+        )
+        total += np.bincount(own & _WORD_MASK, columns, words).astype(np.int64)
+    return total
+
+
+def read_ids(path: Path) -> PairTable:
     """Return a piece's pair table (see :mod:`paraforge.products.lexicon.pair_table`) without copying."""
     table = read_arrow(path)
-    reference, translation = (_list_arrays(table[name]) for name in SIDES)
-    return (*reference, *translation)
+    reference, translation, both = (_sentences(table[name].combine_chunks()) for name in _SENTENCES)
+    return reference, translation, both
 
 
-def _list_arrays(column: Any) -> tuple[pair_table.Offsets, pair_table.Words]:
-    if column.num_chunks == 0:
+def _sentences(lists: pa.ListArray) -> Sentences:
+    if not len(lists):
         return np.zeros(1, np.int32), np.zeros(0, np.uint32)
-    lists = column.combine_chunks()
     return lists.offsets.to_numpy(), lists.values.to_numpy()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paraforge import versions
-from paraforge.base.files import hash_json, remove_directory, sha256_file, write_json
+from paraforge.base.files import hash_json, sha256_file, write_json
 from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.resources import Resources, job_memory
 from paraforge.base.shards.scheduler import open_jobs
@@ -51,12 +51,10 @@ def pmi(joint: Counts, first: Counts, second: Counts, sentences: int) -> Values:
     joint: `#(u,v)`. first: `#(u)`. second: `#(v)`.
     sentences: N.
     """
-    seen = joint > 0
-    result = np.full(np.shape(joint), np.nan)
-    # The sums are grouped so that (u,v) and (v,u) get the same value to the last bit.
-    marginals = np.log(first[seen]) + np.log(second[seen])
-    result[seen] = np.log(joint[seen]) + np.log(sentences) - marginals
-    return result
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The sums are grouped so that (u,v) and (v,u) get the same value to the last bit.
+        values = np.log(joint) + np.log(sentences) - (np.log(first) + np.log(second))
+    return np.where(joint > 0, values, np.nan)
 
 
 def cross_pmi(cross: Counts, first: Counts, second: Counts, pairs: int) -> Values:
@@ -91,32 +89,27 @@ def ordinary_pmi(
         second: the same with v. pairs: sentences per side. pseudo_count: k, above 0.
         smooth_all: use `ln( (n + k) / (E + k) )` for all words, on each side with half of k, then averaged.
     """
-    sides = np.stack([pmi(within[side], first[side], second[side], pairs) for side in (0, 1)])
+    sides = [pmi(within[side], first[side], second[side], pairs) for side in (0, 1)]
     if smooth_all:
-        smoothed = [
-            _smoothed(within[side], first[side], second[side], pairs, pseudo_count / 2) for side in (0, 1)
-        ]
         # A side that lacks one of the words says nothing about the two.
-        present = np.stack([(first[side] > 0) & (second[side] > 0) for side in (0, 1)])
-        sides = np.where(present, np.stack(smoothed), np.nan)
-    found = ~np.isnan(sides)
-    number = found.sum(axis=0)
-    total = np.where(found, sides, 0.0).sum(axis=0)
-    result = np.full(total.shape, np.nan)
-    np.divide(total, number, out=result, where=number > 0)
-    unseen = number == 0
-    if unseen.any():
-        both_first = (first[0] + first[1])[unseen]
-        both_second = (second[0] + second[1])[unseen]
-        nothing = np.zeros(len(both_first), np.int64)
-        result[unseen] = _smoothed(nothing, both_first, both_second, 2 * pairs, pseudo_count)
-    return result
+        sides = [
+            np.where(
+                (first[side] > 0) & (second[side] > 0),
+                _smoothed(within[side], first[side], second[side], pairs, pseudo_count / 2),
+                np.nan,
+            )
+            for side in (0, 1)
+        ]
+    one, other = sides
+    mean = np.where(np.isnan(one), other, np.where(np.isnan(other), one, (one + other) / 2))
+    nothing = np.zeros_like(within[0])
+    apart = _smoothed(nothing, first[0] + first[1], second[0] + second[1], 2 * pairs, pseudo_count)
+    return np.where(np.isnan(mean), apart, mean)
 
 
 def _smoothed(joint: Counts, first: Counts, second: Counts, sentences: int, pseudo_count: float) -> Values:
     expected = first.astype(np.float64) * second / sentences
-    with np.errstate(divide="ignore"):
-        return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
+    return np.log(joint + pseudo_count) - np.log(expected + pseudo_count)
 
 
 _INSERT = "CREATE TABLE IF NOT EXISTS cells AS FROM scored LIMIT 0; INSERT INTO cells FROM scored"
@@ -178,30 +171,21 @@ def write_entries(
 
 def _scored(cells: pa.Table, counts: PairCounts, parameters: LexiconParameters) -> pa.Table:
     """Return cells with their three scores, which are the same in both directions."""
-    vocabulary, (u, v) = counts.vocabulary, (cells[side].to_numpy() for side in ("u", "v"))
-    count = {
-        name: cells[name].to_numpy().astype(np.int64)
-        for name in ("pairs", "cross", "reference", "translation")
-    }
-    cross = cross_pmi(count["cross"], vocabulary.sentences[u], vocabulary.sentences[v], counts.pairs)
+    vocabulary = counts.vocabulary
+    u, v, _, cross, *within = (column.to_numpy() for column in cells.columns)
+    cross_scores = cross_pmi(cross, vocabulary.sentences[u], vocabulary.sentences[v], counts.pairs)
     ordinary = ordinary_pmi(
-        (count["reference"], count["translation"]),
+        (within[0], within[1]),
         (vocabulary.references[u], vocabulary.translations[u]),
         (vocabulary.references[v], vocabulary.translations[v]),
         counts.pairs,
         parameters.pseudo_count,
         parameters.smooth_all,
     )
-    scores = {"adjusted": cross - ordinary, "cross": cross, "ordinary": ordinary}
-    return pa.table(
-        {
-            "u": u,
-            "v": v,
-            "pairs": count.pop("pairs"),
-            **{f"{name}_count": values for name, values in count.items()},
-            **{f"{name}_pmi": pa.array(one, pa.float32(), from_pandas=True) for name, one in scores.items()},
-        }
-    )
+    scores = {"adjusted": cross_scores - ordinary, "cross": cross_scores, "ordinary": ordinary}
+    for name, values in scores.items():
+        cells = cells.append_column(f"{name}_pmi", pa.array(values, pa.float32(), from_pandas=True))
+    return cells
 
 
 def _write_parquet(table: pa.Table, path: Path) -> dict[str, Any]:
@@ -285,11 +269,8 @@ def extract_lexicon(
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         source = open_pairs(inputs, parameters.filters)
-        # Another key cannot use these files, and an abandoned run must not fill the disk.
         directory = work.path / _key(source.fingerprint, parameters, held_out)
-        for left in work.path.iterdir():
-            if left.is_dir() and left != directory:
-                remove_directory(left)
+        work.keep_only([directory.name])
         with open_jobs(resources, source.rows) as jobs:
             memory = job_memory(resources)
             counts = count_pairs(source, parameters, directory, memory, jobs, allow_empty, held_out)
@@ -311,9 +292,7 @@ def extract_lexicon(
                     "files": files,
                 }
                 write_json(temporary / MANIFEST, manifest)
-        for finished in work.path.iterdir():
-            if finished.is_dir():
-                remove_directory(finished)
+        work.keep_only([])
     if counts.pairs and not entries:
         logger.warning(
             "the lexicon is empty: no two words are on opposite sides of %d pairs; %d pairs were counted",

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from paraforge.base.errors import InputError
 from paraforge.base.shards.store import open_parquet
@@ -30,20 +31,11 @@ class Lexicon:
                 "no such lexicon", self.path, remedy="Run 'dvc repro lexicon' or 'paraforge lexicon extract'."
             )
         self.manifest, records = read_lexicon_json(self.path)
-        # For each row group: file, number in it, first and last word.
-        self._groups: list[tuple[Path, int, str, str]] = []
         for name, rows in records:
             with open_parquet(self.path / name, "Extract the lexicon again.") as file:
-                metadata = file.metadata
-            if metadata.num_rows != rows:
-                raise InputError(f"{metadata.num_rows} rows, its manifest says {rows}", self.path / name)
-            for group in range(metadata.num_row_groups):
-                if not metadata.row_group(group).num_rows:
-                    continue
-                statistics = metadata.row_group(group).column(0).statistics
-                if statistics is None or not statistics.has_min_max:
-                    raise InputError("no statistics of the words", self.path / name)
-                self._groups.append((self.path / name, group, statistics.min, statistics.max))
+                found = file.metadata.num_rows
+            if found != rows:
+                raise InputError(f"{found} rows, its manifest says {rows}", self.path / name)
 
     @property
     def files(self) -> list[Path]:
@@ -58,17 +50,12 @@ class Lexicon:
         """
         wanted = sorted(set(words))
         names = SCHEMA.names if columns is None else list(dict.fromkeys(["word", *columns]))
-        tables = [pa.schema([SCHEMA.field(name) for name in names]).empty_table()]
-        groups: dict[Path, list[int]] = {}
-        for path, group, first, last in self._groups:
-            if any(first <= word <= last for word in wanted):
-                groups.setdefault(path, []).append(group)
-        for path, numbers in groups.items():
-            with open_parquet(path) as file:
-                for number in numbers:
-                    table = file.read_row_group(number, columns=names, use_threads=False)
-                    tables.append(table.filter(pc.is_in(table["word"], pa.array(wanted, pa.string()))))
-        return pa.concat_tables(tables).select(names)
+        chosen = pc.field("word").isin(pa.array(wanted, pa.string()))
+        try:
+            # Only row groups whose statistics allow one of the words are read.
+            return pq.read_table(self.files, columns=names, filters=chosen, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"cannot be read: {error}", self.path, remedy="Extract it again.") from error
 
     def lookup(
         self,
@@ -82,45 +69,39 @@ class Lexicon:
 
         words: any spelling; looked up in the lexicon's form. limit: most entries per word.
         minimum_pairs: least number of pairs of an entry. by: the score that orders them, descending.
-        minimum: its least value, in nats; entries without a value stay.
+        minimum: its least value, in nats.
 
         Returns a table (:data:`~paraforge.corpus.publication.lexicon_layout.SCHEMA`) for each word as given;
         empty if it has no entry.
         """
         given = list(words)
         names = {word: self.normalise(word) for word in given}
-        found = self.entries(name for several in names.values() for name in several)
+        found = self.entries(names.values())
         found = found.filter(pc.greater_equal(found["pairs"], minimum_pairs))
         if minimum is not None:
-            found = found.filter(pc.fill_null(pc.greater_equal(found[by], minimum), True))
+            found = found.filter(pc.greater_equal(found[by], minimum))
         result = {}
         for word in given:
-            table = found.filter(pc.is_in(found["word"], pa.array(names[word], pa.string())))
+            table = found.filter(pc.equal(found["word"], names[word]))
             order = pc.sort_indices(table, sort_keys=[(by, "descending"), ("rank", "ascending")])
             result[word] = table.take(order if limit is None else order[:limit])
         return result
 
-    def normalise(self, word: str) -> list[str]:
+    def normalise(self, word: str) -> str:
         """Return a word in the lexicon's form: lower-cased, or its lemma.
 
         Raises MissingPackageError if the lexicon has lemmas and simplemma is not installed.
         """
         word = word.strip().lower()
-        classes = self.manifest["parameters"]["classes"]
-        if classes == "lemmas":
+        if self.manifest["parameters"]["classes"] == "lemmas":
             from paraforge.products.lexicon.pair_sources import lemma_of
 
-            return [lemma_of(self.manifest["parameters"]["language"])(word)]
-        return [word]
+            return lemma_of(self.manifest["parameters"]["language"])(word)
+        return word
 
     def count_of(self, word: str) -> int:
         """Return the number of sentences with the word, ``#(u)``; 0 if there are fewer than an entry
         needs."""
-        names = self.normalise(word)
-        with open_parquet(self.path / WORDS) as file:
-            table = file.read(use_threads=False)
-        table = table.filter(pc.is_in(table["word"], pa.array(names, pa.string())))
-        return int(
-            (pc.sum(table["reference_count"]).as_py() or 0)
-            + (pc.sum(table["translation_count"]).as_py() or 0)
-        )
+        chosen = pc.field("word") == self.normalise(word)
+        table = pq.read_table(self.path / WORDS, filters=chosen, page_checksum_verification=True)
+        return sum(sum(table[name].to_pylist()) for name in ("reference_count", "translation_count"))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from paraforge.base.documentation import page
 from paraforge.base.errors import InputError, require
@@ -31,23 +32,15 @@ from paraforge.products.lexicon.parameters import ClassKind, LexiconFilters
 
 TEXT_COLUMNS = ("reference", "translation")
 # Columns that decide whether a pair is counted, if the input has them.
-DECIDING_COLUMNS = (
-    "paraphrase_score",
-    "reference_tokens",
-    "translation_tokens",
-    "rejected",
-    "failed",
-    "rank",
-)
-_NUMBERS = ("paraphrase_score", "reference_tokens", "translation_tokens", "rank")
+DECIDING_COLUMNS = ("paraphrase_score", "rejected", "failed", "rank")
+_NUMBERS = ("paraphrase_score", "rank")
 _TEXT_REMEDY = (
     "Convert text to Parquet with columns reference, translation and paraphrase_score, "
     f"or make a project of kind 'paraphrases' (see {page('lexicon')})."
 )
 
 REASONS = ("rejected", "failed", "rank", "no_score", "score", "tokens")
-"""Reasons why a pair is not counted, in the order of checking; `reasons` has one more if sentences are held
-out."""
+"""Reasons why a pair is not counted; `reasons` has one more if sentences are held out."""
 
 
 def reasons(held_out: HeldOut | None) -> tuple[str, ...]:
@@ -86,15 +79,6 @@ class PairSource:
     def rows(self) -> int:
         """The number of rows in all pieces."""
         return sum(piece.rows for piece in self.pieces)
-
-
-@dataclass(frozen=True)
-class Selected:
-    """A piece's counted pairs as tokens over one vocabulary, and the number of others by reason."""
-
-    references: TokenColumn
-    translations: TokenColumn
-    dropped: dict[str, int]
 
 
 def open_pairs(inputs: Sequence[Path], filters: LexiconFilters) -> PairSource:
@@ -150,8 +134,6 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
         )
     columns = (*TEXT_COLUMNS, *(name for name in DECIDING_COLUMNS if name in schema.names))
     for name in columns:
-        if schema.names.count(name) > 1:
-            raise InputError(f"more than one column {name!r}", path)
         kind = schema.field(name).type
         of_numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         wanted, right = ("numbers", of_numbers) if name in _NUMBERS else ("text", holds_text(kind))
@@ -160,52 +142,43 @@ def _columns(schema: pa.Schema, filters: LexiconFilters, path: Path) -> tuple[st
     return columns
 
 
-def select_pairs(table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None) -> Selected:
-    """Return the counted pairs, tokenized (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens)."""
-    dropped = dict.fromkeys(reasons(held_out), 0)
-    rows = table.num_rows
-    keep = np.ones(rows, dtype=bool)
+def select_pairs(
+    table: pa.Table, filters: LexiconFilters, held_out: HeldOut | None = None
+) -> tuple[tuple[TokenColumn, TokenColumn], dict[str, int]]:
+    """Select the pairs to count (ParaNMT A.1: score >= 0.35, both sides <= 30 tokens).
 
-    def drop(reason: str, refused: Any) -> None:
-        refused = np.asarray(refused, dtype=bool) & keep
-        dropped[reason] += int(refused.sum())
-        keep[refused] = False
-
-    names = table.column_names
-    if "rejected" in names:
-        drop("rejected", table["rejected"].is_valid())
-    if "failed" in names:
-        drop("failed", table["failed"].is_valid())
-    drop("failed", pc.or_(table["reference"].is_null(), table["translation"].is_null()))
-    if "rank" in names:
-        drop("rank", pc.fill_null(pc.greater_equal(table["rank"], filters.ranks), False))
-    if filters.minimum_score is not None:
-        # Compared at the stored precision: 0.35 as a float32 is not less than the parameter 0.35.
-        scores = table["paraphrase_score"].cast(pa.float32()).to_numpy()
-        drop("no_score", np.isnan(scores))
-        drop("score", scores < np.float32(filters.minimum_score))
-    for name in ("reference_tokens", "translation_tokens"):
-        if name in names:
-            drop("tokens", pc.fill_null(pc.greater(table[name], filters.maximum_tokens), False))
-    if held_out:
-        drop(HELD_OUT, np.logical_or(*(held_out.holds(table[name]) for name in TEXT_COLUMNS)))
+    Returns their references and translations as tokens over one vocabulary, and the number of others by
+    reason.
+    """
     # Arrow cannot filter all layouts of strings.
-    texts = [table[name].cast(pa.large_string()) for name in TEXT_COLUMNS]
-    kept = pa.table(texts, list(TEXT_COLUMNS)).filter(pa.array(keep))
-    references, translations = tokenize_columns(kept["reference"], kept["translation"])
-    short = (references.lengths <= filters.maximum_tokens) & (translations.lengths <= filters.maximum_tokens)
-    dropped["tokens"] += int((~short).sum())
-    return Selected(_take(references, short), _take(translations, short), dropped)
+    texts = pa.table([table[name].cast(pa.large_string()) for name in TEXT_COLUMNS], list(TEXT_COLUMNS))
+    nothing = pa.nulls(table.num_rows)
+    values = {name: table[name] if name in table.column_names else nothing for name in DECIDING_COLUMNS}
+    # Compared at the stored precision: 0.35 as a float32 is not less than the parameter 0.35.
+    scores = values["paraphrase_score"].cast(pa.float32()).to_numpy(zero_copy_only=False)
+    lowest = -np.inf if filters.minimum_score is None else np.float32(filters.minimum_score)
+    wrong = {
+        "rejected": values["rejected"].is_valid(),
+        "failed": pc.or_(values["failed"].is_valid(), pc.or_(*(side.is_null() for side in texts.columns))),
+        "rank": pc.fill_null(pc.greater_equal(values["rank"].cast(pa.float64()), filters.ranks), False),
+        "no_score": np.isnan(scores) & (filters.minimum_score is not None),
+        "score": scores < lowest,
+    }
+    if held_out:
+        wrong[HELD_OUT] = np.logical_or(*(held_out.holds(side) for side in texts.columns))
+    reason = np.select([np.asarray(mask, bool) for mask in wrong.values()], range(len(wrong)), len(wrong))
+    dropped = dict(zip(wrong, np.bincount(reason, minlength=len(wrong)).tolist(), strict=False))
+    kept = texts.filter(pa.array(reason == len(wrong)))
+    references, translations = tokenize_columns(*kept.columns)
+    short = np.maximum(references.lengths, translations.lengths) <= filters.maximum_tokens
+    dropped["tokens"] = int((~short).sum())
+    return (_take(references, short), _take(translations, short)), dropped
 
 
-def _take(column: TokenColumn, rows: Any) -> TokenColumn:
+def _take(column: TokenColumn, rows: NDArray[np.bool_]) -> TokenColumn:
     """Return the rows of a token column for which ``rows`` is True."""
-    if rows.all():
-        return column
-    lengths = column.lengths
-    ids = column.ids[np.repeat(rows, lengths)]
-    offsets = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(np.int64)
-    return TokenColumn(ids, offsets, column.vocabulary)
+    offsets = np.concatenate([[0], np.cumsum(column.lengths[rows])]).astype(np.int64)
+    return TokenColumn(column.ids[rows[column.row_numbers]], offsets, column.vocabulary)
 
 
 def lemma_of(language: str) -> Callable[[str], str]:

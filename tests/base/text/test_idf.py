@@ -2,11 +2,14 @@
 
 import gzip
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paraforge.base.errors import InputError
 from paraforge.base.text.idf import (
@@ -14,6 +17,7 @@ from paraforge.base.text.idf import (
     background_of_frequencies,
     background_of_sentences,
     entropy,
+    sentence_counts,
     sentence_means,
 )
 from paraforge.base.text.tokens import tokenize_column
@@ -47,6 +51,14 @@ def test_malformed_frequencies(tmp_path: Path, line: str) -> None:
     path.write_text(f"the 3\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"counts.txt:2: expected a word and its count"):
         background_of_frequencies(path, None)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8))
+def test_a_word_counts_once_per_sentence(rows: list[list[int]]) -> None:
+    expected = Counter(word for row in rows for word in set(row))
+    ids = np.array([word for row in rows for word in row], np.int32)
+    counts = sentence_counts(ids, np.cumsum([0, *map(len, rows)]), 10)
+    assert counts.tolist() == [expected[word] for word in range(10)]
 
 
 def test_a_sentence_counts_its_repeats() -> None:

@@ -39,7 +39,9 @@ def as_dictionary(counts: PairCounts) -> dict[tuple[str, str], tuple[int, ...]]:
         for row in read_arrow(path).to_pylist():
             u, v = sorted((words[row["u"]], words[row["v"]]))
             assert (u, v) not in found
-            found[u, v] = (row["pairs"], row["cross"], row["reference"], row["translation"])
+            found[u, v] = tuple(
+                row[name] for name in ("pairs", "cross_count", "reference_count", "translation_count")
+            )
     return found
 
 

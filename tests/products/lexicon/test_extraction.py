@@ -222,7 +222,6 @@ def _as(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         ("translation", [1], "text"),
         ("paraphrase_score", ["0.5"], "numbers"),
         ("rank", ["first"], "numbers"),
-        ("reference_tokens", [[1]], "numbers"),
         ("rejected", [False], "text"),
     ],
 )
