@@ -100,23 +100,29 @@ def test_an_undeclared_entity(tmp_path: Path) -> None:
         read(write(tmp_path / "a.tmx", document(body)))
     # A DTD elsewhere may declare it, so XML allows it: it would be left out of the text.
     external = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
-    with pytest.raises(InputError, match=r"a\.tmx:4: the entity &nbsp; is not declared in the file"):
+    with pytest.raises(InputError, match=r"a\.tmx:4: not well-formed XML: undefined entity"):
         read(write(tmp_path / "a.tmx", document(body, HEAD + external)))
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        ("<tu><tu></tu></tu>", "a <tu> inside a <tu>"),
-        ('<tu><tuv xml:lang="en"><seg>a<seg>b</seg>c</seg></tuv></tu>', "a <seg> inside a <seg>"),
-    ],
-)
-def test_nested_elements_that_would_lose_text(tmp_path: Path, body: str, problem: str) -> None:
-    with pytest.raises(InputError, match=rf"a\.tmx:3: {problem}"):
-        read(write(tmp_path / "a.tmx", document(body)))
+def test_a_unit_inside_a_unit_is_an_error_and_one_in_a_comment_is_no_row(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.tmx:3: not well-formed XML: no element found"):
+        read(write(tmp_path / "a.tmx", document("<tu><tu></tu></tu>")))
+    body = unit(en="a", cs="b") + "<!-- " + unit(en="x" * 300_000, cs="y") + "-->" + unit(en="c", cs="d")
+    assert [row[2] for row in read(write(tmp_path / "b.tmx", document(body)))] == ["a", "c"]
 
 
-@pytest.mark.parametrize("encoding", ["x-none", "gb2312"])
+def test_damage_in_a_unit_is_one_bad_row_and_elsewhere_an_error(tmp_path: Path) -> None:
+    units = [unit(en=f"a{n}", cs="\n" * n) for n in range(4)]
+    path = write(tmp_path / "a.tmx", document(units[0] + units[1].replace("a1", "\f") + units[2] + units[3]))
+    with pytest.raises(InputError, match=r"a\.tmx:4: not well-formed XML: .*malformed to 'reject'"):
+        read(path)
+    assert [row[-1] for row in read(path, strict=False)] == [None, "malformed", None, None]
+    path = write(tmp_path / "b.tmx", document("".join(units[:3]) + "\f" + units[3]))
+    with pytest.raises(InputError, match=r"b\.tmx:9: not well-formed XML"):
+        read(path, strict=False)
+
+
+@pytest.mark.parametrize("encoding", ["x-none", "zlib"])
 def test_an_encoding_that_is_not_supported(tmp_path: Path, encoding: str) -> None:
     head = f'<?xml version="1.0" encoding="{encoding}"?>\n'
     with pytest.raises(InputError, match=r"a\.tmx: its encoding is not supported"):
