@@ -1,6 +1,5 @@
 """The block of rows that every reader yields, and the reasons to reject rows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ REASONS: dict[str, str] = {
     "null_byte": "the text has a NUL character",
     "overlong_line": "the line has more bytes than max_line_bytes; the rest of it was not read",
     "contaminated": "the row is in the source's list drop_rows",
-    "not_selected": "the source's condition 'where' leaves the row out",
     "damaged_characters": "a side has lost characters: U+FFFD, or UTF-8 that was read in another encoding",
     "control_characters": "a side has a control character other than tabs and line breaks",
     "blank_source": "the foreign side is blank",
@@ -69,32 +67,6 @@ class Block:
 def reason_codes(lines: LineBlock) -> NDArray[np.uint8]:
     """Return why each line is rejected, as :attr:`Block.codes`; 0 for good lines."""
     return _FAULT_CODES[lines.faults]
-
-
-def text_of(value: str | bool | float | None) -> str:
-    """Return a value of a typed format as the text for comparisons with conditions: ``1``, ``1.0``, ``true``;
-    null is blank.
-
-    Numbers are the shortest decimal that reads back as the same value, in JSON and Parquet alike.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)
-
-
-def text_array(values: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Return Python strings as a string array, and which of them are not valid Unicode. JSON can contain lone
-    surrogates, UTF-8 cannot; they become U+FFFD."""
-    broken = np.zeros(len(values), dtype=bool)
-    try:
-        return pa.array(values, pa.string()), broken
-    except (UnicodeEncodeError, pa.ArrowInvalid):
-        repaired = []
-        for row, value in enumerate(values):
-            clean = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            broken[row] = any("\ud800" <= character <= "\udfff" for character in value)
-            repaired.append(clean)
-        return pa.array(repaired, pa.string()), broken
 
 
 def parse_scores(texts: pa.Array, block: Block, path: Path, strict: bool) -> pa.Array:

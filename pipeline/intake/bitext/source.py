@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from paraforge.base.section import Section
@@ -18,37 +13,8 @@ from paraforge.base.text.lines import Reading
 from paraforge.base.text.paths import FilePath
 from paraforge.intake.bitext.block import Block
 
-logger = logging.getLogger(__name__)
-
 ColumnPlace = int | str
 ONLY = "file"  # the key for the path of a source that has one file at a time
-
-
-class Where(Section):
-    """A condition on a column: exactly one of ``values`` and ``not_in``.
-
-    Values are compared as texts; see :func:`paraforge.intake.bitext.block.text_of` for typed formats.
-    """
-
-    column: ColumnPlace = Field(description="number from 0, or name")
-    values: list[str] | None = Field(
-        None, min_length=1, description="take only rows with one of these values"
-    )
-    not_in: list[str] | None = Field(
-        None, min_length=1, description="take only rows with none of these values"
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Where:
-        if (self.values is None) == (self.not_in is None):
-            raise ValueError("give exactly one of 'values' and 'not_in'")
-        return self
-
-    def holds(self, texts: pa.Array) -> NDArray[np.bool_]:
-        """Return which rows are selected."""
-        wanted = pa.array(sorted(set(self.values or self.not_in or [])), pa.string())
-        found: NDArray[np.bool_] = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
-        return found if self.values is not None else ~found
 
 
 class NamedSource(Section):
@@ -102,7 +68,6 @@ class ColumnSource(FileSource):
         "expanded",
     )
     columns: dict[str, ColumnPlace]
-    where: Where | None = None
 
     def patterns(self) -> dict[str, list[str]]:
         """Return ``path`` as a list."""
@@ -112,16 +77,13 @@ class ColumnSource(FileSource):
         """Columns that the source has."""
         return set(self.columns)
 
-    def _places(self) -> list[ColumnPlace]:
-        return [*self.columns.values(), *([self.where.column] if self.where else [])]
-
 
 class NamedColumnSource(ColumnSource):
     """Files with named columns."""
 
     @model_validator(mode="after")
     def _names(self) -> NamedColumnSource:
-        if any(isinstance(place, int) for place in self._places()):
+        if any(isinstance(place, int) for place in self.columns.values()):
             raise ValueError("this format has named columns: use their names")
         return self
 
@@ -138,9 +100,9 @@ class SeparatedSource(ColumnSource):
 
     @model_validator(mode="after")
     def _allowed(self) -> SeparatedSource:
-        named = [place for place in self._places() if isinstance(place, str)]
+        named = [place for place in self.columns.values() if isinstance(place, str)]
         if named and not self.header:
             raise ValueError(f"column {named[0]!r} is a name: that needs 'header: true', or give its number")
-        if any(isinstance(place, int) and place < 0 for place in self._places()):
+        if any(isinstance(place, int) and place < 0 for place in self.columns.values()):
             raise ValueError("columns are counted from 0")
         return self

@@ -17,7 +17,7 @@ from paraforge.intake.bitext.block import NAMES, Block
 from paraforge.intake.bitext.ingest import ingest
 from paraforge.intake.bitext.parameters import IngestParameters
 from paraforge.intake.bitext.report import IngestReport
-from paraforge.intake.bitext.source import ONLY, ColumnSource, Where
+from paraforge.intake.bitext.source import ONLY, ColumnSource
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -82,9 +82,8 @@ def blocks_of(
     path: Path,
     columns: Mapping[str, str],
     reading: Reading | None = None,
-    where: Where | None = None,
 ) -> Iterator[Block]:
     """The blocks of a file, read as a source of this kind with these columns."""
     (format,) = get_args(kind.model_fields["format"].annotation)
-    source = kind(format=format, name="x", path=str(path), columns=dict(columns), where=where)
+    source = kind(format=format, name="x", path=str(path), columns=dict(columns))
     return source.read({ONLY: path}, reading or Reading())

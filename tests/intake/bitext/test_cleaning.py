@@ -179,9 +179,9 @@ def test_length_ratio() -> None:
 
 
 def test_the_first_reason_stays() -> None:
-    block = block_of([("", "a\x01"), ("", "b")], codes=[0, CODES["not_selected"]])
+    block = block_of([("", "a\x01"), ("", "b")], codes=[0, CODES["contaminated"]])
     result = clean(block, Cleaning(), FILES, Counter())
-    assert result.codes.tolist() == [CODES["control_characters"], CODES["not_selected"]]
+    assert result.codes.tolist() == [CODES["control_characters"], CODES["contaminated"]]
 
 
 def test_the_input_is_left_alone() -> None:
@@ -230,7 +230,7 @@ def problems(*sources: dict[str, Any], **options: Any) -> str:
     [
         TSV,
         TSV | {"header": True, "columns": {"source_text": "cs_BKR", "reference": 2}},
-        TSV | {"where": {"column": 0, "not_in": ["newstest2021"]}, "drop_rows": "rows.tsv"},
+        TSV | {"drop_rows": "rows.tsv"},
         {"name": "a", "format": "moses", "paths": {"source_text": "a.cs.gz", "reference": "a.en.gz"}},
         TSV | {"format": "tmx", "path": ["a.tmx"], "columns": {"source_text": "cs", "reference": "en"}},
         TSV | {"format": "jsonl", "columns": {"source_text": "t.cs", "reference": "t.en"}},
@@ -256,8 +256,6 @@ def test_a_paraphrase_corpus() -> None:
         ({"columns": {"source_text": 1}}, "has the columns source_text; kind bitext has reference, source"),
         ({"columns": {"source_text": 1, "reference": "en"}}, "'en' is a name: that needs 'header: true'"),
         ({"columns": {"source_text": -1, "reference": 0}}, "columns are counted from 0"),
-        ({"where": {"column": 0}}, "exactly one of 'values' and 'not_in'"),
-        ({"where": {"column": 0, "values": ["a"], "not_in": ["b"]}}, "exactly one of"),
         ({"format": "xls"}, "'moses', 'parquet', 'tmx', 'tsv'"),
         ({"format": "csv", "separator": "\t"}, "separator"),
         ({"format": "jsonl"}, "this format has named columns"),

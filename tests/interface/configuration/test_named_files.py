@@ -28,9 +28,6 @@ from tests.project import ROOT
 NO_FILES = {
     "ingest.sources.name": "a name",
     "ingest.sources.columns": "columns",
-    "ingest.sources.where.column": "a column",
-    "ingest.sources.where.values": "values",
-    "ingest.sources.where.not_in": "values",
     "nmt.source_language": "a language",
     "nmt.target_language": "a language",
     "nmt.affixes.source_prefix": "tokens",

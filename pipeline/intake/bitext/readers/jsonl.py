@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from paraforge.base.errors import InputError
 from paraforge.base.text.compression import read_ahead
 from paraforge.base.text.lines import OVERLONG_LINE, LineBlock, Reading, line_blocks
-from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes, text_array, text_of
-from paraforge.intake.bitext.source import ONLY, NamedColumnSource, Where
+from paraforge.intake.bitext.block import REJECT_MALFORMED, Block, reason_codes
+from paraforge.intake.bitext.source import ONLY, NamedColumnSource
 
 _LARGEST_SCORE = float(np.finfo(np.float32).max)
 _READ_BYTES = 1 << 18
 _BLOCK_ITEMS = 10_000
-_SPACE = re.compile(r"\s*")
 _ARRAY = re.compile(r"\s*\[\s*(\{|$)")
+_BEFORE_ITEM = re.compile(r"\s*([\[,\]])\s*")
 
 
 class JsonlSource(NamedColumnSource):
@@ -42,9 +42,8 @@ class JsonlSource(NamedColumnSource):
         is not a JSON object with these fields or has a field twice, a text is not a string, or a score is not
         a finite number in single precision; if an array is damaged.
         """
-        path = paths[ONLY]
-        for block in json_blocks(path, reading):
-            yield _parse(path, block, self.names, reading.strict, self.where)
+        for block in json_blocks(paths[ONLY], reading):
+            yield _parse(paths[ONLY], block, self.names, reading.strict)
 
 
 def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
@@ -55,114 +54,68 @@ def json_blocks(path: Path, reading: Reading) -> Iterator[LineBlock]:
     blocks = line_blocks(path, reading)
     first = next(blocks)
     begin = next((line for line in first.lines[:100].to_pylist() if line.strip()), "")
-    if _ARRAY.match(begin):
-        yield from _items(path, reading)
-    else:
+    if not _ARRAY.match(begin):
         yield from chain([first], blocks)
+        return
+    items, done = _items(path, reading.max_line_bytes), 0
+    while some := list(islice(items, _BLOCK_ITEMS)):
+        lines = pa.array(some, pa.string())
+        faults = np.where(pc.binary_length(lines).to_numpy() > reading.max_line_bytes, OVERLONG_LINE, 0)
+        yield LineBlock(done + 1, lines, faults.astype(np.uint8))
+        done += len(some)
 
 
-def _items(path: Path, reading: Reading) -> Iterator[LineBlock]:
-    """Yield the items of an array, each as a line, in bounded memory."""
-    texts = _decoded(path)
-    text, place = next(texts).removeprefix("\ufeff").lstrip(), 1
-    items: list[str] = []
-    done, needs_comma = 0, False
-    while True:
-        place = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # the pattern matches an empty string, so never None
-        following = text[place : place + 1]
-        if following == "]":
-            break
-        try:
-            if not following:
-                raise ValueError("the file is truncated")
-            if needs_comma:
-                if following != ",":
-                    raise InputError(
-                        "damaged JSON array: no comma after this object", path, done + len(items)
-                    )
-                place, needs_comma = place + 1, False
-                continue
-            _, end = _SCANNER.raw_decode(text, place)
-        except (ValueError, RecursionError) as error:
-            more = next(texts, None)
-            if more is None or len(text) - place > reading.max_line_bytes + _READ_BYTES:
-                problem = f"damaged or truncated JSON array: {error}"
-                raise InputError(problem, path, done + len(items) + 1) from error
-            text, place = text[place:] + more, 0
-            continue
-        items.append(text[place:end])
-        place, needs_comma = end, True
-        if len(items) == _BLOCK_ITEMS:
-            yield _as_lines(items, done + 1, reading)
-            done += len(items)
-            items = []
-    if items:
-        yield _as_lines(items, done + 1, reading)
+def _items(path: Path, longest: int) -> Iterator[str]:
+    """Yield the items of an array in bounded memory."""
+    data = codecs.iterdecode(read_ahead(path, _READ_BYTES), "utf-8-sig")
+    text, place, number = "", 0, 0
+    try:
+        while True:
+            try:
+                before = _BEFORE_ITEM.match(text, place)
+                if before is None:
+                    raise ValueError("no comma or bracket after an object")
+                if before[1] == "]":
+                    break
+                _, end = _SCANNER.raw_decode(text, before.end())
+                yield text[before.end() : end]
+                place, number = end, number + 1
+            except (ValueError, RecursionError) as error:  # perhaps because the rest is not read yet
+                more = next(data, "") if len(text) - place <= longest + _READ_BYTES else ""
+                if not more:
+                    problem = f"damaged or truncated JSON array: {error}"
+                    raise InputError(problem, path, number + 1) from error
+                text, place = text[place:] + more, 0
+        if text[before.end() :] or any(map(str.strip, data)):
+            raise InputError("damaged JSON array: something follows its end", path, number)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: {error}", path) from error
 
 
-def _decoded(path: Path) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for data in read_ahead(path, _READ_BYTES):
-        try:
-            yield decoder.decode(data)
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error}", path) from error
-
-
-def _as_lines(items: list[str], first: int, reading: Reading) -> LineBlock:
-    lines, _ = text_array(items)
-    faults = np.where(pc.binary_length(lines).to_numpy() > reading.max_line_bytes, OVERLONG_LINE, 0)
-    return LineBlock(first, lines, faults.astype(np.uint8))
-
-
-def _parse(
-    path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool, where: Where | None
-) -> Block:
-    texts: dict[str, list[str]] = {name: [] for name in columns if name != "score"}
-    scores: list[float | None] = []
-    tested: list[str] = []
+def _parse(path: Path, block: LineBlock, columns: Mapping[str, str], strict: bool) -> Block:
+    values: dict[str, list[Any]] = {name: [] for name in columns}
     malformed = np.zeros(len(block), dtype=bool)
-    refused = block.faults != 0
     for row, line in enumerate(block.lines.to_pylist()):
+        found: Mapping[str, Any] = {}
         try:
-            if refused[row] or not line:
-                values: dict[str, Any] = dict.fromkeys(columns)
-                value = None
-            else:
-                item = _DECODER.decode(line)
-                if not isinstance(item, dict):
-                    raise ValueError("not an object")
-                values = {name: _field(item, field) for name, field in columns.items()}
-                value = _field(item, str(where.column)) if where is not None else None
-                if isinstance(value, (dict, list)):
-                    raise TypeError(
-                        f"{where and where.column!r} is {type(value).__name__}, not a single value"
-                    )
-            _append(texts, scores, values)
+            if line and not block.faults[row]:
+                found = _values(line, columns)
         # A line of ten thousand brackets raises RecursionError.
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             if strict:
                 told = f"no field {error}" if isinstance(error, LookupError) else str(error)
                 if isinstance(error, RecursionError):
                     told = "nested too deeply"  # Python's wording differs between versions
-                raise InputError(
-                    f"not a JSON object as expected: {told}", path, block.first + row, REJECT_MALFORMED
-                ) from error
+                problem = f"not a JSON object as expected: {told}"
+                raise InputError(problem, path, block.first + row, REJECT_MALFORMED) from error
             malformed[row] = True
-            _append(texts, scores, dict.fromkeys(columns))
-            value = None
-        tested.append(text_of(value))
-    arrays = {name: text_array(values) for name, values in texts.items()}
-    for array_name, (_, broken) in arrays.items():
-        if strict and broken.any():
-            line_number = block.first + int(np.flatnonzero(broken)[0])
-            raise InputError(f"{array_name} has a lone surrogate", path, line_number, REJECT_MALFORMED)
-        malformed |= broken
-    rows = Block(block.numbers, {name: array for name, (array, _) in arrays.items()}, reason_codes(block))
+        for name, collected in values.items():
+            collected.append(found.get(name, None if name == "score" else ""))
+    scores = values.pop("score", None)
+    texts = {name: pa.array(collected, pa.string()) for name, collected in values.items()}
+    rows = Block(block.numbers, texts, reason_codes(block))
     rows.refuse(malformed, "malformed")
-    if where is not None:
-        rows.refuse(~where.holds(text_array(tested)[0]), "not_selected")
-    if "score" in columns:
+    if scores is not None:
         rows.scores = pa.array(scores, pa.float32())
     return rows
 
@@ -180,6 +133,28 @@ _SCANNER = json.JSONDecoder()
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
+def _values(line: str, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of an object that are not null. Raises ValueError, TypeError or LookupError if one is
+    missing or of the wrong type."""
+    item = _DECODER.decode(line)
+    if not isinstance(item, dict):
+        raise ValueError("not an object")
+    values = {name: _field(item, field) for name, field in columns.items()}
+    values = {name: value for name, value in values.items() if value is not None}
+    for name, value in values.items():
+        if name != "score":
+            if not isinstance(value, str):
+                raise TypeError(f"{name} is {type(value).__name__}, not a string")
+            value.encode()  # raises for a lone surrogate
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError(f"the score is {value!r}, not a number")
+        elif not abs(value) <= _LARGEST_SCORE:
+            raise TypeError("the score is not a finite number in single precision")
+        else:
+            values[name] = float(value)
+    return values
+
+
 def _field(item: dict[str, Any], name: str) -> Any:
     if name in item:
         return item[name]
@@ -191,19 +166,3 @@ def _field(item: dict[str, Any], name: str) -> Any:
             raise LookupError(repr(name))
         value = value[part]
     return value
-
-
-def _append(texts: dict[str, list[str]], scores: list[float | None], values: Mapping[str, Any]) -> None:
-    """Add a whole row, or nothing if a value has the wrong type."""
-    for name, value in values.items():
-        if name == "score":
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-                raise TypeError(f"the score is {value!r}, not a number")
-            if value is not None and not abs(value) <= _LARGEST_SCORE:
-                raise TypeError("the score is not a finite number in single precision")
-        elif value is not None and not isinstance(value, str):
-            raise TypeError(f"{name} is {type(value).__name__}, not a string")
-    for name, collected in texts.items():
-        collected.append(values[name] or "")
-    if "score" in values:
-        scores.append(None if values["score"] is None else float(values["score"]))

@@ -45,7 +45,6 @@ class TmxSource(NamedColumnSource):
     """TMX files; ``columns`` gives the language of each side: ``cs``, or ``cs|ces`` if both are used."""
 
     format: Literal["tmx"]
-    where: None = None
 
     def read(self, paths: Mapping[str, Path], reading: Reading) -> Iterator[Block]:
         """Read a TMX file. The line number of a row is that of its ``<tu>``, from 1; two units can be on one

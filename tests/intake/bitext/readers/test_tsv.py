@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from paraforge.base.errors import InputError
 from paraforge.base.text.lines import Reading
 from paraforge.intake.bitext.readers.tsv import read_separated
-from paraforge.intake.bitext.source import Where
 from tests.intake.bitext.helpers import COMPRESSORS, rows_of, write
 
 COLUMNS: dict[str, int | str] = {"source_text": 2, "reference": 1}
@@ -24,10 +23,9 @@ def read(
     path: Path,
     columns: dict[str, int | str] = COLUMNS,
     header: bool = False,
-    where: Where | None = None,
     **options: Any,
 ) -> list[tuple[object, ...]]:
-    return rows_of(read_separated(path, columns, Reading(**options), header=header, where=where))
+    return rows_of(read_separated(path, columns, Reading(**options), header=header))
 
 
 # The module csv of Python 3.10 writes no NUL.
@@ -91,14 +89,6 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
 def test_a_name_that_stands_twice_in_the_header(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more than one column 'en'"):
         read(write(tmp_path / "a.tsv", "en\ten\tcs\n"), {"source_text": "cs", "reference": "en"}, header=True)
-
-
-def test_conditions(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.tsv", "2020\tb\tc\n2021\td\te\n2022\tf\tg\n")
-    without = Where(column=0, not_in=["2021"])
-    assert [row[-1] for row in read(path, where=without)] == [None, "not_selected", None]
-    only = Where(column=0, values=["2021", "2022"])
-    assert [row[-1] for row in read(path, where=only)] == ["not_selected", None, None]
 
 
 def test_an_overlong_line_is_not_ragged(tmp_path: Path) -> None:
