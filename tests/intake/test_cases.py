@@ -87,9 +87,10 @@ def test_tables() -> None:
     pytest.importorskip("py3langid")
     for name in ("train.json", "array.json"):
         found = look_at_table(CASES / "json_lines_named_json" / name)
-        assert (found.lines, found.languages) == (60, ("cs", "en"))
+        assert (found.lines, found.languages) == (60, {"source_text": "cs", "reference": "en"})
     found = look_at_table(CASES / "language_named_by_header/en-twi.tsv")
-    assert (found.lines, found.columns, found.languages) == (60, ("twi", "en"), ("twi", "en"))
+    named = {"source_text": "twi", "reference": "en"}
+    assert (found.lines, found.columns, found.languages) == (60, named, named)
 
 
 def test_what_is_named_in_an_error() -> None:

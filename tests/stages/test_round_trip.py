@@ -146,7 +146,7 @@ def test_the_english_column_of_a_table_is_found(name: str, tmp_path: Path) -> No
     path = tmp_path / name
     path.write_text("\n".join(written), encoding="utf-8")
     found = look_at_english(path)
-    assert (found.kind, found.lines, found.languages) == ("references", 200, (None, "en"))
+    assert (found.kind, found.lines, found.languages) == ("references", 200, {"reference": "en"})
     project = tmp_path / "my"
     with without_git_and_dvc():
         run_command("init", project, "--english", path)

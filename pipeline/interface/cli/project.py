@@ -79,11 +79,9 @@ def init(
     contents = "the embedded sample" if found is None else f"your {found.kind}"
     typer.echo(f"{directory}: a project with {contents}")
     if found is not None:
-        languages = found.languages[-len(found.places) :]
-        for (name, place), language in zip(found.places.items(), languages, strict=True):
-            typer.echo(
-                f"  {name}: {place}, {counted(found.lines, 'line')}, {language or 'of unknown language'}"
-            )
+        for side, place in found.places.items():
+            language = found.languages[side] or "of unknown language"
+            typer.echo(f"  {side}: {place}, {counted(found.lines, 'line')}, {language}")
         typer.echo(f"  choices: {' '.join(found.choices)}")
         for problem in found.problems():
             typer.echo(f"  fix this first, with 'paraforge configure': {problem}")

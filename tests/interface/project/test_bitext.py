@@ -59,7 +59,7 @@ def test_references_that_are_not_english_have_another_scorer(tmp_path: Path) -> 
     third = tmp_path / "b.de"
     third.write_text("Der Hund läuft über die Straße.\n" * 200, encoding="utf-8")
     found = look_at(first, third)
-    assert found.languages == ("cs", "de") and "paragram=corpus" in found.choices
+    assert [*found.languages.values()] == ["cs", "de"] and "paragram=corpus" in found.choices
     assert "paragram=corpus" not in look_at(first, second).choices
 
 
@@ -78,7 +78,7 @@ def test_languages_are_what_names_say_in_two_letters(
     names: tuple[str, str], languages: tuple[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("py3langid")
-    assert look_at(*bitext(tmp_path, *names)).languages == languages
+    assert tuple(look_at(*bitext(tmp_path, *names)).languages.values()) == languages
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,7 @@ def test_what_configure_will_say_is_said_at_once(
 
 
 Rows = list[tuple[str, str]]
+CZECH_ENGLISH = {"source_text": "cs", "reference": "en"}
 
 
 def _rows(tmp_path: Path) -> Rows:
@@ -207,7 +208,7 @@ def test_the_columns_of_a_table_are_found(name: str, tmp_path: Path) -> None:
     content = written(_rows(tmp_path))
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     found = look_at_table(tmp_path / name)
-    assert (found.kind, found.languages, found.lines) == ("bitext", ("cs", "en"), 200)
+    assert (found.kind, found.languages, found.lines) == ("bitext", CZECH_ENGLISH, 200)
     assert not found.problems()
     entry = found.entry()
     assert {**entry, **reading} == entry
@@ -233,14 +234,14 @@ def test_a_project_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("a.pdf", b"text", r"a\.pdf: a table is named \.tsv"),
         ("a.tsv", b"one\ttwo\n" * 30, "or two English: none"),
         ("a.tsv", b"", "empty"),
-        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "no comma-separated values"),
+        ("a.csv", b'a,"' + b"x" * 200_000 + b'"\n', "or two English: none"),
         ("a.csv", b"one\ttwo\nthree, four\tfive\n" * 30, r"separated by tabs.*\.tsv"),
         ("A.JSON", b'[{"a": "text"}, 1]', r"A\.JSON:2: not a JSON object"),
         ("a.jsonl", b'{"a": "text"}\n\n' + b"[" * 100_000 + b"\n", r"a\.jsonl:3: not a JSON object$"),
-        ("a.jsonl", b'{"a": 1}\n{"a": "one"}\n', "or two English: none"),
+        ("a.jsonl", b'{"a": 1}\n{"a": "one"}\n', "values of different types"),
         ("a.tmx", b"<tmx><body></body></tmx>", "or two English: none"),
         ("a.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"),
-        ("a.parquet", b"PAR1nothing", "no Parquet file"),
+        ("a.parquet", b"PAR1nothing", "not a complete Parquet file"),
         ("missing.tsv", None, "no such file"),
     ],
 )
@@ -267,7 +268,8 @@ def test_a_language_without_spaces_is_no_column_of_names(tmp_path: Path) -> None
         encoding="utf-8",
     )
     found = look_at_table(path)
-    assert (found.columns, found.languages, found.lines) == ((0, 1), ("zh", "en"), 24)
+    assert found.columns == {"source_text": 0, "reference": 1}
+    assert (found.languages, found.lines) == ({"source_text": "zh", "reference": "en"}, 24)
 
 
 def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
@@ -277,7 +279,7 @@ def test_columns_that_do_not_say_enough_are_not_guessed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"0 in 'cs', 1 in 'en', 2 in 'en'.*my\.yaml"):
         look_at_table(path)
     path.write_text(_lines((n, english) for n, (_, english) in enumerate(_rows(tmp_path))))
-    with pytest.raises(InputError, match=r"For English alone use --english.* in another language"):
+    with pytest.raises(InputError, match=r"1 in 'en'. For English alone use --english"):
         look_at_table(path)
 
 
@@ -299,7 +301,8 @@ def test_a_header_names_languages_that_nobody_knows(code: str, tmp_path: Path) -
     rows = "".join(f"{english}\t{czech}\n" for czech, english in _rows(tmp_path))
     path.write_text(f"en\t{code}\n{rows}")
     found = look_at_table(path)
-    assert (found.columns, found.languages, found.lines) == ((code, "en"), (code, "en"), 200)
+    named = {"source_text": code, "reference": "en"}
+    assert (found.columns, found.languages, found.lines) == (named, named, 200)
     assert f"source_language: {code}\n" in found.yaml(tmp_path)
 
 

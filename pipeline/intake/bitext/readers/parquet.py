@@ -67,13 +67,13 @@ def parquet_tables(path: Path, rows: int, columns: list[str] | None = None) -> I
         ) as file:
             if file.metadata.num_rows == 0:
                 raise InputError("the file has no rows", path)
-            every = _flat(file.schema_arrow.empty_table()).column_names
+            every = flattened(file.schema_arrow.empty_table()).column_names
             for column in columns or ():
                 if every.count(column) != 1:
                     problem = "more than one column" if column in every else "no column"
                     raise InputError(f"{problem} {column!r}; it has {one_line(', '.join(every))}", path)
             for batch in file.iter_batches(rows, columns=columns, use_threads=False):
-                yield _flat(pa.Table.from_batches([batch]))
+                yield flattened(pa.Table.from_batches([batch]))
                 done += batch.num_rows
             if done != file.metadata.num_rows:
                 raise InputError(
@@ -87,7 +87,8 @@ def parquet_tables(path: Path, rows: int, columns: list[str] | None = None) -> I
         raise InputError(f"not a complete Parquet file: {where}{one_line(error)}", path) from error
 
 
-def _flat(table: pa.Table) -> pa.Table:
+def flattened(table: pa.Table) -> pa.Table:
+    """Return a table in which fields of structs are columns ``a.b``."""
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     return table

@@ -83,10 +83,14 @@ class TmxSource(NamedColumnSource):
                 raise InputError(problem, path)
 
 
-def tmx_languages(path: Path, units: int) -> Counter[str]:
-    """Count the variants of the first units of a TMX file by language, in lower case."""
-    first = islice(_units(path, Reading(strict=False)), units)
-    return Counter(_language(variant) for unit in first if unit is not None for variant in unit.iter("tuv"))
+def tmx_texts(path: Path, units: int) -> dict[str, list[str]]:
+    """Return the segments of the first units of a TMX file by language, in lower case."""
+    found: dict[str, list[str]] = {}
+    for unit in islice(_units(path, Reading(strict=False)), units):
+        for variant in () if unit is None else unit.iter("tuv"):
+            texts = map(_text, islice(variant.iter("seg"), 1))
+            found.setdefault(_language(variant), []).extend(texts)
+    return found
 
 
 def _row(

@@ -1,0 +1,153 @@
+"""The columns of a table that have sentences, and their languages, found in its first 1,000 rows."""
+
+import importlib.util
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paraforge.base.errors import InputError, MissingPackageError
+from paraforge.base.shards.schema import holds_text
+from paraforge.base.text.language_codes import CODES, THREE_LETTERS
+from paraforge.base.text.lines import Reading
+from paraforge.intake.bitext.columns import LANGUAGE, NO_WORD, is_header
+from paraforge.intake.bitext.languages import identified, language_code
+from paraforge.intake.bitext.readers.jsonl import json_blocks
+from paraforge.intake.bitext.readers.parquet import flattened, parquet_tables
+from paraforge.intake.bitext.readers.tmx import tmx_texts
+from paraforge.intake.bitext.readers.tsv import separated_rows
+
+Place = int | str
+"""The number or name of a column, as a source has it."""
+
+SAMPLE_ROWS = 1_000
+_FORMATS = {
+    ".tsv": "tsv", ".tab": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tmx": "tmx",
+}  # fmt: skip
+NO_LANGUAGES = {"txt", "tok", "src", "ref", "trg", "tgt", "hyp", "raw", "bpe", "tc", "lc"}
+"""Ends of names that look like codes of languages."""
+_NUMBER = re.compile(r"[-+]?\d[\d.,:/%eE+-]*|")
+_MOST_WORDS = 3  # in the name of a column
+# Of a column of sentences, this share has several words or another script, and so many texts are distinct.
+_WORDY, _DISTINCT = 0.2, 0.05
+
+
+def format_of(path: Path) -> str | None:
+    """Return the format that a file's name says."""
+    return next((_FORMATS[one] for one in map(str.lower, path.suffixes[::-1]) if one in _FORMATS), None)
+
+
+def text_columns(path: Path, form: str | None) -> tuple[dict[Place, str | None], dict[str, Any]]:
+    """Return the language of each column of sentences, None where it is unclear, and what a source says
+    besides its path and columns.
+
+    A language that a header, a field or a TMX file names counts; others are identified.
+
+    Raises:
+        InputError: the file is missing, empty, damaged, or of no format that has columns.
+        MissingPackageError: py3langid, which tells languages, is not installed.
+    """
+    if form is None:
+        raise InputError(f"a table is named {', '.join(_FORMATS)}, perhaps compressed", path)
+    if importlib.util.find_spec("py3langid") is None:
+        raise MissingPackageError("py3langid", "pipeline")
+    reading: dict[str, Any] = {"format": form}
+    columns: dict[Place, list[str]] = {}
+    if form == "tmx":
+        columns.update(tmx_texts(path, SAMPLE_ROWS))
+    elif form == "parquet":
+        columns = _texts(next(parquet_tables(path, SAMPLE_ROWS)))
+    elif form == "jsonl":
+        columns = _texts(_objects(path))
+    else:
+        columns = _cells(path, form, reading)
+    columns = {place: texts for place, texts in columns.items() if _has_sentences(texts)}
+    codes = {place: _code(place) for place in columns}
+    known = {place for place, code in codes.items() if code and _is_known(code)}
+    if known and all(codes.values()):
+        known = set(codes)  # beside a known one, others are codes as well
+    return {
+        place: language_code(str(codes[place])) if place in known else identified(texts)
+        for place, texts in columns.items()
+    }, reading
+
+
+def _has_sentences(texts: Sequence[str]) -> bool:
+    """Return whether texts are not numbers, keys, addresses, labels, or names without spaces."""
+    words = [NO_WORD.sub(" ", text).split() for text in texts]
+    wordy = sum(len(one) > 1 or not "".join(one).isascii() for one in words)
+    return wordy > _WORDY * len(texts) and len(set(texts)) > _DISTINCT * len(texts)
+
+
+def _code(place: Place) -> str | None:
+    """Return the code of a language that the last part of a column's name is or may be."""
+    code = LANGUAGE.fullmatch(str(place).rsplit(".", 1)[-1])
+    return code[0] if code is not None and code[0] not in NO_LANGUAGES else None
+
+
+def _is_known(code: str) -> bool:
+    return language_code(code) in THREE_LETTERS or code in CODES
+
+
+def _texts(table: pa.Table) -> dict[Place, list[str]]:
+    """Return the columns of text."""
+    return {
+        field.name: [text or "" for text in column.to_pylist()]
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if holds_text(field.type)
+    }
+
+
+def _objects(path: Path) -> pa.Table:
+    block = next(json_blocks(path, Reading(strict=False)))
+    items = []
+    for number, line in enumerate(block.lines.slice(0, SAMPLE_ROWS).to_pylist(), block.first):
+        try:
+            items.append(json.loads(line) if line else {})
+        except (ValueError, RecursionError):
+            items.append(None)
+        if not isinstance(items[-1], dict):
+            raise InputError("not a JSON object", path, number)
+    try:
+        return flattened(pa.Table.from_struct_array(pa.array(items)))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"its objects have values of different types: {error}", path) from error
+
+
+def _cells(path: Path, form: str, reading: dict[str, Any]) -> dict[Place, list[str]]:
+    """Return the columns of a file of separated columns; those of a header by name. Adds to ``reading``."""
+    found = {one: _even_rows(path, one) for one in (",;\t" if form == "csv" else "\t")}
+    separator = max(found, key=lambda one: len(found[one]))
+    if form == "csv" and separator == "\t":
+        raise InputError(
+            "its columns are separated by tabs", path, remedy="Rename it so that it ends in .tsv."
+        )
+    if form == "csv":
+        reading["separator"] = separator
+    rows = found[separator]
+    reading["header"] = bool(rows) and _is_header(rows, form)
+    names = rows[0] if reading["header"] else range(len(rows[0]) if rows else 0)
+    return dict(zip(names, map(list, zip(*rows[reading["header"] :], strict=True)), strict=False))
+
+
+def _even_rows(path: Path, separator: str) -> list[list[str]]:
+    """Return the first rows with as many columns as the first one, if it has several."""
+    rows = next(separated_rows(path, Reading(strict=False), separator)).fields
+    cells = rows[: SAMPLE_ROWS + 1].to_pylist()
+    return [row for row in cells if len(row) == len(cells[0]) > 1]
+
+
+def _is_header(rows: list[list[str]], form: str) -> bool:
+    """Return whether the first row names the columns: it has known names, or a name above numbers; in a CSV
+    file, where that is usual, short texts. The first name may be blank: pandas writes an index so."""
+    first, *others = rows
+    names = first[1:] if first[0] == "" else first
+    if len(set(first)) < len(first) or not all(0 < len(cell.split()) <= _MOST_WORDS for cell in names):
+        return False
+    numbers = [all(map(_NUMBER.fullmatch, texts)) for texts in zip(*others, strict=True)]
+    above = (cell.isalpha() for cell, numeric in zip(first, numbers, strict=bool(others)) if numeric)
+    return form == "csv" or is_header(names) or any(above)
