@@ -40,27 +40,29 @@ def repeated_shares(references: TokenColumn, translations: TokenColumn) -> npt.N
 
 
 @compiled
-def _pieces(codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, hashes: Any) -> int:
-    """Write the hash of each piece of a row of tokens. Returns their number."""
+def _pieces(
+    codes: Any, starts: Any, lengths: Any, tokens: Any, length: int, letters: Any, hashes: Any
+) -> int:
+    """Write the characters of a row of tokens, and the hash of each piece. Returns the number of pieces."""
     base = np.uint64(0x9E3779B97F4A7C15)
-    oldest = np.uint64(1)  # the factor of a piece's first character
-    for _ in range(length - 1):
+    oldest = np.uint64(1)  # the factor of the character before a piece
+    for _ in range(length):
         oldest *= base
-    value = np.uint64(0)
-    window = np.zeros(length, dtype=np.uint64)
-    count, place = 0, 0
-    for token in range(-1, len(tokens)):
-        # A row begins with a blank; each token already ends with one.
-        first = starts[tokens[token]] if token >= 0 else 0
-        size = lengths[tokens[token]] if token >= 0 else 1
-        for position in range(first, first + size):
-            code = np.uint64(codes[position]) + np.uint64(1)
-            value = (value - window[place] * oldest) * base + code
-            window[place] = code
-            place = (place + 1) % length
+    # A row begins with a blank; each token already ends with one.
+    letters[0] = np.uint64(codes[0]) + np.uint64(1)
+    count = 1
+    for token in tokens:
+        for position in range(starts[token], starts[token] + lengths[token]):
+            letters[count] = np.uint64(codes[position]) + np.uint64(1)
             count += 1
-            if count >= length:
-                hashes[count - length] = value ^ (value >> np.uint64(29))
+    value = np.uint64(0)
+    for place in range(min(length - 1, count)):
+        value = value * base + letters[place]
+    for place in range(length - 1, count):
+        value = value * base + letters[place]
+        if place >= length:
+            value -= letters[place - length] * oldest
+        hashes[place - length + 1] = value ^ (value >> np.uint64(29))
     return max(0, count - length + 1)
 
 
@@ -87,7 +89,7 @@ def _shares(
 ) -> Any:
     """Return the shares; most: the most characters of a row with its blanks."""
     shares = np.zeros(len(left_offsets) - 1, dtype=np.float32)
-    hashes = np.empty(most, dtype=np.uint64)
+    letters, hashes = np.empty(most, dtype=np.uint64), np.empty(most, dtype=np.uint64)
     slots = 64
     while slots < 2 * most:
         slots *= 2
@@ -96,7 +98,7 @@ def _shares(
     expected = np.zeros(slots, dtype=np.int32)
     for row in range(len(shares)):
         second = right[right_offsets[row] : right_offsets[row + 1]]
-        total = _pieces(codes, starts, lengths, second, length, hashes)
+        total = _pieces(codes, starts, lengths, second, length, letters, hashes)
         slots = 64
         while slots < 2 * total:
             slots *= 2
@@ -111,7 +113,7 @@ def _shares(
             continue
         first = left[left_offsets[row] : left_offsets[row + 1]]
         expected[:slots] = 0
-        for k in range(_pieces(codes, starts, lengths, first, length, hashes)):
+        for k in range(_pieces(codes, starts, lengths, first, length, letters, hashes)):
             expected[_slot(table, found, slots, hashes[k])] += 1
         repeated = 0
         for slot in range(slots):

@@ -34,6 +34,9 @@ NAMES: Final = (
 MOST_TOKENS: Final = 512
 """Only this many first tokens of a side are used."""
 _UNLIKE: Final = np.float32(0.6)
+# No word of the other side has the stem; or one has, but another neighbor.
+_NONE: Final = -1
+_LATER: Final = -2
 _MARKS, _JOINED = len(APOSTROPHES), len(ENDINGS)
 _NO, _POINT, _NUMBER_SIGN, _ANSWER = (_MARKS + 2 * _JOINED + place for place in range(4))
 
@@ -107,28 +110,33 @@ def _is_later(one: Any, other: Any, keys: Any) -> bool:
 
 
 @compiled
-def _match(one: Any, other: Any, stems: Any, to_other: Any, to_one: Any) -> None:
-    """Match equal stems one to one, first those with an equal neighbor, then in order; -1 for none."""
+def _match(one: Any, other: Any, to_other: Any, to_one: Any) -> None:
+    """Match equal stems of both sides one to one, first those with an equal neighbor, then in order; -1 for
+    none."""
     n, m = len(one), len(other)
-    to_other[:n], to_one[:m] = -1, -1
-    for alike in (True, False):
-        for i in range(n):
-            if to_other[i] >= 0:
-                continue
+    to_other[:n], to_one[:m] = _NONE, _NONE
+    for i in range(n):
+        for j in range(m):
+            if one[i] == other[j] and to_one[j] < 0:
+                to_other[i] = _LATER
+                if _context(one, other, i, j) > 0:
+                    to_other[i], to_one[j] = j, i
+                    break
+    for i in range(n):
+        if to_other[i] == _LATER:
+            to_other[i] = _NONE
             for j in range(m):
-                if stems[one[i]] != stems[other[j]] or to_one[j] >= 0:
-                    continue
-                if not alike or _context(one, other, stems, i, j) > 0:
+                if one[i] == other[j] and to_one[j] < 0:
                     to_other[i], to_one[j] = j, i
                     break
 
 
 @compiled
-def _context(one: Any, other: Any, stems: Any, i: int, j: int) -> int:
+def _context(one: Any, other: Any, i: int, j: int) -> int:
     """Count the sides on which two words have the same neighboring stem or both end their sentence."""
-    before = stems[one[i - 1]] == stems[other[j - 1]] if i and j else i == j
+    before = one[i - 1] == other[j - 1] if i and j else i == j
     last = i + 1 == len(one), j + 1 == len(other)
-    behind = last[0] and last[1] if last[0] or last[1] else stems[one[i + 1]] == stems[other[j + 1]]
+    behind = last[0] and last[1] if last[0] or last[1] else one[i + 1] == other[j + 1]
     return int(before) + int(behind)
 
 
@@ -167,14 +175,16 @@ def _side(
 
 
 @compiled
-def _opposed(one: int, other: int, stems: Any, bases: Any, opposed: Any, offsets: Any) -> int:
-    """Return 2 if one word is the other with a negative affix, 1 for other antonyms, 0 otherwise."""
-    if bases[one] == stems[other] or bases[other] == stems[one]:
+def _opposed(stem: int, base: int, antonyms: Any, other_stem: int, other_base: int) -> int:
+    """Return 2 if one word is the other with a negative affix, 1 for other antonyms, 0 otherwise.
+
+    antonyms: the stems of the first word's antonyms.
+    """
+    if base == other_stem or other_base == stem:
         return 2
-    if stems[one] < len(offsets) - 1:
-        for k in range(offsets[stems[one]], offsets[stems[one] + 1]):
-            if opposed[k] == stems[other]:
-                return 1
+    for antonym in antonyms:
+        if antonym == other_stem:
+            return 1
     return 0
 
 
@@ -194,6 +204,7 @@ def _signs(
     directions: Any, places: Any, signs: Any, counts: Any,
 ) -> None:  # fmt: skip
     read, matches = np.empty((2, 2, MOST_TOKENS), np.int64)
+    both_stems = np.empty((2, MOST_TOKENS), np.int32)
     sums, people = np.empty((2, 5), np.int64), np.empty(7, np.int64)
     numbers, sure = np.empty((2, MOST_TOKENS)), np.empty((2, MOST_TOKENS), np.bool_)
     antonyms, replaced, placed = np.empty(3, np.int64), np.empty(3, np.float32), np.empty(2, np.int64)
@@ -204,8 +215,13 @@ def _signs(
         turned = _is_later(a, b, keys)
         if turned:
             a, b = b, a
+        for k in range(len(a)):
+            both_stems[0, k] = stems[a[k]]
+        for k in range(len(b)):
+            both_stems[1, k] = stems[b[k]]
+        stems_a, stems_b = both_stems[0, : len(a)], both_stems[1, : len(b)]
         to_b, to_a = matches[0], matches[1]
-        _match(a, b, stems, to_b, to_a)
+        _match(stems_a, stems_b, to_b, to_a)
         people[:] = 0
         numbered = _side(a, properties, persons, to_b, sums[0], people, np.int64(1))
         numbered |= _side(b, properties, persons, to_a, sums[1], people, np.int64(-1))
@@ -214,6 +230,10 @@ def _signs(
         for i in range(len(a)):
             if to_b[i] >= 0:
                 continue
+            stem, base = stems_a[i], bases[a[i]]
+            antonyms_of = opposed[:0]
+            if stem < len(offsets) - 1:
+                antonyms_of = opposed[offsets[stem] : offsets[stem + 1]]
             for j in range(len(b)):
                 if to_a[j] >= 0:
                     continue
@@ -222,19 +242,19 @@ def _signs(
                     if one != other:
                         gender = one + other == 9 and min(one, other) == 4
                         kind = 0 if gender else 1
-                        placed[kind] = max(placed[kind], _context(a, b, stems, i, j))
+                        placed[kind] = max(placed[kind], _context(stems_a, stems_b, i, j))
                     continue
-                against = _opposed(a[i], b[j], stems, bases, opposed, offsets)
+                against = _opposed(stem, base, antonyms_of, stems_b[j], bases[b[j]])
                 both = properties[a[i]] & properties[b[j]]
                 if not against and both & CONTENT and not both & NUMBER:
-                    context = _context(a, b, stems, i, j)
+                    context = _context(stems_a, stems_b, i, j)
                     if context:
                         distance = 1 - _cosine(directions[places[a[i]]], directions[places[b[j]]])
                         replaced[context] = max(replaced[context], distance)
                         replaced[0] += context == 2 and distance > _UNLIKE
                 if against:
                     affixes += against == 2
-                    antonyms[_context(a, b, stems, i, j)] += 1
+                    antonyms[_context(stems_a, stems_b, i, j)] += 1
                     to_b[i], to_a[j] = MOST_TOKENS, MOST_TOKENS
                     break
         missing = 0
