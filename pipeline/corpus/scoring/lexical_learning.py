@@ -106,16 +106,17 @@ def learn(rows: pa.Table) -> LexicalTable:
     tokens = (first.ids, first.offsets, second.ids, second.offsets)
     links = _met_twice(first, second)
     of_cells = _places(*tokens, hashed(links), links)
-    chances = [side.counts / max(1, side.total) for side in (foreign_side, reference_side)]
-    forward = backward = np.full(len(links), _LEAST)
+    foreign_chances, reference_chances = (s.counts / max(1, s.total) for s in (foreign_side, reference_side))
+    # Both directions of a link are side by side, because they are needed at the same time.
+    shares = np.full((len(links), 2), _LEAST)
     for _ in range(ROUNDS):
         check_interrupt()
-        counts = np.zeros((2, len(links)))
-        _expect(*tokens, of_cells, chances[0], chances[1], forward, backward, counts, NEARNESS)
-        forward, backward = (_shares(counts[side], links[:, side]) for side in (0, 1))
-    kept = np.maximum(forward, backward) >= _LEAST
-    probabilities = (share[kept].astype(np.float32) for share in (forward, backward))
-    return LexicalTable(foreign_side, reference_side, links[kept], *probabilities)
+        counts = np.zeros_like(shares)
+        _expect(*tokens, of_cells, foreign_chances, reference_chances, shares, counts, NEARNESS)
+        for side in (0, 1):
+            shares[:, side] = _shares(counts[:, side], links[:, side])
+    kept = shares.max(axis=1) >= _LEAST
+    return LexicalTable(foreign_side, reference_side, links[kept], shares[kept].astype(np.float32))
 
 
 def _shares(counts: Floats, given: npt.NDArray[np.int32]) -> Floats:
@@ -208,10 +209,9 @@ def _places(first: Any, first_offsets: Any, second: Any, second_offsets: Any, pl
 @compiled
 def _expect(
     first: Any, first_offsets: Any, second: Any, second_offsets: Any, cells: Any,
-    first_chances: Any, second_chances: Any, forward: Any, backward: Any,
-    counts: Any, nearness: Any,
+    first_chances: Any, second_chances: Any, shares: Any, counts: Any, nearness: Any,
 ) -> None:  # fmt: skip
-    """Add the expected number of each link in both directions to the counts, (2, links)."""
+    """Add the expected number of each link in both directions to the counts, (links, 2)."""
     start = 0
     for row in range(len(first_offsets) - 1):
         begin, other = first_offsets[row], second_offsets[row]
@@ -225,8 +225,8 @@ def _expect(
                 column_weights[j] += weight
                 place = cells[start + j * rows + i]
                 if place >= 0:
-                    given[i] += weight * backward[place]
-                    column_given[j] += weight * forward[place]
+                    given[i] += weight * shares[place, 1]
+                    column_given[j] += weight * shares[place, 0]
         for i in range(rows):
             if first[begin + i] >= 0:
                 given[i] += CHANCE / (1 - CHANCE) * weights[i] * first_chances[first[begin + i]]
@@ -239,6 +239,6 @@ def _expect(
                 place = cells[start + j * rows + i]
                 if place >= 0:
                     weight = nearness[distance(i, 1 / rows, j, 1 / columns)]
-                    counts[0, place] += weight * forward[place] / column_given[j]
-                    counts[1, place] += weight * backward[place] / given[i]
+                    counts[place, 0] += weight * shares[place, 0] / column_given[j]
+                    counts[place, 1] += weight * shares[place, 1] / given[i]
         start += rows * columns

@@ -62,15 +62,14 @@ class LexicalTable:
     """Pairs of units that translate each other.
 
     foreign, reference: the sides. links: pairs of their units' numbers, ascending, int32 (links, 2).
-    forward, backward: for each link, the probability of the reference's unit given the foreign one, and the
-        reverse, float32 (links,).
+    shares: for each link, the probability of the reference's unit given the foreign one, and the reverse,
+        float32 (links, 2).
     """
 
     foreign: Side
     reference: Side
     links: npt.NDArray[np.int32]
-    forward: npt.NDArray[np.float32]
-    backward: npt.NDArray[np.float32]
+    shares: npt.NDArray[np.float32]
 
     def table(self) -> pa.Table:
         """Return the table as a pyarrow table with a row for each unit: its side, its count and, on the
@@ -79,7 +78,7 @@ class LexicalTable:
         sizes = [len(side.units) for side in sides]
         links = np.bincount(self.links[:, 0], minlength=sum(sizes) + 2)
         offsets = pa.array(offsets_of(links).astype(np.int32))
-        lists = (self.links[:, 1], self.forward, self.backward)
+        lists = (self.links[:, 1], *self.shares.T)
         return pa.table(
             {
                 "foreign": [True] * sizes[0] + [False] * sizes[1] + [True, False],
@@ -102,13 +101,13 @@ class LexicalTable:
             units, counts = (table[name].filter(chosen).combine_chunks() for name in ("unit", "count"))
             numbers = counts.to_numpy()
             sides.append(Side(units.slice(0, len(units) - 1), numbers[:-1], int(numbers[-1])))
-        partners, forward, backward = (
+        partners, *shares = (
             pc.list_flatten(table[name]).to_numpy() for name in ("links", "forward", "backward")
         )
         units = np.repeat(np.arange(table.num_rows), pc.list_value_length(table["links"]).to_numpy())
         links = np.stack([units, partners], axis=1).astype(np.int32)
         foreign, reference = sides
-        return cls(foreign, reference, links, forward, backward)
+        return cls(foreign, reference, links, np.stack(shares, axis=1))
 
     @classmethod
     def open(cls, path: Path) -> LexicalTable:
@@ -140,7 +139,7 @@ class LexicalTable:
         found = _similarities(
             ids[0], foreign.offsets, ids[1], reference.offsets, same,
             *self.foreign.chances(units), *self.reference.chances(units),
-            self._hashed, self.links, self.forward, self.backward, NEARNESS,
+            self._hashed, self.links, self.shares, NEARNESS,
         )  # fmt: skip
         return np.round(found, _DIGITS).astype(np.float32)
 
@@ -215,7 +214,7 @@ def distance(first: int, of_first: float, second: int, of_second: float) -> int:
 def _similarities(
     foreign: Any, foreign_offsets: Any, reference: Any, reference_offsets: Any, same: Any,
     foreign_numbers: Any, foreign_chances: Any, reference_numbers: Any, reference_chances: Any,
-    places: Any, links: Any, forward: Any, backward: Any, nearness: Any,
+    places: Any, links: Any, shares: Any, nearness: Any,
 ) -> Any:  # fmt: skip
     found = np.full(len(foreign_offsets) - 1, np.nan)
     for row in range(len(found)):
@@ -242,8 +241,8 @@ def _similarities(
                 elif number >= 0 and foreign_numbers[first[i]] >= 0:
                     place = place_of(places, links, foreign_numbers[first[i]], number)
                     if place >= 0:
-                        given[i] += weight * backward[place]
-                        column_given[j] += weight * forward[place]
+                        given[i] += weight * shares[place, 1]
+                        column_given[j] += weight * shares[place, 0]
         gained = information = 0.0
         for i in range(rows):
             chance = foreign_chances[first[i]]

@@ -120,8 +120,7 @@ def test_as_the_slow_model() -> None:
     lexical = learn(table(rows))
     units = (lexical.foreign.units.to_pylist(), lexical.reference.units.to_pylist())
     found = {
-        (units[0][f], units[1][e]): pair
-        for (f, e), *pair in zip(lexical.links, lexical.forward, lexical.backward, strict=True)
+        (units[0][f], units[1][e]): pair for (f, e), pair in zip(lexical.links, lexical.shares, strict=True)
     }
     assert found.keys() == {pair for pair, both in links.items() if max(both) >= 1e-3}
     assert len(found) > 50
