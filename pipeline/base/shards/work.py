@@ -34,7 +34,7 @@ LOCK_NAME = "lock"
 HOLDER_NAME = "holder.json"
 # Steps whose results take only minutes to make. Translations, models and scores of models may have taken
 # days.
-_QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon")
+_QUICK = ("ingest", "translate", "translation", "select", "publish", "statistics", "lexicon", "triplets")
 # A subdirectory of a step's directory that also holds results by key.
 _FILES = "files"
 _KEY = b"paraforge.key"

@@ -42,7 +42,7 @@ def triplets(
     a foreign side or an image with it. OUTPUT contains triplets-*.parquet with the columns anchor, positive
     and negative (or negative_1 to negative_N), _lineage-*.parquet with the row of each text in the corpus,
     and _clusters-*.parquet with the cluster of every row. --set takes the keys of section triplets:
-    negatives, margin, same_lines, seed.
+    negatives, margin, same_lines.
 
     \b
     Examples:

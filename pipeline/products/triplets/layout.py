@@ -99,11 +99,9 @@ def write_card(
     metadata: license and languages from the corpus' card. schemas: schemas of the files.
     """
     names = ("default", *(part.removeprefix("_") for part in PARTS[1:]))
-    files = {
-        name: ({TRAIN: f"{part}-*.parquet"}, describe_columns(schemas[part]))
-        for name, part in zip(names, PARTS, strict=True)
-    }
-    of_files = configs(files)
+    columns = {name: describe_columns(schemas[part]) for name, part in zip(names, PARTS, strict=True)}
+    patterns = {name: f"{part}-*.parquet" for name, part in zip(names, PARTS, strict=True)}
+    of_files = configs({name: ({TRAIN: patterns[name]}, columns[name]) for name in names})
     title = f"{corpus.manifest.name if corpus.manifest else corpus.directory.name}: triplets"
     front = {
         "pretty_name": title,
@@ -113,11 +111,27 @@ def write_card(
         "tags": ["triplets", "hard-negatives", "sentence-transformers"],
         **of_files,
     }
-    parts = [f"# {escape(title)}", _introduction(manifest, corpus), _USE, _counts(manifest)]
-    for name, (patterns, columns) in files.items():
-        rows = [[c["name"], c["type"], c["description"]] for c in columns]
+    parameters = manifest["parameters"]
+    about = (
+        f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
+        f"other clusters of paraphrases (the most similar ones with a cosine below "
+        f"{1 - parameters['margin']:g} times that of the paraphrase), by {code(manifest['encoder'])}."
+    )
+    if corpus.manifest:
+        about += f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}"
+    numbers = {
+        "triplets": manifest["triplets"],
+        **{f"left out: {reason}": number for reason, number in manifest["left_out"].items()},
+        "clusters of paraphrases": manifest["clusters"],
+        "pairs of the largest cluster": manifest["largest_cluster"],
+    }
+    counted = table(["", "pairs"], [[name, f"{n:,}"] for name, n in numbers.items()], right=[1])
+    counts = f"## Counts\n\nRows in = triplets + left out: {manifest['rows']:,}.\n\n{counted}"
+    parts = [f"# {escape(title)}", about, _USE, counts]
+    for name in names:
+        rows = [[column["name"], column["type"], column["description"]] for column in columns[name]]
         heading = "Columns" if name == "default" else f"Columns of {name}"
-        parts.append(f"## {heading}\n\n`{patterns[TRAIN]}`\n\n{table(['column', 'type', 'meaning'], rows)}")
+        parts.append(f"## {heading}\n\n`{patterns[name]}`\n\n{table(['column', 'type', 'meaning'], rows)}")
     body = "\n\n".join(parts)
     write_whole(directory / CARD_NAME, f"---\n{yaml_text(front)}---\n\n{body}\n")
     write_whole(directory / CONFIGS_NAME, yaml_text(of_files))
@@ -131,25 +145,3 @@ def card_metadata(corpus: Path) -> dict[str, Any]:
         return {name: found[name] for name in ("license", "language") if name in found}
     except (TypeError, yaml.YAMLError) as error:
         raise InputError(f"the metadata of its card cannot be read: {error}", corpus) from error
-
-
-def _introduction(manifest: Mapping[str, Any], corpus: Dataset) -> str:
-    parameters = manifest["parameters"]
-    signature = f"\n\nSignature of the corpus: {code(corpus.manifest.signature)}" if corpus.manifest else ""
-    return (
-        f"{manifest['triplets']:,} triplets: a sentence, its paraphrase, and {parameters['negatives']} of "
-        f"other clusters of paraphrases (the most similar ones with a cosine below "
-        f"{1 - parameters['margin']:g} times that of the paraphrase), by {code(manifest['encoder'])}."
-        f"{signature}"
-    )
-
-
-def _counts(manifest: Mapping[str, Any]) -> str:
-    rows = [["triplets", f"{manifest['triplets']:,}"]]
-    rows += [[f"left out: {reason}", f"{number:,}"] for reason, number in manifest["left_out"].items()]
-    rows += [
-        ["clusters of paraphrases", f"{manifest['clusters']:,}"],
-        ["pairs of the largest cluster", f"{manifest['largest_cluster']:,}"],
-    ]
-    text = f"Rows in = triplets + left out: {manifest['rows']:,}."
-    return f"## Counts\n\n{text}\n\n{table(['', 'pairs'], rows, right=[1])}"

@@ -4,8 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,18 @@ from pyarrow.feather import read_table
 from paraforge import versions
 from paraforge.base.devices import chosen_device
 from paraforge.base.errors import IncompleteError, InputError
-from paraforge.base.files import hash_json, read_json, remove_directory, sha256_file, write_json
+from paraforge.base.files import hash_json, read_json, remove_directory, write_json
 from paraforge.base.interrupts import check_interrupt
+from paraforge.base.progress import progress
 from paraforge.base.shards.clusters import find_clusters, read_clusters
 from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.resources import Resources
-from paraforge.base.shards.scheduler import open_jobs, report_rows
-from paraforge.base.shards.store import parquet_writer
+from paraforge.base.shards.scheduler import open_jobs
+from paraforge.base.shards.store import write_shard
 from paraforge.base.shards.work import WorkDirectory, replaced_directory
-from paraforge.corpus.publication.datasets import PUBLISH_AGAIN, Dataset, open_published
+from paraforge.corpus.publication.datasets import open_published
 from paraforge.corpus.publication.manifest import KEPT as KEPT_PAIRS
+from paraforge.corpus.publication.manifest import TRAIN
 from paraforge.corpus.scoring import general
 from paraforge.products.triplets.layout import (
     FORMAT,
@@ -55,13 +56,12 @@ from paraforge.products.triplets.search import (
     jobs_of,
     prepare_piece,
     search_cells,
-    write_centroids,
+    sort_by_cell,
 )
 
 logger = logging.getLogger(__name__)
 
 STEP = "triplets"
-PIECES_PER_FILE = 20
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def mine_triplets(
     A negative is a translation to which neither anchor nor positive is too similar, and neither is the
     reference that it is paired with: these cosines are below (1 - margin) times the positive's. It is never
     from the anchor's own cluster, that is, pairs connected by a text (ignoring case, punctuation and spaces),
-    a foreign side or an image. Memory does not grow with the corpus; the work directory takes about 4 bytes
+    a foreign side or an image. Memory does not grow with the corpus; the work directory takes up to 8 bytes
     per pair for each dimension, and 300.
 
     parameters: the encoder and the limits. corpus: a published corpus. output: directory to write.
@@ -116,7 +116,7 @@ def mine_triplets(
             )
         return TripletsReport(NO_ENCODER)
     dataset = open_published(corpus).training
-    if dataset.name != KEPT_PAIRS:
+    if dataset.manifest is None or dataset.name != KEPT_PAIRS:
         raise InputError(
             "this directory holds rejected pairs",
             corpus,
@@ -126,17 +126,14 @@ def mine_triplets(
     encoder = expanded(parameters.encoder)
     made_of = {
         "version": versions.TRIPLETS,
-        "corpus": _digests(dataset),
+        "corpus": [file.sha256 for file in dataset.manifest.files if file.split == TRAIN],
         "encoder_sha256": fingerprint(encoder),
         "parameters": parameters.model_dump(mode="json", exclude={"encoder"}),
     }
     work = WorkDirectory(STEP, resources.work.resolve())
     with work.lock():
         directory = work.path / hash_json(made_of)[:40]
-        # Another key cannot use these files, and an abandoned run must not fill the disk.
-        for left in work.path.iterdir():
-            if left.is_dir() and left != directory:
-                remove_directory(left)
+        work.keep_only([directory.name])
         directory.mkdir(exist_ok=True)
         search = Search(
             directory=directory,
@@ -146,102 +143,67 @@ def mine_triplets(
             device="cpu" if encoder == general.NAME else chosen_device(resources.devices[0]),
             threads=resources.thread_count(),
         )
+        clusters, largest = _search(search, resources)
+        lineage = [name for name in LINEAGE if name in dataset.schema.names]
+        kinds = schemas(parameters.negatives, lineage)
         with replaced_directory(output.resolve()) as temporary:
-            report = _mine(search, dataset, metadata, temporary, resources, made_of, allow_empty)
+            files, left_out, sums = _write_files(search, temporary, lineage, kinds)
+            triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
+            if triplets + sum(left_out.values()) != search.rows:
+                raise IncompleteError(f"{search.rows} rows in, {triplets} triplets, left out: {left_out}")
+            if not triplets:
+                listed = ", ".join(f"{reason} {number:,}" for reason, number in left_out.items())
+                message = f"none of {search.rows:,} pairs gives a triplet: {listed or 'the corpus is empty'}"
+                if not allow_empty:
+                    raise InputError(message, corpus)
+                logger.warning("%s", message)
+            numbers = (triplets, triplets * parameters.negatives)
+            means = [round(total / n, 4) if n else None for total, n in zip(sums, numbers, strict=True)]
+            report = TripletsReport(
+                parameters.encoder, search.rows, triplets, left_out, clusters, largest, means[0], means[1]
+            )
+            counts_of = {name: value for name, value in asdict(report).items() if name != "seconds"}
+            content = {
+                "format": FORMAT,
+                "paraforge": versions.__version__,
+                **counts_of,
+                **made_of,
+                "files": files,
+            }
+            write_json(temporary / MANIFEST, content)
+            write_card(temporary, content, dataset, metadata, kinds)
         remove_directory(directory)
-    return TripletsReport(**{**report, "seconds": round(time.monotonic() - started, 3)})
+    return replace(report, seconds=round(time.monotonic() - started, 3))
 
 
-def _mine(
-    search: Search,
-    dataset: Dataset,
-    metadata: Mapping[str, Any],
-    output: Path,
-    resources: Resources,
-    made_of: Mapping[str, Any],
-    allow_empty: bool,
-) -> dict[str, Any]:
-    """Run all passes and write the output's files. Returns the report's content. Finished work of an earlier
-    run is reused."""
-    write_centroids(search)
-    sizes = [piece.rows for piece in search.pieces]
+def _search(search: Search, resources: Resources) -> tuple[int, int]:
+    """Find negatives for all rows. Returns the number of clusters and the rows of the largest one. Finished
+    work of an earlier run is reused."""
     with open_jobs(resources, search.rows, workers=1 if search.device != "cpu" else None) as jobs:
-        arguments = [(piece, search) for piece in search.pieces]
-        jobs.results(prepare_piece, arguments, description="triplets: embed", unit="pairs", sizes=sizes)
-    clusters, largest = _clusters(search)
-    with open_jobs(resources, search.rows) as jobs:
-        spans = jobs_of(search)
         jobs.results(
-            search_cells,
-            [(first, last, number, search) for number, (first, last, _) in enumerate(spans)],
-            description="triplets: search",
-            unit="anchors",
-            sizes=[anchors for *_, anchors in spans],
-        )
-        _gather(len(spans), search)
-        parts = [
-            search.pieces[first : first + PIECES_PER_FILE]
-            for first in range(0, len(search.pieces), PIECES_PER_FILE)
-        ]
-        written = jobs.results(
-            write_files,
-            [(number, pieces, output, search) for number, pieces in enumerate(parts)],
-            description="triplets: write",
+            prepare_piece,
+            [(piece, search) for piece in search.pieces],
+            description="triplets: embed",
             unit="pairs",
-            sizes=[sum(piece.rows for piece in pieces) for pieces in parts],
+            sizes=[piece.rows for piece in search.pieces],
         )
-    left_out: Counter[str] = Counter()
-    sums = np.zeros(2)
-    for one in written:
-        left_out.update(one["left_out"])
-        sums += one["cosines"]
-    files = [file for one in written for file in one["files"]]
-    triplets = sum(file["rows"] for file in files if file["file"].startswith(PARTS[0]))
-    if triplets + left_out.total() != search.rows:
-        raise IncompleteError(f"{search.rows} rows in, {triplets} triplets, left out: {dict(left_out)}")
-    if not triplets:
-        listed = ", ".join(f"{reason} {number:,}" for reason, number in left_out.items())
-        message = f"none of {search.rows:,} pairs gives a triplet" + (f": {listed}" if listed else "")
-        if not allow_empty:
-            raise InputError(message, dataset.directory)
-        logger.warning("%s", message)
-    negatives = triplets * search.parameters.negatives
-    report = {
-        "encoder": search.parameters.encoder,
-        "rows": search.rows,
-        "triplets": triplets,
-        "left_out": dict(sorted(left_out.items())),
-        "clusters": clusters,
-        "largest_cluster": largest,
-        "positive_cosine": round(float(sums[0]) / triplets, 4) if triplets else None,
-        "negative_cosine": round(float(sums[1]) / negatives, 4) if triplets else None,
-    }
-    content = {"format": FORMAT, "paraforge": versions.__version__, **report, **made_of, "files": files}
-    write_json(output / MANIFEST, content)
-    lineage = [name for name in LINEAGE if name in dataset.schema.names]
-    write_card(output, content, dataset, metadata, schemas(search.parameters.negatives, lineage))
-    return report
-
-
-def _digests(dataset: Dataset) -> list[str]:
-    """Return the SHA-256 of each file. Raises InputError: a file differs from the manifest."""
-    listed = {} if dataset.manifest is None else {file.path: file.sha256 for file in dataset.manifest.files}
-    digests = []
-    for path in dataset.files:
-        digests.append(sha256_file(path))
-        if digests[-1] != listed.get(path.name, digests[-1]):
-            raise InputError("damaged: its bytes are not those in the manifest", path, remedy=PUBLISH_AGAIN)
-    return digests
-
-
-def _clusters(search: Search) -> tuple[int, int]:
-    """Find the clusters, unless an earlier run has. Returns their number and the rows of the largest one."""
     report = search.directory / "clusters.json"
     if not report.is_file():
         ranking, output = search.directory / "ranking", search.directory / "clusters.bin"
         keys = (load(part(search.directory, "keys", piece.number)) for piece in search.pieces)
         found = find_clusters(keys, search.rows, LINKS, ranking, output, "triplets: clusters")
         write_json(report, [int(number) for number in found])
+    sort_by_cell(search)
+    spans = jobs_of(search)
+    with open_jobs(resources, search.rows) as jobs:
+        jobs.results(
+            search_cells,
+            [(first, last, number, search) for number, (first, last, _) in enumerate(spans)],
+            description="triplets: search",
+            unit="pairs",
+            sizes=[rows for *_, rows in spans],
+        )
+    _gather(len(spans), search)
     clusters, largest = read_json(report)
     return clusters, largest
 
@@ -264,47 +226,33 @@ def _gather(jobs: int, search: Search) -> None:
     for job in range(jobs):
         check_interrupt()
         with np.load(part(search.directory, "found", job, "npz"), allow_pickle=False) as found:
-            for name, array in arrays.items():
-                array[found["rows"]] = found[name]
+            for name in found.keys() & arrays.keys():
+                arrays[name][found["rows"]] = found[name]
     for array in arrays.values():
         array.flush()
 
 
-def write_files(number: int, pieces: Sequence[Piece], output: Path, search: Search) -> dict[str, Any]:
-    """Write the files of some pieces.
+def _write_files(
+    search: Search, output: Path, lineage: Sequence[str], kinds: Mapping[str, pa.Schema]
+) -> tuple[list[dict[str, Any]], dict[str, int], list[float]]:
+    """Write the output's Parquet files.
 
-    Returns ``files`` (name, rows and SHA-256 of each), ``left_out`` by reason, and ``cosines``: the sums over
-    the positives and over all negatives.
+    Returns the name, rows and SHA-256 of each; the pairs left out by reason; and sums of cosines, over the
+    positives and over all negatives.
     """
-    lineage = [name for name in LINEAGE if name in pieces[0].columns]
-    kinds = schemas(search.parameters.negatives, lineage)
-    paths = {name: output / file_name(name, number) for name in PARTS}
+    files: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
     sums = np.zeros(2)
-    rows = dict.fromkeys(PARTS, 0)
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(parquet_writer(path, kinds[name])) for name, path in paths.items()
-        }
-        for piece in pieces:
+    with progress(total=search.rows, unit="pairs", description="triplets: write") as bar:
+        for piece in search.pieces:
             check_interrupt()
             tables, reasons, cosines = _tables(piece, lineage, search, kinds)
+            for name, table in tables.items():
+                files.append(asdict(write_shard(table, output / file_name(name, piece.number))))
             left_out.update(reasons)
             sums += cosines
-            for name, table in tables.items():
-                writers[name].write_table(table)
-                rows[name] += table.num_rows
-            report_rows(piece.rows)
-    if rows["triplets"] + left_out.total() != sum(piece.rows for piece in pieces):
-        raise IncompleteError(f"{rows['triplets']} triplets and {left_out} of {rows['_clusters']} rows")
-    return {
-        "files": [
-            {"file": path.name, "rows": rows[name], "sha256": sha256_file(path)}
-            for name, path in paths.items()
-        ],
-        "left_out": dict(sorted(left_out.items())),
-        "cosines": sums.tolist(),
-    }
+            bar.update(piece.rows)
+    return files, dict(sorted(left_out.items())), sums.tolist()
 
 
 def _tables(
@@ -340,13 +288,12 @@ def _tables(
 def _texts(wanted: NDArray[np.int64], search: Search) -> pa.Array:
     """Return the translations of rows anywhere in the corpus, in the order of ``wanted``."""
     order = np.argsort(wanted, kind="stable")
-    borders = np.searchsorted(wanted[order], [*(piece.first for piece in search.pieces), search.rows])
+    rows = wanted[order]
     parts = [pa.array([], pa.large_string())]
     for piece in search.pieces:
-        places = wanted[order][borders[piece.number] : borders[piece.number + 1]] - piece.first
-        if len(places):
+        begin, end = np.searchsorted(rows, [piece.first, piece.first + piece.rows])
+        if begin < end:
             path = part(search.directory, "texts", piece.number, "arrow")
-            parts.append(read_table(path, memory_map=True)["text"].take(pa.array(places)).combine_chunks())
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return pa.concat_arrays(parts).take(pa.array(back)).cast(pa.string())
+            texts = read_table(path, memory_map=True)["text"]
+            parts.append(texts.take(pa.array(rows[begin:end] - piece.first)).combine_chunks())
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(order))).cast(pa.string())

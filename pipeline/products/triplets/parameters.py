@@ -33,4 +33,3 @@ class TripletsParameters(Section):
         description="patterns of source names, e.g. captions.*: rows with equal line numbers in matching "
         "sources are about the same image",
     )
-    seed: int = Field(1, ge=0, lt=1 << 63, description="random seed for the cells")

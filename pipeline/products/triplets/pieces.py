@@ -2,28 +2,25 @@
 model or the words of the built-in scorer."""
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraforge.base.errors import InputError
 from paraforge.base.files import atomic_path, sha256_directory, sha256_file
-from paraforge.base.shards.lineage import LINEAGE
 from paraforge.base.shards.store import row_groups
 from paraforge.base.text.paths import expand
 from paraforge.corpus.publication.datasets import Dataset, open_file
 from paraforge.corpus.scoring import general
 from paraforge.corpus.scoring.word_scorer import DESCRIPTION, WordScorer
 from paraforge.corpus.selection.filters.near_duplicates import sentence_keys
-from paraforge.embeddings.evaluation.comparing import CosineModel, Model
 from paraforge.products.loading import load_fixed
 
 SIDES = ("reference", "translation")
@@ -32,6 +29,8 @@ PIECE_ROWS = 50_000
 LINKS = 4
 # The high halves of the keys of foreign sentences and images are changed, to differ from English texts.
 _SALTS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+# Most texts whose float32 vectors are in memory at once.
+_BLOCK = 8192
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Piece:
     """Row groups of a file of the corpus.
 
     number: number of the piece. first: number of its first row in the corpus.
-    columns: columns of the file for making triplets.
     """
 
     number: int
@@ -47,26 +45,24 @@ class Piece:
     row_groups: tuple[int, ...]
     first: int
     rows: int
-    columns: tuple[str, ...]
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read the piece's rows; columns that the file lacks are left out. Raises InputError if it is
         damaged."""
-        names = [name for name in columns if name in self.columns]
         with open_file(self.path) as file:
+            names = [name for name in columns if name in file.schema_arrow.names]
             return file.read_row_groups(list(self.row_groups), names, use_threads=False).select(names)
 
 
 def cut_corpus(dataset: Dataset) -> list[Piece]:
     """Divide the corpus into pieces of about PIECE_ROWS rows, in order. Raises InputError if a file is
     damaged."""
-    columns = tuple(name for name in dataset.schema.names if name in (*SIDES, *LINEAGE, "source_text"))
     pieces: list[Piece] = []
     first = 0
     for path in dataset.files:
         with open_file(path) as file:
             for groups, rows in row_groups(file, PIECE_ROWS):
-                pieces.append(Piece(len(pieces), path, groups, first, rows, columns))
+                pieces.append(Piece(len(pieces), path, groups, first, rows))
                 first += rows
     return pieces
 
@@ -116,47 +112,30 @@ def load(path: Path, mapped: bool = False) -> NDArray[Any]:
     return array
 
 
-# Most texts whose float32 vectors are in memory at once.
-_BLOCK = 8192
-Vectors = npt.NDArray[np.float16]
-
-
-class WordSums(CosineModel):
-    """A word scorer's sentence vectors, whose cosine is part of its score: the sums of a text's word
-    vectors."""
-
-    uses_threads = False
-
-    def __init__(self, scorer: WordScorer) -> None:
-        self._vectors = scorer.vectors
-
-    @property
-    def dimension(self) -> int:
-        """The dimension of a vector."""
-        return self._vectors.dimension
-
-    def encode(self, texts: Any, /) -> npt.NDArray[np.float32]:
-        """Return (texts, dimension) float32; zeros for a text without a token."""
-        return self._vectors.of_texts(texts)
-
-
 @lru_cache(maxsize=1)
-def open_encoder(name: str, device: str) -> Model:
-    """Open an encoder by its name, once per process.
+def open_encoder(name: str, device: str) -> tuple[Callable[[Any], Any], bool]:
+    """Open an encoder by its name, once per process. Returns the function from texts to vectors, and whether
+    it uses torch's threads.
 
-    name: ``general``, or any name for :func:`paraforge.load`. device: where it computes, if it uses torch.
+    name: ``general`` (or another scorer of words: the sums of a text's word vectors), or any name for
+        :func:`paraforge.load`. device: where it computes, if it uses torch.
 
     Raises InputError: not an encoder, or it gives no vectors.
     """
-    directory = general.DIRECTORY if name == general.NAME else Path(name)
+    directory = _directory(name)
     if (directory / DESCRIPTION).is_file():
-        return WordSums(WordScorer.open(directory))
-    return load_fixed(name, device)
+        return WordScorer.open(directory).vectors.of_texts, False
+    model = load_fixed(name, device)
+    return model.encode, model.uses_threads
+
+
+def _directory(encoder: str) -> Path:
+    return general.DIRECTORY if encoder == general.NAME else Path(encoder)
 
 
 def fingerprint(name: str) -> str:
     """Return the SHA-256 of an encoder's files. Raises InputError: there are none."""
-    path = general.DIRECTORY if name == general.NAME else Path(name)
+    path = _directory(name)
     if (path / DESCRIPTION).is_file():
         return sha256_file(path / DESCRIPTION)
     if not name or not path.exists():
@@ -171,21 +150,16 @@ def expanded(encoder: str) -> str:
     return str(Path(path).resolve()) if encoder != general.NAME and Path(path).exists() else path
 
 
-def unit_vectors(encoder: Model, texts: pa.ChunkedArray) -> Vectors:
+def unit_vectors(encode: Callable[[Any], Any], texts: pa.ChunkedArray) -> NDArray[np.float16]:
     """Return vectors of length 1, (texts, dimension) float16; zeros for a text without a vector.
 
-    texts: strings without nulls.
+    encode: returns (texts, dimension). texts: strings without nulls.
     """
-    found = np.zeros((len(texts), encoder.dimension), np.float16)
-    for first in range(0, len(texts), _BLOCK):
-        block = texts.slice(first, _BLOCK).combine_chunks()
-        vectors = np.asarray(encoder.encode(block), np.float32)
+    found = []
+    for first in range(0, max(1, len(texts)), _BLOCK):
+        vectors = np.asarray(encode(texts.slice(first, _BLOCK).combine_chunks()), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         usable = np.isfinite(lengths) & (lengths > 0)
-        found[first : first + _BLOCK] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=usable)
-    return found
-
-
-def has_vector(vectors: Vectors) -> npt.NDArray[np.bool_]:
-    """Return which rows are not all zeros."""
-    return np.asarray(vectors.any(axis=1))
+        unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=usable)
+        found.append(unit.astype(np.float16))
+    return np.concatenate(found)

@@ -7,9 +7,9 @@ near translations instead of the whole corpus.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,15 @@ from pyarrow.feather import write_feather
 
 from paraforge.base.devices import torch_threads
 from paraforge.base.files import atomic_path
+from paraforge.base.interrupts import check_interrupt
 from paraforge.base.shards.clusters import read_clusters
-from paraforge.base.shards.lineage import mixed
+from paraforge.base.shards.work import replaced_directory
 from paraforge.corpus.selection.filters.near_duplicates import blank
 from paraforge.products.triplets.cells import find_centroids, nearest_cells
 from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.products.triplets.pieces import (
     SIDES,
     Piece,
-    Vectors,
-    has_vector,
     link_keys,
     load,
     open_encoder,
@@ -47,7 +46,7 @@ KEPT = 255
 CANDIDATES = 8192
 """Number of translations that an anchor is compared with, or all of a smaller corpus."""
 ROWS_PER_CELL = 1000
-ANCHORS_PER_JOB = 16_384
+ROWS_PER_JOB = 16_384
 # Most allowed candidates to examine, the most similar first, until each negative has its own cluster.
 _NEAREST = 64
 _MOST_CELLS = 4096  # to keep finding the nearest cell cheap
@@ -76,44 +75,23 @@ class Search:
         """The rows of the corpus."""
         return sum(piece.rows for piece in self.pieces)
 
-    @cached_property
-    def cells(self) -> int:
-        """The desired number of cells; 1 if an anchor is compared with everything."""
-        if self.rows <= CANDIDATES:
-            return 1
-        return max(2, min(_MOST_CELLS, self.rows // ROWS_PER_CELL))
+    @property
+    def sorted(self) -> Path:
+        """The directory that :func:`sort_by_cell` writes."""
+        return self.directory / "sorted"
 
-    def embed(self, texts: pa.ChunkedArray) -> Vectors:
+    def embed(self, texts: pa.ChunkedArray) -> NDArray[np.float16]:
         """Embed texts without nulls: vectors of length 1, float16; zeros for a text without a vector."""
-        encoder = open_encoder(self.encoder, self.device)
-        with torch_threads(self.threads if encoder.uses_threads else 1):
-            return unit_vectors(encoder, texts)
-
-
-def write_centroids(search: Search) -> None:
-    """Find the centroids of the cells on a sample of translations, and write them."""
-    path = search.directory / "centroids.npy"
-    if path.is_file():
-        return
-    cells, seed = search.cells, search.parameters.seed
-    share = min(1.0, _SAMPLED_PER_CELL * cells / max(1, search.rows)) if cells > 1 else 0.0
-    texts = [pa.array([], pa.string())]
-    for piece in search.pieces if cells > 1 else ():
-        numbers = np.arange(piece.first, piece.first + piece.rows, dtype=np.uint64)
-        drawn = mixed(numbers, f"triplets {seed}").astype(np.float64) / 2.0**64 < share
-        column = piece.read(SIDES)["translation"].filter(pa.array(drawn))
-        texts += [chunk.cast(pa.string()) for chunk in pc.fill_null(column, "").chunks]
-    sample = search.embed(pa.chunked_array(texts))
-    save(path, find_centroids(sample[has_vector(sample)], cells, seed))
+        encode, uses_threads = open_encoder(self.encoder, self.device)
+        with torch_threads(self.threads if uses_threads else 1):
+            return unit_vectors(encode, texts)
 
 
 def prepare_piece(piece: Piece, search: Search) -> None:
-    """Write a piece's files, the reasons last.
+    """Write a piece's files, each with one entry per row, the reasons last.
 
-    ``keys``: keys that connect its pairs. ``texts``: its translations. ``candidates``: rows whose translation
-    has a vector, sorted by cell, with ``vectors``, (candidates, 2, dimension) of both sides. ``anchors``:
-    indices of candidates sorted by the cell of their reference. ``ends``: where each cell begins among
-    anchors and candidates. ``reasons``: why rows give no triplet.
+    ``keys``: keys that connect pairs. ``texts``: translations. ``vectors``: (rows, 2, dimension) of both
+    sides, zeros for a text without a vector. ``reasons``: why rows give no triplet.
     """
     reasons_file = part(search.directory, "reasons", piece.number)
     if reasons_file.is_file():
@@ -123,23 +101,13 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     texts = [pc.fill_null(rows[name], "") for name in SIDES]
     empty = [blank(column) for column in texts]
     vectors = np.stack([search.embed(column) for column in texts], axis=1)
-    usable = [has_vector(vectors[:, side]) & ~empty[side] for side in (0, 1)]
+    vectors[np.stack(empty, axis=1)] = 0
+    has_vectors = np.all([vectors[:, side].any(1) for side in (0, 1)], axis=0)
     same = (keys[:, 0] == keys[:, 1]).all(1)
-    reasons = np.select(
-        [empty[0] | empty[1], same, ~(usable[0] & usable[1])], range(len(REASONS[:3])), KEPT
-    ).astype(np.uint8)
-    centroids = load(search.directory / "centroids.npy")
-    cells = np.stack([nearest_cells(vectors[:, side], centroids) for side in (0, 1)], axis=1)
-    cells[reasons != KEPT, 0] = -1
-    candidates = np.flatnonzero(usable[1])
-    order = candidates[np.argsort(cells[candidates, 1], kind="stable")]
-    borders = np.arange(len(centroids) + 1)
-    ends = [np.searchsorted(np.sort(cells[order, side]), borders) for side in (0, 1)]
+    wrong = [empty[0] | empty[1], same, ~has_vectors]
+    reasons = np.select(wrong, range(len(wrong)), KEPT).astype(np.uint8)
     save(part(search.directory, "keys", piece.number), keys)
-    save(part(search.directory, "vectors", piece.number), vectors[order])
-    save(part(search.directory, "candidates", piece.number), order + piece.first)
-    save(part(search.directory, "anchors", piece.number), np.argsort(cells[order, 0], kind="stable"))
-    save(part(search.directory, "ends", piece.number), np.array(ends))
+    save(part(search.directory, "vectors", piece.number), vectors)
     # 64-bit offsets, because a piece can have any size.
     column = pc.cast(texts[1].combine_chunks(), pa.large_string())
     with atomic_path(part(search.directory, "texts", piece.number, "arrow")) as temporary:
@@ -147,90 +115,59 @@ def prepare_piece(piece: Piece, search: Search) -> None:
     save(reasons_file, reasons)
 
 
-class Cells:
-    """The positions of each cell's anchors and candidates in the files of each piece."""
+def sort_by_cell(search: Search) -> None:
+    """Divide the rows whose translation has a vector into cells, and write the directory ``sorted``:
+    ``centroids.npy``; ``starts.npy``, (cells + 1,), where each cell begins; and sorted by cell ``rows.npy``,
+    ``is_anchor.npy`` and ``vectors.npy``. The pieces' vectors are removed."""
+    if search.sorted.is_dir():
+        return
+    pieces = search.pieces
+    vectors = [load(part(search.directory, "vectors", piece.number), True) for piece in pieces]
+    # In a small corpus an anchor is compared with everything.
+    wanted = 1 if search.rows <= CANDIDATES else max(2, min(_MOST_CELLS, search.rows // ROWS_PER_CELL))
+    step = max(1, search.rows // (wanted * _SAMPLED_PER_CELL))
+    shape = vectors[0].shape[1:] if vectors else (2, 1)
+    sample = np.concatenate([np.zeros((0, shape[1]), np.float16), *(one[::step, 1] for one in vectors)])
+    centroids = find_centroids(sample[sample.any(1)], wanted)
+    with replaced_directory(search.sorted) as temporary:
 
-    def __init__(self, directory: Path, pieces: int) -> None:
-        """Read the starts of the cells of all pieces."""
-        self.directory = directory
-        self.centroids = load(directory / "centroids.npy")
-        self.ends = np.stack([load(part(directory, "ends", number)) for number in range(pieces)], axis=1)
-        """Starts of anchors and of candidates: (2, pieces, cells + 1)."""
+        def array(name: str, kind: type, length: int, *more: int) -> NDArray[Any]:
+            return np.lib.format.open_memmap(temporary / f"{name}.npy", "w+", kind, (length, *more))
 
-    def anchors_of(self, cell: int) -> list[NDArray[np.int64]]:
-        """Return the positions of a cell's anchors in each piece."""
-        found = []
-        for piece, ends in enumerate(self.ends[0]):
-            first, last = ends[cell], ends[cell + 1]
-            places = load(part(self.directory, "anchors", piece), True) if first < last else np.zeros(0, int)
-            found.append(np.sort(places[first:last]))
-        return found
-
-    def candidates_of(self, cell: int, wanted: int) -> list[NDArray[np.int64]]:
-        """Return the positions of about ``wanted`` candidates in each piece, from the nearest cells, starting
-        with the cell itself. If a cell has more than the remaining number, the first of each piece are
-        used."""
-        ends = self.ends[1]
-        places: list[list[NDArray[np.int64]]] = [[] for _ in range(len(ends))]
-        closeness = self.centroids @ self.centroids[cell]
-        closeness[cell] = np.inf
-        left = wanted
-        for near in np.argsort(-closeness, kind="stable").tolist():
-            sizes = ends[:, near + 1] - ends[:, near]
-            total = int(sizes.sum())
-            taken = sizes if total <= left else -(-sizes * left // total)
-            for piece in np.flatnonzero(taken).tolist():
-                places[piece].append(ends[piece, near] + np.arange(taken[piece]))
-            left -= total
-            if left <= 0:
-                break
-        return [np.concatenate([np.zeros(0, np.int64), *one]) for one in places]
-
-
-@lru_cache(maxsize=1)
-def _cells(directory: Path, pieces: int) -> Cells:
-    return Cells(directory, pieces)
+        cells = array("cells", np.int64, search.rows)
+        sizes = np.zeros(len(centroids) + 1, np.int64)
+        for piece, both in zip(pieces, vectors, strict=True):
+            check_interrupt()
+            # Texts without a vector are in one more cell, which is not written.
+            found = np.where(both[:, 1].any(1), nearest_cells(both[:, 1], centroids), len(centroids))
+            cells[piece.first : piece.first + piece.rows] = found
+            sizes += np.bincount(found, minlength=len(sizes))
+        starts = np.cumsum(sizes) - sizes
+        following, total = starts.copy(), int(starts[-1])
+        rows, is_anchor = array("rows", np.int64, total), array("is_anchor", np.bool_, total)
+        sorted_vectors = array("vectors", np.float16, total, *shape)
+        for piece, both in zip(pieces, vectors, strict=True):
+            check_interrupt()
+            own = cells[piece.first : piece.first + piece.rows]
+            order = np.argsort(own, kind="stable")[: np.count_nonzero(own < len(centroids))]
+            own = own[order]
+            places = following[own] + np.arange(len(own)) - np.searchsorted(own, own)
+            rows[places] = piece.first + order
+            is_anchor[places] = load(part(search.directory, "reasons", piece.number))[order] == KEPT
+            sorted_vectors[places] = both[order]
+            following += np.bincount(own, minlength=len(sizes))
+        save(temporary / "centroids.npy", centroids)
+        save(temporary / "starts.npy", starts)
+    for piece in pieces:
+        part(search.directory, "vectors", piece.number).unlink(missing_ok=True)
 
 
 def jobs_of(search: Search) -> list[tuple[int, int, int]]:
-    """Divide the cells into jobs of about ``ANCHORS_PER_JOB`` anchors: first cell, last cell + 1, anchors."""
-    if not search.pieces:
-        return []
-    sizes = np.diff(_cells(search.directory, len(search.pieces)).ends[0], axis=1).sum(0)
-    jobs: list[tuple[int, int, int]] = []
-    first, anchors = 0, 0
-    for cell, size in enumerate(sizes.tolist()):
-        anchors += size
-        if anchors >= ANCHORS_PER_JOB or (anchors and cell == len(sizes) - 1):
-            jobs.append((first, cell + 1, anchors))
-            first, anchors = cell + 1, 0
-    return jobs
-
-
-def search_cells(first: int, last: int, job: int, search: Search) -> None:
-    """Find the negatives of the anchors in the cells ``first`` to ``last - 1``.
-
-    Writes ``found-JOB.npz``: ``rows`` of the anchors; ``negatives``, (anchors, n) rows, -1 for none;
-    ``cosines``, (anchors, 1 + n), of the positive and the negatives; ``reasons``.
-    """
-    path = part(search.directory, "found", job, "npz")
-    if path.is_file():
-        return
-    cells = _cells(search.directory, len(search.pieces))
-    clusters = read_clusters(search.directory / "clusters.bin", search.rows)
-    found = []
-    with torch_threads(1):  # so that sums do not depend on the number of threads
-        for cell in range(first, last):
-            anchors = _read(cells.anchors_of(cell), clusters, search)
-            if len(anchors.rows):
-                candidates = _read(cells.candidates_of(cell, CANDIDATES), clusters, search)
-                found += [
-                    find_negatives(anchors[start : start + _ANCHORS], candidates, search.parameters)
-                    for start in range(0, len(anchors.rows), _ANCHORS)
-                ]
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        arrays: dict[str, Any] = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
-        np.savez(file, allow_pickle=False, **arrays)
+    """Divide the cells into jobs of about ``ROWS_PER_JOB`` rows: first cell, last cell + 1, rows."""
+    starts = load(search.sorted / "starts.npy")
+    jobs = max(1, int(starts[-1]) // ROWS_PER_JOB)
+    ends = np.linspace(0, len(starts) - 1, jobs + 1).astype(int).tolist()
+    return [(first, last, int(starts[last] - starts[first])) for first, last in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -241,20 +178,59 @@ class Pairs:
     clusters: NDArray[np.int64]
     sides: tuple[NDArray[np.float32], NDArray[np.float32]]
 
-    def __getitem__(self, span: slice) -> Pairs:
-        return Pairs(self.rows[span], self.clusters[span], (self.sides[0][span], self.sides[1][span]))
+
+def search_cells(first: int, last: int, job: int, search: Search) -> None:
+    """Find the negatives of the anchors in the cells ``first`` to ``last - 1``.
+
+    Writes ``found-JOB.npz``: ``rows`` of the anchors; ``negatives``, (anchors, n) rows, -1 for none;
+    ``cosines``, (anchors, 1 + n), of the positive and the negatives; ``reasons``.
+    """
+    directory = search.directory
+    path = part(directory, "found", job, "npz")
+    if path.is_file():
+        return
+    names = ("starts", "centroids", "rows", "is_anchor", "vectors")
+    starts, centroids, rows, is_anchor, vectors = (
+        load(search.sorted / f"{name}.npy", True) for name in names
+    )
+    clusters = read_clusters(directory / "clusters.bin", search.rows)
+
+    def read(places: NDArray[np.int64]) -> Pairs:
+        numbers, both = np.asarray(rows[places]), vectors[places].astype(np.float32)
+        sides = (both[:, 0].copy(), both[:, 1].copy())
+        return Pairs(numbers, np.asarray(clusters[numbers]), sides)
+
+    found = []
+    with torch_threads(1):  # so that sums do not depend on the number of threads
+        for cell in range(first, last):
+            anchors = starts[cell] + np.flatnonzero(is_anchor[starts[cell] : starts[cell + 1]])
+            if len(anchors):
+                candidates = read(near_places(cell, starts, centroids))
+                for start in range(0, len(anchors), _ANCHORS):
+                    block = read(anchors[start : start + _ANCHORS])
+                    found.append(find_negatives(block, candidates, search.parameters))
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        arrays: dict[str, Any] = {
+            name: np.concatenate([one[name] for one in found]) for name in (found[0] if found else ())
+        }
+        np.savez(file, allow_pickle=False, **arrays)
 
 
-def _read(places: Sequence[NDArray[np.int64]], clusters: NDArray[np.int64], search: Search) -> Pairs:
-    """Read pairs by their positions in the files of each piece."""
-    chosen = [(piece.number, at) for piece, at in zip(search.pieces, places, strict=True) if len(at)]
-    if not chosen:
-        nothing = np.zeros(0, np.int64)
-        return Pairs(nothing, nothing, (np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)))
-    vectors = np.concatenate([load(part(search.directory, "vectors", n), True)[at] for n, at in chosen])
-    rows = np.concatenate([load(part(search.directory, "candidates", n), True)[at] for n, at in chosen])
-    sides = vectors.astype(np.float32)
-    return Pairs(rows, np.asarray(clusters[rows]), (sides[:, 0].copy(), sides[:, 1].copy()))
+def near_places(cell: int, starts: NDArray[np.int64], centroids: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the places of ``CANDIDATES`` rows in the cells nearest to a cell, starting with itself; evenly
+    spread in the last one."""
+    closeness = centroids @ centroids[cell]
+    closeness[cell] = np.inf
+    found: list[NDArray[np.int64]] = []
+    left = CANDIDATES
+    for near in np.argsort(-closeness, kind="stable").tolist():
+        size = int(starts[near + 1] - starts[near])
+        taken = min(size, left)
+        found.append(starts[near] + np.arange(taken) * size // max(1, taken))
+        left -= taken
+        if not left:
+            break
+    return np.concatenate(found)
 
 
 def find_negatives(
@@ -269,7 +245,7 @@ def find_negatives(
     import torch
 
     negatives = parameters.negatives
-    positives = np.einsum("ij,ij->i", anchors.sides[0], anchors.sides[1]).astype(np.float64)
+    positives = np.einsum("ij,ij->i", *anchors.sides).astype(np.float64)
     limits = torch.from_numpy(positives - parameters.margin * np.abs(positives))[:, None]
     sides = [[torch.from_numpy(side) for side in pairs.sides] for pairs in (anchors, candidates)]
     products = [one @ other.T for one in sides[0] for other in sides[1]]

@@ -18,7 +18,6 @@ from paraforge.corpus.publication.parameters import PublishParameters
 from paraforge.embeddings.trainer.parameters import TrainingParameters
 from paraforge.interface.configuration import check_parameters, load_parameters
 from paraforge.interface.configuration.composition import choices, compose, value_of, value_text
-from paraforge.products.triplets.parameters import TripletsParameters
 from paraforge.translation.training.parameters import NmtTrainingParameters
 from tests.project import ROOT
 
@@ -203,7 +202,6 @@ def test_a_pair_of_two_bitexts_has_the_licences_of_both() -> None:
 @pytest.mark.parametrize(
     ("section", "use"),
     [
-        (TripletsParameters, np.random.default_rng),
         (TrainingParameters, torch.Generator().manual_seed),
         (NmtTrainingParameters, np.random.RandomState),  # as fairseq's trainer does
     ],

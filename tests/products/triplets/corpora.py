@@ -145,9 +145,9 @@ def oracle(corpus: Path, images: tuple[str, ...] = ()) -> Oracle:
             if clusters[number] < 0:
                 clusters[number] = first
                 waiting += neighbours[number]
-    encoder = open_encoder("general", "cpu")
+    encode, _ = open_encoder("general", "cpu")
     sides = [
-        unit_vectors(encoder, pa.chunked_array([[row[name] or "" for row in rows]])).astype(np.float32)
+        unit_vectors(encode, pa.chunked_array([[row[name] or "" for row in rows]])).astype(np.float32)
         for name in ("reference", "translation")
     ]
     highest = np.max([one @ other.T for one in sides for other in sides], axis=0)

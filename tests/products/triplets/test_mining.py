@@ -22,7 +22,7 @@ from tests.project import digests
 @pytest.fixture(params=["together", "in parts"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in parts":
-        monkeypatch.setattr(search, "ANCHORS_PER_JOB", 7)
+        monkeypatch.setattr(search, "ROWS_PER_JOB", 7)
         monkeypatch.setattr(search, "_ANCHORS", 3)
 
 
@@ -139,7 +139,7 @@ def with_cells(monkeypatch: pytest.MonkeyPatch, rows_per_cell: int, candidates: 
     """Compare each anchor with few candidates, from small cells, in small jobs."""
     monkeypatch.setattr(search, "ROWS_PER_CELL", rows_per_cell)
     monkeypatch.setattr(search, "CANDIDATES", candidates)
-    monkeypatch.setattr(search, "ANCHORS_PER_JOB", 60)
+    monkeypatch.setattr(search, "ROWS_PER_JOB", 60)
 
 
 @pytest.mark.parametrize("positive", [-0.5, 0.5])
