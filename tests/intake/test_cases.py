@@ -42,7 +42,7 @@ def test_damaged_letters_are_rejected_with_examples(tmp_path: Path, caplog: pyte
     good = moses("mojibake/question.cs", "mojibake/plain.en")
     bad = [moses(f"mojibake/{name}", "mojibake/plain.en") for name in ("cp1252.cs", "fffd.cs")]
     sources = [one | {"name": f"s{n}"} for n, one in enumerate([good, *bad])]
-    report, _ = run(tmp_path, *sources, cleaning={"control_characters": "remove"})
+    report, _ = run(tmp_path, *sources)
     assert report.rejected == {"damaged_characters": 120}
     assert "100% of the rows are rejected as damaged_characters" in caplog.text
     assert "have question marks inside words" in caplog.text

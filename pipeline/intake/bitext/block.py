@@ -15,7 +15,7 @@ REASONS: dict[str, str] = {
     "malformed": "the row cannot be read: wrong number of columns, not JSON, a score that is no number",
     "invalid_utf8": "the line is not UTF-8",
     "null_byte": "the text has a NUL character",
-    "overlong_line": "the line has more bytes than max_line_bytes; the rest of it was not read",
+    "overlong_line": "the line has more than a megabyte; the rest of it was not read",
     "contaminated": "the row is in the source's list drop_rows",
     "damaged_characters": "a side has lost characters: U+FFFD, or UTF-8 that was read in another encoding",
     "control_characters": "a side has a control character other than tabs and line breaks",

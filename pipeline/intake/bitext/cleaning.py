@@ -21,16 +21,10 @@ from paraforge.base.text.repair import (
     is_damaged,
     remove_invisible,
 )
-from paraforge.intake.bitext.block import CODES, NAMES, REJECT_MALFORMED, Block
+from paraforge.intake.bitext.block import NAMES, REJECT_MALFORMED, Block
 from paraforge.intake.bitext.parameters import Cleaning
 
 REFUSED_CHARACTERS = 4_096
-# Characters that are trimmed even if invisible characters are kept.
-_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
-_WHITE_SPACE = (
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
-    "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-)
 # All characters below U+0300 are in form C in any context, and their bytes are below 0xCC.
 _FIRST_COMBINING_BYTE = 0xCC
 _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "translation": "blank_translation"}
@@ -39,6 +33,7 @@ _BLANK = {"source_text": "blank_source", "reference": "blank_reference", "transl
 # first UTF-8 bytes, and how many characters one counts as.
 _DENSE = ((0xE381, 0xE383, 1), (0xE390, 0xE9BF, 2), (0xEAB0, 0xED9F, 1), (0xF0A0, 0xF0B3, 2))
 EXAMPLE_CHARACTERS = 120
+_LONGER = 20  # characters of a side for which a ratio of lengths means something
 
 Mask = NDArray[np.bool_]
 
@@ -79,47 +74,41 @@ def clean(
 
     block: as read. settings: what to repair and to reject. paths: the file of each text column, for errors.
     changes: where repaired rows are counted: ``entities``, ``invisible_characters``, ``line_breaks``,
-        ``control_characters``, ``normalised``, ``trimmed``.
-    notices: where rows with ``markup``, ``question_marks`` and, if kept, ``entities`` are counted.
+        ``normalised``, ``trimmed``.
+    notices: where rows with ``markup`` and ``question_marks`` are counted.
 
     Returns the cleaned block. Texts of rejected rows are cut to 4,096 characters. Raises InputError if
     ``settings.malformed`` is ``error`` and a row has a NUL.
     """
     cleaned = Block(block.lines, dict(block.texts), block.codes.copy(), block.scores)
-    entities = []
     for name, texts in block.texts.items():
-        decoded, found = decode_entities(texts)
-        entities.append(found)
-        if settings.entities == "decode":
-            texts = decoded
-            changes["entities"] += int(found.sum())
+        texts, found = decode_entities(texts)
+        changes["entities"] += int(found.sum())
         cleaned.refuse(is_damaged(texts), "damaged_characters")
-        texts = _control_characters(name, texts, cleaned, settings, paths[name], changes)
-        if settings.invisible == "remove":
-            texts, found = remove_invisible(texts)
-            changes["invisible_characters"] += int(found.sum())
-        if settings.normalise:
-            texts = composed(texts, changes)
-        cleaned.texts[name] = _trim(texts, changes)
+        texts, null, controls = _without_controls(texts, changes)
+        null &= cleaned.codes == 0
+        if settings.malformed == "error" and null.any():
+            problem = f"a NUL character in {name}: binary data, or UTF-16 text?"
+            raise InputError(problem, paths[name], int(block.lines[null.argmax()]), REJECT_MALFORMED)
+        cleaned.refuse(null, "null_byte")
+        cleaned.refuse(controls, "control_characters")
+        texts, found = remove_invisible(texts)
+        changes["invisible_characters"] += int(found.sum())
+        cleaned.texts[name] = _trim(composed(texts, changes), changes)
     _refuse(cleaned, settings)
     if notices is not None:
         texts_of_sides = cleaned.texts.values()
         notices.add("markup", cleaned, [has_markup(texts) for texts in texts_of_sides])
         notices.add("question_marks", cleaned, [has_lost_letters(texts) for texts in texts_of_sides])
-        if settings.entities == "keep":
-            notices.add("entities", cleaned, entities)
     cleaned.texts = {name: shorten(texts, cleaned.codes != 0) for name, texts in cleaned.texts.items()}
     return cleaned
 
 
 def as_ingested(texts: pa.Array) -> pa.Array:
-    """Return texts (without nulls) as :func:`clean` leaves them with the default settings."""
-    block = Block(np.zeros(len(texts), np.int64), {"source_text": texts}, np.zeros(len(texts), np.uint8))
+    """Return texts (without nulls) as :func:`clean` leaves them."""
     changes: Changes = Counter()
-    settings = Cleaning(malformed="reject")
-    decoded, _ = decode_entities(texts)
-    repaired = _control_characters("source_text", decoded, block, settings, Path(), changes)
-    return _trim(composed(remove_invisible(repaired)[0], changes), changes)
+    texts, _, _ = _without_controls(decode_entities(texts)[0], changes)
+    return _trim(composed(remove_invisible(texts)[0], changes), changes)
 
 
 def _rows_with(positions: NDArray[np.intp], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -134,45 +123,28 @@ def _replace_rows(texts: pa.Array, rows: NDArray[np.int64], values: pa.Array) ->
     return pc.replace_with_mask(texts, pa.array(mask), values)
 
 
-def _control_characters(
-    name: str, texts: pa.Array, block: Block, settings: Cleaning, path: Path, changes: Changes
-) -> pa.Array:
+def _without_controls(texts: pa.Array, changes: Changes) -> tuple[pa.Array, Mask, Mask]:
+    """Make line breaks spaces and remove control characters. Returns the texts, which had a NUL, and which
+    had any control character."""
+    null, controls = np.zeros((2, len(texts)), bool)
     data, offsets = text_bytes(texts)
     if not data.size:
-        return texts
+        return texts, null, controls
     suspicious = (data < 0x20) | (data == 0x7F)
     # C1 controls are 0xC2 and a byte below 0xA0.
     suspicious[:-1] |= (data[:-1] == 0xC2) & (data[1:] < 0xA0)
     if not suspicious.any():
-        return texts
+        return texts, null, controls
     rows = _rows_with(np.flatnonzero(suspicious), offsets)
     found = texts.take(pa.array(rows))
-    null = pc.match_substring(found, "\0").to_numpy(zero_copy_only=False)
-    null &= block.codes[rows] == 0
-    if null.any():
-        row = int(rows[np.flatnonzero(null)[0]])
-        if settings.malformed == "error":
-            raise InputError(
-                f"a NUL character in {name}: binary data, or UTF-16 text?",
-                path,
-                int(block.lines[row]),
-                REJECT_MALFORMED,
-            )
-        block.codes[rows[null]] = CODES["null_byte"]
-    repaired = pc.replace_substring_regex(found, BREAKS, " ")
     # Line breaks at the ends are trimmed later and are not counted.
     inner = pc.match_substring_regex(found, rf"[^\s]{BREAKS}\s*[^\s]")
     changes["line_breaks"] += int(pc.sum(inner).as_py() or 0)
+    repaired = pc.replace_substring_regex(found, BREAKS, " ")
     without = pc.replace_substring_regex(repaired, CONTROLS, "")
-    has_controls = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
-    if settings.control_characters == "reject":
-        refused = rows[has_controls]
-        refused = refused[block.codes[refused] == 0]
-        block.codes[refused] = CODES["control_characters"]
-    else:
-        changes["control_characters"] += int(has_controls.sum())
-    # Rejected rows lose the characters too, so that no file contains a NUL.
-    return _replace_rows(texts, rows, without)
+    null[rows] = pc.match_substring(found, "\0").to_numpy(zero_copy_only=False)
+    controls[rows] = pc.not_equal(without, repaired).to_numpy(zero_copy_only=False)
+    return _replace_rows(texts, rows, without), null, controls
 
 
 def composed(texts: pa.Array, changes: Changes) -> pa.Array:
@@ -192,11 +164,7 @@ def composed(texts: pa.Array, changes: Changes) -> pa.Array:
 
 
 def _trim(texts: pa.Array, changes: Changes) -> pa.Array:
-    data, _ = text_bytes(texts)
     trimmed = pc.utf8_trim_whitespace(texts)
-    # Invisible characters begin with the bytes 0xE2 or 0xEF: only then is the slower trimming needed.
-    if (data == 0xEF).any() or (data == 0xE2).any():
-        trimmed = pc.utf8_trim(texts, _WHITE_SPACE + _INVISIBLE)
     changes["trimmed"] += int(pc.sum(pc.not_equal(texts, trimmed)).as_py() or 0)
     return trimmed
 
@@ -211,13 +179,12 @@ def _refuse(block: Block, settings: Cleaning) -> None:
     if len(block.texts) == 1:
         return
     first, second = block.texts.values()
-    if settings.identical:
-        block.refuse(pc.equal(first, second).to_numpy(zero_copy_only=False), "identical")
+    block.refuse(pc.equal(first, second).to_numpy(zero_copy_only=False), "identical")
     if settings.max_length_ratio is not None:
         a, b = (lengths[name] + _density(texts) for name, texts in block.texts.items())
         longer, shorter = np.maximum(a, b), np.minimum(a, b)
         too_uneven = longer > settings.max_length_ratio * shorter
-        block.refuse(too_uneven & (longer > settings.length_ratio_from), "length_ratio")
+        block.refuse(too_uneven & (longer > _LONGER), "length_ratio")
 
 
 def _density(texts: pa.Array) -> NDArray[np.int64]:

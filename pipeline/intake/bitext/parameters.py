@@ -19,39 +19,14 @@ class Cleaning(Section):
         description="rows that cannot be read (not UTF-8, NUL, ragged, not JSON): error stops, reject rejects"
         " the row",
     )
-    control_characters: Literal["reject", "remove"] = Field(
-        "reject",
-        description="rows with control characters other than tabs and line breaks (which become spaces): "
-        "reject the row, or remove the characters",
-    )
-    entities: Literal["decode", "keep"] = Field(
-        "decode",
-        description="entities such as &apos; and &amp;: decode them once, or keep them",
-    )
-    invisible: Literal["remove", "keep"] = Field(
-        "remove",
-        description="soft hyphens, zero-width spaces, direction marks and similar characters; joiners are "
-        "kept inside words of scripts that need them and inside emoji",
-    )
-    normalise: bool = Field(True, description="normalize text to Unicode form C")
     max_characters: int = Field(2000, ge=1, description="longest side, in characters")
     max_words: int = Field(250, ge=1, description="longest side, in words separated by spaces")
-    max_line_bytes: int = Field(
-        1 << 20,
-        ge=1 << 10,
-        le=1 << 28,
-        description="longest line that is read whole, in bytes; memory grows with it",
-    )
-    identical: bool = Field(True, description="reject pairs whose two sides are the same")
     max_length_ratio: float | None = Field(
         4.0,
         gt=1,
         allow_inf_nan=False,
-        description="largest ratio of the longer side to the shorter side, in characters; a Chinese character"
-        " counts as 3, a kana or Korean one as 2; null: no limit",
-    )
-    length_ratio_from: int = Field(
-        20, ge=0, description="apply the ratio only if the longer side has more characters than this"
+        description="largest ratio of the longer side to the shorter side, in characters, if the longer side "
+        "has more than 20; a Chinese character counts as 3, a kana or Korean one as 2; null: no limit",
     )
     duplicates: bool = Field(True, description="reject pairs that equal an earlier row of any source")
 

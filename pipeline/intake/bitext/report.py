@@ -25,7 +25,6 @@ _NOTICED = 0.01
 _ADVICE = {
     "markup": "have markup in a text. Remove it from the files: translation and scores take it for words",
     "question_marks": "have question marks inside words, as if letters had been lost. Get the files in UTF-8",
-    "entities": "have entities. Set ingest.cleaning.entities=decode",
 }
 
 

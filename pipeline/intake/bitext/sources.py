@@ -172,9 +172,7 @@ def read_file(file: SourceFile, cleaning: Cleaning, reading: Reading | None = No
 
     Raises InputError: see the readers in :mod:`paraforge.intake.bitext.readers`.
     """
-    reading = replace(
-        reading or Reading(), strict=cleaning.malformed == "error", max_line_bytes=cleaning.max_line_bytes
-    )
+    reading = replace(reading or Reading(), strict=cleaning.malformed == "error")
     return file.source.read(file.paths, reading)
 
 

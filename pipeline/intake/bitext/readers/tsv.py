@@ -32,7 +32,7 @@ class TsvSource(SeparatedSource):
 class CsvSource(SeparatedSource):
     """Comma-separated values; fields can be quoted and contain line breaks.
 
-    A row has at most max_line_bytes, and a field at most 131,072 characters.
+    A row has at most a megabyte, and a field at most 131,072 characters.
     """
 
     format: Literal["csv"]
