@@ -26,7 +26,9 @@ _KEPT_CHARACTERS = 4_096
 _MOST_LANGUAGES = 1_000  # a file of nonsense must not fill memory with names of languages
 # A comment, which may have units in it and may be incomplete yet, or a unit.
 _UNIT = re.compile(
-    r"<!--.*?(?:-->|\Z)|<tu(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?(?:(?<=/)>|(?<!/)>.*?</tu\s*>)", re.DOTALL
+    r"""<!--.*?(?:-->|\Z) | <tu(?:\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*)?(?:(?<=/)>|(?<!/)>"""
+    r"""[^<]*(?:<(?!/?tu[\s/>])[^<]*)*</tu\s*>)""",  # no unit is in another one
+    re.DOTALL | re.VERBOSE,
 )
 # Their content is markup in the translated document's format, not text (TMX 1.4b, section 3).
 _CODE_ELEMENTS = frozenset(["bpt", "ept", "it", "ph", "ut"])
@@ -155,7 +157,12 @@ def _units(path: Path, reading: Reading) -> Iterator[Element | None]:
         except expat.ExpatError as error:
             raise _not_well_formed(error, path) from error
 
-    document.EntityDeclHandler = refuse_entity
+    def refuse_unit(name: str, attributes: object) -> None:
+        if name == "tu":
+            problem = "a <tu> element is not closed, or is in another one"
+            raise InputError(problem, path, document.CurrentLineNumber, "The file may be cut off.")
+
+    document.EntityDeclHandler, document.StartElementHandler = refuse_entity, refuse_unit
     text, line = "", 1
     for more in _decoded(path):
         text += more

@@ -104,9 +104,22 @@ def test_an_undeclared_entity(tmp_path: Path) -> None:
         read(write(tmp_path / "a.tmx", document(body, HEAD + external)))
 
 
-def test_a_unit_inside_a_unit_is_an_error_and_one_in_a_comment_is_no_row(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.tmx:3: not well-formed XML: no element found"):
-        read(write(tmp_path / "a.tmx", document("<tu><tu></tu></tu>")))
+@pytest.mark.parametrize(
+    "units", ["<tu><tu></tu></tu>", unit(en="a", cs="b").replace("</tu>", ""), "<tu>" * 300_000]
+)
+def test_a_unit_that_is_not_closed_or_in_another_one_is_an_error(tmp_path: Path, units: str) -> None:
+    """Found in linear time: 300,000 of them are."""
+    with pytest.raises(InputError, match=r"a\.tmx:3: a <tu> element is not closed, or is in another one"):
+        read(write(tmp_path / "a.tmx", document(units)))
+
+
+@pytest.mark.parametrize("opened", ["<tu a='", '<tu a="', "<!--", "<tu><tuv "])
+def test_what_is_opened_and_not_closed_is_an_error_in_linear_time(tmp_path: Path, opened: str) -> None:
+    with pytest.raises(InputError, match=r"a\.tmx:3: "):
+        read(write(tmp_path / "a.tmx", document(opened * 100_000)))
+
+
+def test_a_unit_in_a_comment_is_no_row(tmp_path: Path) -> None:
     body = unit(en="a", cs="b") + "<!-- " + unit(en="x" * 300_000, cs="y") + "-->" + unit(en="c", cs="d")
     assert [row[2] for row in read(write(tmp_path / "b.tmx", document(body)))] == ["a", "c"]
 
@@ -140,7 +153,7 @@ def test_an_encoding_that_is_not_supported(tmp_path: Path, encoding: str) -> Non
     ids=["truncated", "crossed", "unclosed", "ampersand"],
 )
 def test_not_well_formed(tmp_path: Path, content: str) -> None:
-    with pytest.raises(InputError, match=r"a\.tmx:[234]: not well-formed XML"):
+    with pytest.raises(InputError, match=r"a\.tmx:[234]: (not well-formed XML|a <tu> element is not closed)"):
         read(write(tmp_path / "a.tmx", content))
 
 
